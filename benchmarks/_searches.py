@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from eureka_agent.archive.run_folder import RUNS_VARIABLE, Run
-from eureka_agent.report.events import Event
+from eureka_agent.journal.entries import BaseEntry
 from eureka_agent.search.session import start
 
 Result = TypeVar("Result")
@@ -22,9 +22,9 @@ class Watch:
 
     def __init__(self) -> None:
         self.began = time.perf_counter()
-        self.events: list[tuple[float, Event]] = []
+        self.events: list[tuple[float, BaseEntry]] = []
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: BaseEntry) -> None:
         self.events.append((self.seconds(), event))
 
     def seconds(self) -> float:

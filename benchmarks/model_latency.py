@@ -20,7 +20,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -29,14 +28,14 @@ from _searches import Watch, search
 from _stand_in import stand_in
 
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.ranking import ranked
-from eureka_agent.report.events import (
-    Event,
+from eureka_agent.journal.entries import (
+    BaseEntry,
     IterationStarted,
     TrainingProgress,
     TrainingQueued,
     TrainingResumed,
 )
+from eureka_agent.ranking import ranked
 from eureka_agent.sandbox.training_pool import TrainingPool
 
 SLOTS = 4
@@ -89,9 +88,9 @@ class Moments(Watch):
     """Notes when something happened, without the points of curves, of which a driver would keep
     none either."""
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: BaseEntry) -> None:
         if isinstance(event, TrainingProgress | TrainingResumed):
-            event = replace(event, points=())
+            event = event.model_copy(update={"points": ()})
         super().__call__(event)
 
 
@@ -175,12 +174,12 @@ def _figures(run: Run, watch: Watch, counts: list[tuple[float, list[int]]]) -> d
     last_queued = max(
         at
         for at, event in watch.events
-        if isinstance(event, TrainingQueued) and event.kind == "search"
+        if isinstance(event, TrainingQueued) and event.training == "search"
     )
     queued = {
         event.job: at
         for at, event in watch.events
-        if isinstance(event, TrainingQueued) and event.kind == "search"
+        if isinstance(event, TrainingQueued) and event.training == "search"
     }
     started = {
         event.job: at

@@ -23,21 +23,17 @@ CHARACTERS_PER_TOKEN = 4
 
 
 def requests_of(name: str, iteration: int | None = None) -> list[DesignRequest]:
-    """The requests of a generation, counted from 1, made from all attempts before it as they stand
-    in the archive; None: of the one after the last."""
+    """The requests of a generation, counted from 1, as they were planned, or would be now; None: of
+    the one after the last."""
     run = open_run(find_run(name), reading=True)
     try:
         if iteration is None:
             iteration = (
                 max((attempt.iteration for attempt in run.archive.attempts()), default=-1) + 2
             )
-        history = [
-            attempt for attempt in run.archive.attempts() if attempt.iteration < iteration - 1
-        ]
-        briefing = Briefing(run, strategy_of(run.settings))
-        found = asyncio.run(
-            briefing.requests(iteration - 1, range(run.settings.samples), history, 1.0)
-        )
+        briefing = Briefing(run, strategy_of(run.settings), lambda entry: None)
+        plans = briefing.plan(iteration - 1, range(run.settings.samples))
+        found = [asyncio.run(briefing.request(plan)) for plan in plans]
     finally:
         run.archive.close()
     return [request for request in found if request.operator is not Operator.TUNE_WEIGHTS]

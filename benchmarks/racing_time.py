@@ -38,9 +38,10 @@ from _results import RESULTS, commit, write_result
 from _searches import Watch, search
 
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.journal.entries import FinalStarted
+from eureka_agent.journal.state import Recorded, changed
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Stage
-from eureka_agent.report.events import AttemptEnded, AttemptRepeated, FinalStarted
 from eureka_agent.search.summary import best_attempt, run_report
 
 NAME = "racing_time"
@@ -55,9 +56,9 @@ def winners(watch: Watch) -> list[tuple[float, float]]:
     attempts: dict[str, Attempt] = {}
     found: list[tuple[float, float]] = []
     for seconds, event in watch.events:
-        if not isinstance(event, AttemptEnded | AttemptRepeated):
+        if not event.of_attempt:
             continue
-        attempts[event.attempt.id] = event.attempt
+        attempts[event.of_attempt] = changed(attempts, Recorded(0, "", seconds, event))
         best = next(iter(ranked(list(attempts.values()))), None)
         if (
             best is not None

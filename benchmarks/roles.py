@@ -162,7 +162,6 @@ def searches(arguments: argparse.Namespace) -> dict[str, dict[str, list[dict[str
                     "finalists": 1,
                     "final_seeds": FINAL_SEEDS,
                     "baselines": False,
-                    "tuning": False,
                     **{
                         role: arguments.model if who == "every" else who
                         for role, who in roles.items()

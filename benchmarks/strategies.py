@@ -8,7 +8,7 @@ searches, same tasks, same seeds.
 
 An arm is a strategy, with `+tuning` one that leaves places to the optimiser of constants;
 `--tuning` adds greedy+tuning. All arms make as many candidates and train each as long: racing,
-repeats and working ahead are off, so they have the same env steps. `--as-usual` leaves them on, as
+repeats are off, so they have the same env steps. `--as-usual` leaves them on, as
 `eureka search` has them; what each arm used is then its own affair, and printed. After every search
 its best attempt is trained again from fresh seeds, the same for all: what is compared is the mean
 of these, not the fitness by which it was chosen, which flatters the arm that chose from the more
@@ -44,8 +44,8 @@ from _results import RESULTS, commit, write_result
 from _searches import Watch, search
 
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.journal.entries import FinalStarted
 from eureka_agent.records import Operator, Stage
-from eureka_agent.report.events import FinalStarted
 from eureka_agent.search.strategies import STRATEGIES
 from eureka_agent.search.strategies.history import last_revisions
 from eureka_agent.search.summary import best_attempt, run_report
@@ -54,7 +54,7 @@ NAME = "strategies"
 TASKS = ("cartpole/swingup", "hopper/run")
 ARMS = ("best-of-n", "greedy", "islands", "tree")
 TUNED = "+tuning"
-PLAIN = {"racing": False, "confirm": 0, "work_ahead": False}
+PLAIN = {"racing": False, "confirm": 0, "schedule": "generations"}
 """Settings under which all arms use the same env steps."""
 QUICK = {"iterations": 2, "samples": 4, "env_steps": 2_048, "final_seeds": 2}
 
@@ -193,9 +193,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument(
         "--env-steps", type=int, metavar="N", help="of one training; default: the task's own"
     )
-    parser.add_argument(
-        "--as-usual", action="store_true", help="with racing, repeats and working ahead"
-    )
+    parser.add_argument("--as-usual", action="store_true", help="with racing and repeats")
     parser.add_argument(
         "--again", action="store_true", help="also make the searches that are stored"
     )

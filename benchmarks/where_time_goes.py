@@ -40,7 +40,7 @@ from _searches import Watch, search
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.offline.designer import OfflineDesigner
-from eureka_agent.report.events import RunStarted, TrainingEnded, TrainingQueued
+from eureka_agent.journal.entries import RunStarted, TrainingEnded, TrainingQueued
 from eureka_agent.sandbox.evaluator import Evaluator
 from eureka_agent.sandbox.training_pool import TrainingPool
 from eureka_agent.sandbox.training_worker import TrainingWorker
@@ -144,7 +144,7 @@ class Stopwatch:
         events = self._watch.events
         total = self._watch.seconds()
         kinds = {
-            f"job {event.job}": event.kind
+            f"job {event.job}": event.training
             for _, event in events
             if isinstance(event, TrainingQueued)
         }

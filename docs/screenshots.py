@@ -15,7 +15,7 @@ from pathlib import Path
 import yaml
 from rich.console import Console, RenderableType
 
-from eureka_agent.report.events import Event, RunStarted, TrainingEnded
+from eureka_agent.journal.entries import BaseEntry, RunStarted, TrainingEnded
 from eureka_agent.report.live import LiveView
 from eureka_agent.report.tables import render_end
 from eureka_agent.search.session import start
@@ -57,7 +57,7 @@ def main() -> None:
     view = LiveView(Console(width=WIDTH, height=HEIGHT, file=io.StringIO(), force_terminal=True))
     ended, title = 0, ""
 
-    def observer(event: Event) -> None:
+    def observer(event: BaseEntry) -> None:
         nonlocal ended, title
         view(event)
         if isinstance(event, RunStarted):

@@ -29,7 +29,9 @@ MOST_CHARACTERS = 400
 class Record(BaseModel):
     """Base of all records: closed (no unknown keys) and immutable."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="null")
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, ser_json_inf_nan="null", defer_build=True
+    )
 
 
 # ── the task as the driver and the designer see it ────────────────────────────────────────────────
@@ -282,6 +284,10 @@ def _known_money(money: Decimal | None) -> Decimal | None:
     return money if money is not None and 0 <= money <= _MOST_MONEY else None
 
 
+Money = Annotated[Decimal | None, AfterValidator(_known_money)]
+"""US dollars; None where they are unknown."""
+
+
 Tokens = Annotated[int | None, BeforeValidator(known_tokens)]
 
 
@@ -289,7 +295,7 @@ class Cost(Record):
     """Cost of a proposal. Unknown is None, never 0. Archives of earlier versions hold whatever a
     server told."""
 
-    money: Annotated[Decimal | None, AfterValidator(_known_money)] = None
+    money: Money = None
     """US dollars."""
     prompt_tokens: Tokens = None
     """All of the prompt's, those from a cache and those written to it included."""
@@ -510,18 +516,6 @@ class RungScore(Record):
     """The episodes that this is the mean of; None in archives of earlier versions, too."""
 
 
-class Midway(Record):
-    """What was known of an attempt at the last rung of its first training, where the next
-    generation is designed."""
-
-    fitness: float | None
-    """The score there."""
-    checkpoints: tuple[CheckpointRecord, ...]
-    """Those up to the rung."""
-    diagnosis: Diagnosis
-    """Of the curves up to the rung."""
-
-
 class Repeat(Record):
     """An attempt's reward trained once more from another seed, to tell a good reward from a lucky
     training."""
@@ -560,9 +554,6 @@ class Attempt(Record):
     asked."""
     rungs: tuple[RungScore, ...] = ()
     """Those that its first training has come to."""
-    midway: Midway | None = None
-    """Its first training at the last rung, in a search that works ahead; None where it did not come
-    past it."""
     repeats: tuple[Repeat, ...] = ()
     created: str = ""
     """ISO 8601, UTC."""

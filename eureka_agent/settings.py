@@ -219,12 +219,11 @@ class SearchSettings(TrainingSettings):
     strategy: Literal["greedy", "best-of-n", "islands", "tree"] = Field(
         "greedy", description="how parents and operators are chosen"
     )
-    tuning: bool | None = Field(
-        None,
+    tuning: bool = Field(
+        False,
         description=(
             "let a numeric optimiser choose the constants of a good reward once five trainings of"
-            " its form are known, as often as that pays, at no cost of tokens; default: where a"
-            " model designs"
+            " its form are known, as often as that pays, at no cost of tokens"
         ),
     )
     fitness: Literal["task", "written"] = Field(
@@ -282,10 +281,11 @@ class SearchSettings(TrainingSettings):
             " training's end"
         ),
     )
-    work_ahead: bool = Field(
-        True,
+    schedule: Literal["auto", "generations", "steady"] = Field(
+        "auto",
         description=(
-            "design the next generation when this one comes to its last rung, not when it has ended"
+            "generations: design the next generation when this one has ended; steady: design the"
+            " next proposal as soon as there is room for it; auto: steady where a model designs"
         ),
     )
     confirm: int = Field(
@@ -475,6 +475,19 @@ FREE_SETTINGS = frozenset(
 """Settings that may change when a run is resumed: they say how far and on what it goes and what is
 worth training to the end, not what a training is, what it is scored by or what a generation is
 designed from."""
+
+
+def schedule_of(settings: SearchSettings) -> Literal["generations", "steady"]:
+    """When a search designs its proposals. A recording is played back by generations: its replies
+    belong to prompts, and these to what was known."""
+    if settings.schedule != "auto":
+        return settings.schedule
+    by_model = any(name != "offline" and not name.startswith("replay:") for name in settings.model)
+    return "steady" if by_model else "generations"
+
+
+RETIRED_SETTINGS = frozenset({"work_ahead"})
+"""Settings of earlier versions: runs of theirs have them, and nothing depends on them any more."""
 
 THE_FLAGS = "the flags"
 """Origin of settings that were typed as flags: an error names them as such."""

@@ -214,59 +214,54 @@ class Ant(MujocoTask):
 
     def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
         super().__init__(num_envs, device, seed)
-        lower, upper = torch.from_numpy(self.model.jnt_range[1:].T).float().to(self.device)
-        self._joint_middle, self._joint_half_range = (lower + upper) / 2.0, (upper - lower) / 2.0
-
-    def _joint_positions_scaled(self) -> Tensor:
-        return (self.joint_positions[:, 7:15] - self._joint_middle) / self._joint_half_range
+        self.root = self.free_joint("root")
+        self.legs = self.joint(MOTORS)
+        self.feet = self.sensor([f"{leg}_force" for leg in LEGS])
 
     def compute_observations(self) -> None:
         """Height, up vector, heading, body-frame velocities, scaled joint angles, joint velocities
         and the last action."""
         torch.cat(
             (
-                self.joint_positions[:, 2:3],
+                self.root.position_w[:, 2:3],
                 self.sensors["up_w"],
                 self.sensors["heading_w"][:, 0:2],
                 self.sensors["torso_velocity_b"],
-                self.joint_velocities[:, 3:6],
-                self._joint_positions_scaled(),
-                0.1 * self.joint_velocities[:, 6:14],
+                self.root.angular_velocity_b,
+                self.legs.scaled_position,
+                0.1 * self.legs.velocity,
                 self.actions,
             ),
             dim=1,
             out=self.obs_buf,
         )
 
-    def _foot_forces(self) -> Tensor:
-        return torch.stack([self.sensors[f"{leg}_force"] for leg in LEGS], dim=1)
-
     def compute_variables(self) -> dict[str, Tensor | Callable[[], Tensor]]:
-        positions, velocities, sensors = self.joint_positions, self.joint_velocities, self.sensors
+        root, legs, feet, sensors = self.root, self.legs, self.feet, self.sensors
         heading = sensors["heading_w"]
         return {
-            "torso_position_w": lambda: positions[:, 0:3],
-            "torso_orientation_w": lambda: positions[:, 3:7],
-            "torso_velocity_w": lambda: velocities[:, 0:3],
+            "torso_position_w": lambda: root.position_w,
+            "torso_orientation_w": lambda: root.orientation_w,
+            "torso_velocity_w": lambda: root.linear_velocity_w,
             "torso_velocity_b": sensors["torso_velocity_b"],
-            "torso_angular_velocity_b": lambda: velocities[:, 3:6],
-            "torso_height": lambda: positions[:, 2],
+            "torso_angular_velocity_b": lambda: root.angular_velocity_b,
+            "torso_height": lambda: root.position_w[:, 2],
             "torso_upright": lambda: sensors["up_w"][:, 2],
             "heading_w": lambda: torch.nn.functional.normalize(heading[:, 0:2], dim=-1),
             "heading_angle": lambda: torch.atan2(heading[:, 1], heading[:, 0]),
-            "joint_positions": lambda: positions[:, 7:15],
-            "joint_positions_scaled": lambda: self._joint_positions_scaled().clamp(-1.0, 1.0),
-            "joint_velocities": lambda: velocities[:, 6:14],
-            "joint_limit_nearness": lambda: self._joint_positions_scaled().abs().clamp(max=1.0),
+            "joint_positions": lambda: legs.position,
+            "joint_positions_scaled": lambda: legs.scaled_position.clamp(-1.0, 1.0),
+            "joint_velocities": lambda: legs.velocity,
+            "joint_limit_nearness": lambda: legs.scaled_position.abs().clamp(max=1.0),
             "joint_torques": lambda: TORQUE * self.actions,
-            "motor_power": lambda: (TORQUE * self.actions * velocities[:, 6:14]).abs().sum(dim=-1),
-            "foot_contact_forces": self._foot_forces,
-            "feet_in_contact": lambda: (self._foot_forces() > 0.0).float(),
+            "motor_power": lambda: (TORQUE * self.actions * legs.velocity).abs().sum(dim=-1),
+            "foot_contact_forces": lambda: feet.value,
+            "feet_in_contact": lambda: (feet.value > 0.0).float(),
         }
 
     def compute_failures(self) -> dict[str, Tensor]:
         tipped_over = self.sensors["up_w"][:, 2] < LEAST_UPRIGHT
         return {
-            "torso_too_low": (self.joint_positions[:, 2] < LOWEST_TORSO) & ~tipped_over,
+            "torso_too_low": (self.root.position_w[:, 2] < LOWEST_TORSO) & ~tipped_over,
             "tipped_over": tipped_over,
         }

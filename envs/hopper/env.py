@@ -190,33 +190,34 @@ class Hopper(MujocoTask):
 
     def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
         super().__init__(num_envs, device, seed)
-        lower, upper = torch.from_numpy(self.model.jnt_range[3:6].T).float().to(self.device)
-        self._joint_middle, self._joint_half_range = (lower + upper) / 2.0, (upper - lower) / 2.0
+        self.slides = self.joint(("slide_x", "slide_z"))
+        self.height = self.joint("slide_z")
+        self.pitch = self.joint("pitch")
+        self.motors = self.joint(JOINTS)
+        self.posture = self.joint(("slide_z", "pitch", *JOINTS))
+        self.movement = self.joint(("slide_x", "slide_z", "pitch", *JOINTS))
 
     def compute_observations(self) -> None:
         """Height, pitch, joint angles, velocities (up to ±10) and the foot's contact."""
-        self.obs_buf[:, 0:5] = self.joint_positions[:, 1:6]
-        self.obs_buf[:, 5:11] = self.joint_velocities.clamp(-10.0, 10.0)
+        self.obs_buf[:, 0:5] = self.posture.position
+        self.obs_buf[:, 5:11] = self.movement.velocity.clamp(-10.0, 10.0)
         self.obs_buf[:, 11] = self.sensors["foot_force"] > 0.0
 
-    def _joint_positions_scaled(self) -> Tensor:
-        return (self.joint_positions[:, 3:6] - self._joint_middle) / self._joint_half_range
-
     def compute_variables(self) -> dict[str, Tensor | Callable[[], Tensor]]:
-        positions, velocities, sensors = self.joint_positions, self.joint_velocities, self.sensors
+        motors, sensors = self.motors, self.sensors
         return {
-            "torso_position_w": lambda: positions[:, 0:2],
-            "torso_velocity_w": lambda: velocities[:, 0:2],
-            "torso_height": lambda: positions[:, 1],
-            "torso_pitch": lambda: positions[:, 2],
-            "torso_pitch_velocity": lambda: velocities[:, 2],
-            "torso_upright": lambda: torch.cos(positions[:, 2]),
-            "joint_positions": lambda: positions[:, 3:6],
-            "joint_positions_scaled": lambda: self._joint_positions_scaled().clamp(-1.0, 1.0),
-            "joint_velocities": lambda: velocities[:, 3:6],
-            "joint_limit_nearness": lambda: self._joint_positions_scaled().abs().clamp(max=1.0),
+            "torso_position_w": lambda: self.slides.position,
+            "torso_velocity_w": lambda: self.slides.velocity,
+            "torso_height": lambda: self.height.position,
+            "torso_pitch": lambda: self.pitch.position,
+            "torso_pitch_velocity": lambda: self.pitch.velocity,
+            "torso_upright": lambda: torch.cos(self.pitch.position),
+            "joint_positions": lambda: motors.position,
+            "joint_positions_scaled": lambda: motors.scaled_position.clamp(-1.0, 1.0),
+            "joint_velocities": lambda: motors.velocity,
+            "joint_limit_nearness": lambda: motors.scaled_position.abs().clamp(max=1.0),
             "joint_torques": lambda: TORQUE * self.actions,
-            "motor_power": lambda: (TORQUE * self.actions * velocities[:, 3:6]).abs().sum(dim=-1),
+            "motor_power": lambda: (TORQUE * self.actions * motors.velocity).abs().sum(dim=-1),
             "foot_position_w": lambda: sensors["foot_position"][:, 0:3:2],
             "foot_velocity_w": lambda: sensors["foot_velocity"][:, 0:3:2],
             "foot_contact_force": sensors["foot_force"],
@@ -224,6 +225,6 @@ class Hopper(MujocoTask):
         }
 
     def compute_failures(self) -> dict[str, Tensor]:
-        too_low = self.joint_positions[:, 1] < LOWEST_TORSO
-        tipped_over = self.joint_positions[:, 2].abs() > LARGEST_PITCH
+        too_low = self.height.position < LOWEST_TORSO
+        tipped_over = self.pitch.position.abs() > LARGEST_PITCH
         return {"torso_too_low": too_low, "tipped_over": tipped_over & ~too_low}

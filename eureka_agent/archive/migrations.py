@@ -6,6 +6,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
+from eureka_agent.archive.earlier_versions import fill_journal
+
 _OWN_TABLE = "CREATE TABLE migrations (name TEXT PRIMARY KEY)"
 _MOST = 100
 """Objects and migrations that are looked at: more than there will ever be."""
@@ -60,7 +62,45 @@ MIGRATIONS: list[tuple[str, str]] = [
         ALTER TABLE attempts ADD COLUMN seal TEXT NOT NULL DEFAULT '';
         """,
     ),
+    (
+        "0005_journal",
+        """
+        CREATE TABLE journal (
+            number INTEGER PRIMARY KEY,
+            time TEXT NOT NULL,
+            seconds REAL NOT NULL,
+            kind TEXT NOT NULL,
+            version INTEGER NOT NULL,
+            attempt TEXT NOT NULL,
+            record TEXT NOT NULL,
+            seal TEXT NOT NULL
+        );
+        CREATE INDEX journal_of_attempt ON journal (attempt) WHERE attempt != '';
+        CREATE INDEX journal_by_kind ON journal (kind);
+        ALTER TABLE attempts RENAME TO old_attempts;
+        CREATE TABLE attempts (
+            id TEXT PRIMARY KEY,
+            iteration INTEGER NOT NULL,
+            sample INTEGER NOT NULL,
+            revision INTEGER NOT NULL,
+            operator TEXT NOT NULL,
+            parents TEXT NOT NULL,
+            stage TEXT NOT NULL,
+            reason TEXT NOT NULL,
+            fitness REAL,
+            trainings INTEGER NOT NULL,
+            retries INTEGER NOT NULL,
+            created TEXT NOT NULL,
+            brief TEXT NOT NULL
+        );
+        CREATE INDEX attempts_by_fitness ON attempts (fitness);
+        ALTER TABLE messages ADD COLUMN cost TEXT NOT NULL DEFAULT '{}';
+        UPDATE messages SET cost = coalesce(json_extract(record, '$.cost'), '{}');
+        """,
+    ),
 ]
+_LAST_STATEMENTS = ("DROP TABLE old_attempts", "DROP TABLE trainings")
+"""Of the step that fills the journal: what it was filled from."""
 
 
 def applied_migrations(connection: sqlite3.Connection) -> list[str]:
@@ -117,8 +157,28 @@ def migrate(
     for name, script in steps:
         if name in seen:
             continue
-        connection.executescript(
-            f"BEGIN; {script} INSERT INTO migrations VALUES ('{name}'); COMMIT;"
-        )
+        try:
+            connection.executescript(f"BEGIN; {script}")
+            if name == "0005_journal":
+                fill_journal(connection)
+                for statement in _LAST_STATEMENTS:
+                    connection.execute(statement)
+            connection.execute("INSERT INTO migrations VALUES (?)", (name,))
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
         applied.append(name)
     return applied
+
+
+def migrated_copy(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """A database in memory with the content of one that an earlier version wrote, and today's
+    tables; for whoever may only read it. The other connection is closed."""
+    copy = sqlite3.connect(":memory:", isolation_level=None)
+    connection.backup(copy)
+    connection.close()
+    migrate(copy)
+    copy.execute("PRAGMA query_only=ON")
+    return copy

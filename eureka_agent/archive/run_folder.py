@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -35,7 +35,6 @@ from eureka_agent.archive.database import (
 from eureka_agent.archive.files import write_text
 from eureka_agent.archive.safe_files import check_numbers, inside, open_plain, read_plain
 from eureka_agent.archive.signature import (
-    SIGNED_FACTS,
     NoSecretError,
     Signer,
     new_run_id,
@@ -43,8 +42,10 @@ from eureka_agent.archive.signature import (
 )
 from eureka_agent.errors import RunFolderError, close_match, system_reason
 from eureka_agent.invocation import FIRST_SEARCH, command
+from eureka_agent.journal.entries import RunCreated
 from eureka_agent.records import RunStatus, TaskDescription, WrittenFitness
 from eureka_agent.settings import (
+    RETIRED_SETTINGS,
     SearchSettings,
     parse_settings,
     read_settings_file,
@@ -62,11 +63,6 @@ ENVIRONMENT_FILE = "environment.json"
 CHANGES_FILE = "changes.diff"
 """What the code that ran differed from its commit by."""
 LOCK_FILE = ".lock"
-WRITTEN_FITNESS_FACT = "written_fitness"
-"""Where the archive keeps the fitness that a language model wrote for the run."""
-FITNESS_ACCEPTED_FACT = "fitness_accepted"
-"""Where it keeps how that was accepted, in words."""
-ID_FACT, SIGNATURE_FACT = "id", "signature"
 _LOCK_CHARACTERS = 20
 """A process id."""
 
@@ -82,11 +78,6 @@ def shown_runs_folder() -> str:
         return repr(str(runs_folder().absolute()))
     except OSError:  # the working folder has gone
         return repr(str(runs_folder()))
-
-
-def now() -> str:
-    """The present, ISO 8601 in UTC."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 class Run:
@@ -109,7 +100,7 @@ class Run:
     @property
     def status(self) -> RunStatus:
         """Where the run stands; a run that was killed while it ran is a stopped one."""
-        status = RunStatus(self.archive.fact("status", RunStatus.RUNNING.value))
+        status = self.archive.facts.status
         return (
             RunStatus.STOPPED
             if status is RunStatus.RUNNING and not is_held(self.folder)
@@ -124,39 +115,28 @@ class Run:
     @property
     def written_fitness(self) -> WrittenFitness | None:
         """What a language model wrote for the run's sentence; None for a run by the task's own
-        metric. Raises RunFolderError."""
-        fact = self.archive.fact(WRITTEN_FITNESS_FACT)
-        try:
-            return None if fact is None else WrittenFitness.model_validate(fact)
-        except ValidationError as error:
-            raise RunFolderError(
-                f"the written fitness of the run {self.name!r} is damaged:"
-                f" {validation_fault(error)}",
-                "restore its archive, or start anew",
-            ) from None
+        metric."""
+        return self.archive.facts.began.written_fitness
 
     @property
     def fitness_origin(self) -> str:
         """Who wrote the fitness and how it was accepted, in words; empty for the task's own
         metric."""
         author = self.description.fitness_author
-        accepted = self.archive.fact(FITNESS_ACCEPTED_FACT, "not accepted")
+        accepted = self.archive.facts.began.fitness_accepted or "not accepted"
         return author and f"fitness written by {author}, {accepted}"
-
-    def add_seconds(self, seconds: float) -> None:
-        """Add to the wall time spent on this run, over all its resumptions."""
-        self.archive.set_fact("seconds", self.seconds + seconds)
 
     @property
     def seconds(self) -> float:
-        return float(self.archive.fact("seconds", 0.0))
+        """Wall time spent on this run, over all its resumptions."""
+        return self.archive.facts.seconds
 
     def is_own(self, *, attempts: bool = False) -> bool:
         """True when this user's program wrote what decides about code, walls and keys
         (`archive/signature.py`). `attempts`: and every attempt."""
-        run_id, signature = self.archive.fact(ID_FACT), self.archive.fact(SIGNATURE_FACT)
-        if run_id is None or signature is None:
+        if self.archive.signature is None:
             return False
+        run_id, signature = self.archive.signature
         try:
             signer = user_signer(make=False)
         except NoSecretError:
@@ -171,15 +151,15 @@ class Run:
             signer = user_signer(make=True)
         except NoSecretError as error:
             return f"{error.message}; {error.hint}"
-        run_id = self.archive.fact(ID_FACT) or new_run_id()
+        run_id = new_run_id() if self.archive.signature is None else self.archive.signature[0]
         self.archive.seal_all(partial(signer.attempt, run_id))
-        self.archive.set_facts({ID_FACT: run_id, SIGNATURE_FACT: self._signature(signer, run_id)})
+        self.archive.set_signature(run_id, self._signature(signer, run_id))
         return ""
 
     def _signature(self, signer: Signer, run_id: str) -> str:
-        facts = {name: self.archive.fact(name) for name in SIGNED_FACTS}
+        began = self.archive.facts.began
         return signer.run(
-            run_id, _read_settings(self.folder), _read_environment(self.folder), facts
+            run_id, _read_settings(self.folder), _read_environment(self.folder), began
         )
 
 
@@ -187,11 +167,14 @@ def create_run(
     settings: SearchSettings,
     description: TaskDescription,
     command: list[str],
-    facts: Mapping[str, Any] | None = None,
+    began: RunCreated | None = None,
     parent: Path | None = None,
+    seconds: float = 0.0,
 ) -> Run:
-    """Make `runs/<time>_<env>_<task>/` with its settings, environment, versions and an archive that
-    holds `facts`.
+    """Make `runs/<time>_<env>_<task>/` with its settings, its environment and an archive.
+
+    The archive's journal begins with `began`, to which command, settings and versions are added.
+    `seconds`: wall time that the run has taken already.
 
     The archive comes last: a folder that has one is a whole run, and is signed then. Raises
     RunFolderError where it cannot be made.
@@ -208,7 +191,7 @@ def create_run(
             f"free some space, mend its permissions, or name another folder with {RUNS_VARIABLE}",
         ) from None
     try:
-        return _fill_run(folder, settings, description, command, facts or {})
+        return _fill_run(folder, settings, description, command, began or RunCreated(), seconds)
     except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)
         if not isinstance(error, RunFolderError):
@@ -225,7 +208,8 @@ def _fill_run(
     settings: SearchSettings,
     description: TaskDescription,
     command: list[str],
-    facts: Mapping[str, Any],
+    began: RunCreated,
+    seconds: float,
 ) -> Run:
     """Write the files of a new run and open it."""
     commit, changes = git_state()
@@ -235,16 +219,16 @@ def _fill_run(
     if changes:
         write_text(folder / CHANGES_FILE, changes)
     archive = Archive(folder)
-    archive.set_facts(
-        {
-            "created": now(),
-            "command": command,
-            "settings": dumped,
-            "versions": versions(),
-            "git_commit": commit + ("+changes" if changes else "") if commit else None,
-            "status": RunStatus.RUNNING.value,
-            **facts,
-        }
+    archive.clock = lambda: seconds
+    archive.append(
+        began.model_copy(
+            update={
+                "command": tuple(command),
+                "settings": dumped,
+                "versions": versions(),
+                "git_commit": commit + ("+changes" if changes else "") if commit else None,
+            }
+        )
     )
     run = Run(folder, settings, description, archive)
     run.why_unsigned = run.sign()
@@ -298,7 +282,18 @@ def open_run(folder: Path, *, reading: bool = False) -> Run:
 
 def _read_settings(folder: Path) -> SearchSettings:
     path = folder / SETTINGS_FILE
-    return parse_settings(SearchSettings, read_settings_file(path, read_plain), str(path))
+    return run_settings(read_settings_file(path, read_plain), str(path))
+
+
+def run_settings(values: Mapping[str, Any], origin: str) -> SearchSettings:
+    """Settings as a run has them, which an earlier version may have written. Raises SettingsError;
+    `origin` names their place in it."""
+    known = {
+        name: value
+        for name, value in values.items()
+        if name not in RETIRED_SETTINGS and (name, value) != ("tuning", None)  # left open once
+    }
+    return parse_settings(SearchSettings, known, origin)
 
 
 def _read_environment(folder: Path) -> bytes:

@@ -24,7 +24,7 @@ from eureka_agent.errors import RunFolderError, system_reason
 
 MOST_TEXT_BYTES = 64 << 20
 """That a text file of a run folder may have."""
-_SUSPICIOUS_NUMBER = re.compile(r"\d{19}|[eE]\+?\d{3}|NaN|Infinity")
+_SUSPICIOUS_NUMBER = re.compile(r"\d(?:\d{18}|[eE]\+?\d{3})")
 _LARGEST_WHOLE, _LARGEST_FLOAT = 2**63, 1e100
 
 
@@ -127,7 +127,7 @@ def load_json(text: str | bytes) -> Any:
 def check_numbers(text: str) -> None:
     """Raises ValueError for JSON with a number that `load_json` refuses. Quick where there is
     none."""
-    if _SUSPICIOUS_NUMBER.search(text):
+    if _SUSPICIOUS_NUMBER.search(text) or "NaN" in text or "Infinity" in text:
         load_json(text)
 
 

@@ -7,14 +7,13 @@ Covered is what decides about the code that runs, about the wall around it and a
   after which the run is signed anew;
 - `environment.json`, which has the fingerprint of the environment and the source of the baselines;
 - a person's own reward and a written fitness, both in the archive;
-- each attempt, by a seal in its row, which is asked for before a run is resumed: a reward that the
-  critic turned down must not come back as accepted.
+- each entry of the journal that tells of an attempt, by a seal in its row, which is asked for
+  before a run is resumed: a reward that the critic turned down must not come back as accepted.
 
 Not covered is what is only read, or believed no more than a model is: scores, curves, replies of
 models, policies, saved states of trainings. Nor are the environment's own files: they lie where the
 settings say, in the user's own place. (One that lies in the run folder came with it: such a run is
-never taken for the user's own.) A row that is missing, or an older one of the same run, is not
-noticed either.
+never taken for the user's own.) A row that is missing is not noticed either.
 
 The name and place of the folder are not covered, so a run may be moved; a copy of it, with its
 signature, says no more than the run itself.
@@ -29,19 +28,18 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from eureka_agent.archive.safe_files import open_plain
 from eureka_agent.errors import EurekaError, system_reason
+from eureka_agent.journal.entries import RunCreated
 from eureka_agent.resources import STATE_VARIABLE, state_folder
 from eureka_agent.settings import FREE_SETTINGS, SearchSettings
 
 SECRET_BYTES = 32
-SIGNED_FACTS = ("given_source", "written_fitness", "settings")
-"""Facts of the archive that the signature covers."""
+SIGNED = ("given_source", "written_fitness", "settings")
+"""Fields of the journal's first entry that the signature covers."""
 _UNSIGNED = FREE_SETTINGS - {
     "api",
     "base_url",
@@ -68,21 +66,21 @@ class Signer:
         return hmac.new(self._secret, json.dumps(parts).encode(), hashlib.sha256).hexdigest()
 
     def run(
-        self, run_id: str, settings: SearchSettings, environment: bytes, facts: Mapping[str, Any]
+        self, run_id: str, settings: SearchSettings, environment: bytes, began: RunCreated
     ) -> str:
         """Signature of a run. `settings`: as its file has them; `environment`: content of its
-        `environment.json`; `facts`: of the archive."""
+        `environment.json`; `began`: the journal's first entry."""
         named = {
             name: value
             for name, value in settings.model_dump(mode="json", exclude_unset=True).items()
             if name not in _UNSIGNED
         }
-        covered = {name: facts.get(name) for name in SIGNED_FACTS}
+        covered = began.model_dump(mode="json", include=set(SIGNED))
         described = hashlib.sha256(environment).hexdigest()
         return self.sign("run", run_id, json.dumps([named, covered], sort_keys=True), described)
 
     def attempt(self, run_id: str, record: str) -> str:
-        """Seal of an attempt of a run."""
+        """Seal of an entry of a run's journal."""
         return self.sign("attempt", run_id, record)
 
 

@@ -23,7 +23,7 @@ MOST_VALUE_BYTES = 64 << 20
 """Longest value; a request to a model with its reply has a few hundred kilobytes at most."""
 MOST_READ_BYTES = 256 << 20
 """That a reader takes in at once."""
-_ROW_BYTES = 1000
+ROW_BYTES = 1000
 """Memory that a row takes by itself once it is a record."""
 READING_SECONDS = 10.0
 """That one statement of a reader may take."""
@@ -131,7 +131,7 @@ def fetch(
         while some := cursor.fetchmany(_ROWS_AT_ONCE):
             rows += some
             size += sum(
-                _ROW_BYTES + sum(len(cell) for cell in row if isinstance(cell, str | bytes))
+                ROW_BYTES + sum(len(cell) for cell in row if isinstance(cell, str | bytes))
                 for row in some
             )
             if size > MOST_READ_BYTES:

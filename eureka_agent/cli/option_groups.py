@@ -39,7 +39,7 @@ OPTION_GROUPS = {
         "gate",
         "racing",
         "rungs",
-        "work_ahead",
+        "schedule",
         "confirm",
         "confirm_seeds",
     ),

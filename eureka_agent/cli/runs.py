@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import click
@@ -26,17 +27,16 @@ def runs(output_format: str) -> None:
     eureka runs --format json
     """
     from eureka_agent.archive.run_folder import WHERE_RUNS_LIE, list_runs, shown_runs_folder
-    from eureka_agent.report.as_json import to_json
-    from eureka_agent.report.console import list_console
-    from eureka_agent.report.tables import render_runs
 
     reports: list[RunReport] = []
     for folder in list_runs():
         try:
-            reports.append(_report(str(folder)))
+            reports.append(_report(str(folder), in_full=False, costs=False))
         except EurekaError as error:  # also of settings that were edited
             say(f"skipped {folder.name}: {error.message}", err=True)
     if output_format == "json":
+        from eureka_agent.report.as_json import to_json
+
         keys = ("run", "folder", "status", "task", "best", "human", "sparse", "seconds")
         print_json(
             {
@@ -47,6 +47,9 @@ def runs(output_format: str) -> None:
             }
         )
     elif reports:
+        from eureka_agent.report.console import list_console
+        from eureka_agent.report.tables import render_runs
+
         list_console().print(render_runs(reports))
     else:
         say(f"no run in {shown_runs_folder()} yet; start one: {command(FIRST_SEARCH)}")
@@ -61,70 +64,126 @@ def runs(output_format: str) -> None:
     is_flag=True,
     help="What models were asked and what it cost, by who asked and by attempt.",
 )
+@click.option("--events", is_flag=True, help="The run's journal: what happened, and when.")
+@click.option(
+    "--follow",
+    is_flag=True,
+    help="Watch a run that another process works on; Ctrl-C leaves the search alone.",
+)
 @FORMAT
-def show(run: str, attempt: str | None, cost: bool, output_format: str) -> None:
+def show(
+    run: str, attempt: str | None, cost: bool, events: bool, follow: bool, output_format: str
+) -> None:
     """Show RUN (a folder, a name, the beginning of one, or `latest`), or one ATTEMPT of it.
 
     \b
     eureka show latest
     eureka show latest 2-03
     eureka show latest --cost
+    eureka show latest --follow
     """
+    _check_whole_run({"--cost": cost, "--events": events, "--follow": follow}, attempt)
+    if follow:
+        _follow(run, output_format)
+        return
+    if events:
+        _show_events(run, output_format)
+        return
+    if attempt is not None:
+        _show_attempt(run, attempt, output_format)
+        return
+    report = _report(run, in_full=output_format == "json" and not cost)
+    if cost:
+        _show_cost(report, output_format)
+    elif output_format == "json":
+        from eureka_agent.report.as_json import to_json
+
+        print_json(to_json(report))
+    else:
+        from eureka_agent.report.console import CleanConsole
+        from eureka_agent.report.tables import render_run
+
+        CleanConsole().print(render_run(report))
+
+
+def _show_attempt(word: str, attempt: str, output_format: str) -> None:
     from eureka_agent.archive.artefacts import CURVES, attempt_folder
+    from eureka_agent.archive.run_folder import find_run, open_run
     from eureka_agent.archive.safe_files import inside
-    from eureka_agent.report.as_json import attempt_in_full_to_json, to_json
+    from eureka_agent.report.as_json import attempt_in_full_to_json
     from eureka_agent.report.console import CleanConsole
     from eureka_agent.report.curves import read_curves_csv
-    from eureka_agent.report.tables import render_attempt, render_run
+    from eureka_agent.report.tables import render_attempt
 
-    report = _report(run)
-    if cost:
-        _show_cost(report, attempt, output_format)
-        return
-    if attempt is None:
-        if output_format == "json":
-            print_json(to_json(report))
-        else:
-            CleanConsole().print(render_run(report))
-        return
-    chosen = next((entry for entry in report.attempts if entry.id == attempt), None)
-    if chosen is None:
-        raise RunFolderError(
-            f"the run {report.run_name!r} has no attempt {attempt!r}",
-            did_you_mean(attempt, [entry.id for entry in report.attempts]),
-        )
+    run = open_run(find_run(word), reading=True)
+    with closing(run.archive) as archive:
+        chosen = archive.attempt(attempt)
+        if chosen is None:
+            raise RunFolderError(
+                f"the run {run.name!r} has no attempt {attempt!r}",
+                did_you_mean(attempt, [entry.id for entry in archive.attempts_in_brief()]),
+            )
+        origin = run.fitness_origin
     if output_format == "json":
-        print_json(attempt_in_full_to_json(chosen, report.fitness_origin))
+        print_json(attempt_in_full_to_json(chosen, origin))
         return
-    folder = attempt_folder(report.folder, chosen.id)
+    folder = attempt_folder(run.folder, chosen.id)
     curves = inside(folder, CURVES)
     points = read_curves_csv(curves) if curves.is_file() else ()
-    CleanConsole().print(
-        render_attempt(chosen, report.settings.env_steps, points, folder, report.fitness_origin)
-    )
+    CleanConsole().print(render_attempt(chosen, run.settings.env_steps, points, folder, origin))
 
 
-def _show_cost(report: RunReport, attempt: str | None, output_format: str) -> None:
+def _check_whole_run(flags: dict[str, bool], attempt: str | None) -> None:
+    """Refuse two of these flags at once, and one with an attempt."""
+    given = [flag for flag, is_given in flags.items() if is_given]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} exclude each other", "give one of them")
+    if given and attempt is not None:
+        raise UsageError(
+            f"{given[0]} is for a whole run, not for one attempt", f"leave out {attempt!r}"
+        )
+
+
+def _follow(word: str, output_format: str) -> None:
+    from eureka_agent.archive.run_folder import find_run
+    from eureka_agent.cli.watch import follow
+
+    if output_format == "json":
+        raise UsageError(
+            "--follow has no JSON: it shows what changes",
+            f"what happened until now: {command('show latest --events --format json')}",
+        )
+    follow(find_run(word))
+
+
+def _show_events(word: str, output_format: str) -> None:
+    from eureka_agent.archive.run_folder import find_run, open_run
+    from eureka_agent.report.journal_lines import entry_to_json, journal_lines
+
+    run = open_run(find_run(word), reading=True)
+    with closing(run.archive) as archive:
+        if output_format == "json":
+            entries = [entry_to_json(each) for each in archive.entries()]
+            print_json({"run": run.name, "folder": str(run.folder), "entries": entries})
+            return
+        for line in journal_lines(archive.entries(), run.folder):
+            say(line)
+
+
+def _show_cost(report: RunReport, output_format: str) -> None:
     from eureka_agent.report.console import CleanConsole
     from eureka_agent.report.ledger import ledger_to_json, render_ledger
 
-    if attempt is not None:
-        raise UsageError(
-            "--cost is for a whole run, not for one attempt",
-            f"leave out {attempt!r}: the table has a line for every attempt",
-        )
     if output_format == "json":
         print_json(ledger_to_json(report.ledger))
     else:
         CleanConsole().print(render_ledger(report.ledger))
 
 
-def _report(word: str) -> RunReport:
+def _report(word: str, *, in_full: bool, costs: bool = True) -> RunReport:
     from eureka_agent.archive.run_folder import find_run, open_run
-    from eureka_agent.search.summary import run_report
+    from eureka_agent.search.summary import run_overview, run_report
 
     opened = open_run(find_run(word), reading=True)
-    try:
-        return run_report(opened)
-    finally:
-        opened.archive.close()
+    with closing(opened.archive):
+        return run_report(opened) if in_full else run_overview(opened, costs=costs)

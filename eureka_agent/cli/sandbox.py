@@ -11,6 +11,8 @@ from eureka_agent.cli.command import FILE, Group
 from eureka_agent.cli.output import FORMAT, print_json
 from eureka_agent.invocation import command
 
+_REMOVAL_SECONDS = 300.0
+
 
 class DockerGroup(Group):
     """Commands that are about the Docker wall alone, so no hint of theirs offers another one."""
@@ -39,79 +41,36 @@ def sandbox() -> None:
 
 @sandbox.command()
 @click.option(
-    "--base-image",
-    metavar="NAME",
-    help=(
-        "Image to build on, such as python:3.11-slim; 'host': one made of this machine's own"
-        " Python. Default: as it was last, at first 'host'."
-    ),
-)
-@click.option(
     "--requirements",
     type=FILE,
     metavar="FILE",
     help=(
-        "Requirements file of further packages that your environments import. An empty file: none."
+        "Requirements file of further packages that your environments import, which are installed"
+        " here. An empty file: none. Default: as it was last."
     ),
 )
-@click.option(
-    "--wheelhouse",
-    type=FILE,
-    metavar="DIR",
-    help="Use the wheels in DIR; nothing is downloaded.",
-)
-@click.option(
-    "--download-only",
-    type=FILE,
-    metavar="DIR",
-    help="Only download the wheels into DIR, for a machine without a network. Needs no engine.",
-)
-def build(
-    base_image: str | None,
-    requirements: Path | None,
-    wheelhouse: Path | None,
-    download_only: Path | None,
-) -> None:
-    """Build the image that workers run in, with the packages that are installed here.
+def build(requirements: Path | None) -> None:
+    """Build the image that workers run in, a copy of this Python and of the packages here.
 
-    A search builds it too, when it is missing: after an update of a package there is no image of
-    its name, and a new one is made. --base-image and --requirements are kept in the cache
-    (~/.cache/eureka-agent/sandbox.json), so that searches use the same image.
+    Nothing is downloaded. A search builds it too, when it is missing: after an update of a package
+    there is no image of its name, and a new one is made. --requirements is kept in the cache
+    (~/.cache/eureka-agent/requirements.txt), so that searches use the same image.
 
     \b
     eureka sandbox build
-    eureka sandbox build --base-image python:3.11-slim --requirements requirements.txt
+    eureka sandbox build --requirements requirements.txt
     """
-    from eureka_agent.sandbox.docker.image import (
-        HOST_BASE,
-        Choice,
-        ensure_image,
-        image_for,
-        keep_choice,
-        read_choice,
-    )
-    from eureka_agent.sandbox.docker.packages import OPTIONAL_ROOTS, pinned
-    from eureka_agent.sandbox.docker.wheelhouse import fill
-
-    choice = Choice() if base_image and requirements else read_choice()
-    choice = Choice(
-        base_image or choice.base_image,
-        choice.requirements if requirements is None else _read_requirements(requirements),
-    )
-    if download_only is not None:
-        fill(download_only, pinned(optional=OPTIONAL_ROOTS), choice.requirements)
-        click.echo(
-            f"wheels are in {download_only}; there: {command('sandbox build --wheelhouse DIR')}"
-        )
-        return
+    from eureka_agent.sandbox.docker.build import ensure_image
     from eureka_agent.sandbox.docker.engine import connect
+    from eureka_agent.sandbox.docker.recipe import current_recipe, keep_requirements
 
+    asked = None if requirements is None else _read_requirements(requirements)
     engine = connect()
-    recipe = image_for(engine, choice)
-    tag = ensure_image(engine, recipe, click.echo, wheelhouse)
-    keep_choice(choice)
-    base = "this machine's Python" if choice.base_image == HOST_BASE else choice.base_image
-    click.echo(f"{tag} is ready: {len(recipe.pins)} packages on {base}")
+    recipe = current_recipe(engine.has_gpus, asked)
+    tag = ensure_image(engine, recipe, click.echo)
+    if asked is not None:
+        keep_requirements(asked)
+    click.echo(f"{tag} is ready: {len(recipe.pins)} packages on this machine's Python")
 
 
 @sandbox.command("list")
@@ -123,14 +82,19 @@ def list_command(output_format: str) -> None:
     eureka sandbox list
     """
     from eureka_agent.errors import WallNotBuiltError
+    from eureka_agent.sandbox.docker.build import built_image
     from eureka_agent.sandbox.docker.engine import connect
-    from eureka_agent.sandbox.docker.image import built_image, list_images, read_choice
-    from eureka_agent.sandbox.docker.leftovers import driver_of, list_containers, name_of
+    from eureka_agent.sandbox.docker.leftovers import (
+        driver_of,
+        list_containers,
+        list_images,
+        name_of,
+    )
     from eureka_agent.sandbox.docker.markers import is_gone
 
     engine = connect()
     try:
-        current = built_image(engine, read_choice())
+        current = built_image(engine)
     except WallNotBuiltError:
         current = ""
     images = [
@@ -183,11 +147,11 @@ def clean(everything: bool, with_images: bool) -> None:
     eureka sandbox clean --images
     """
     from eureka_agent.errors import WallError
-    from eureka_agent.sandbox.docker.engine import connect
-    from eureka_agent.sandbox.docker.image import list_images, remove_image
-    from eureka_agent.sandbox.docker.leftovers import remove_leftovers
+    from eureka_agent.sandbox.docker.engine import CALL_SECONDS, connect
+    from eureka_agent.sandbox.docker.leftovers import list_images, remove_image, remove_leftovers
 
-    engine = connect()
+    # the files of an image are many
+    engine = connect(timeout_s=_REMOVAL_SECONDS if with_images else CALL_SECONDS)
     removed = remove_leftovers(engine, everything)
     click.echo(f"removed {len(removed)} container{'s' if len(removed) != 1 else ''}")
     if not with_images:
@@ -203,35 +167,17 @@ def clean(everything: bool, with_images: bool) -> None:
     click.echo(f"removed {count} image{'s' if count != 1 else ''}")
 
 
-_EXPECTED_REQUIREMENT = "expected names of packages, with versions if you like: 'scipy>=1.14'"
-
-
 def _read_requirements(path: Path) -> str:
-    from packaging.requirements import InvalidRequirement, Requirement
-
     from eureka_agent.errors import SettingsError, system_reason
+    from eureka_agent.sandbox.docker.recipe import parse_requirements
 
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = system_reason(error) if isinstance(error, OSError) else "it is not UTF-8"
         raise SettingsError(
             f"cannot read the requirements {str(path)!r}: {reason}",
             "name a file of package names, one a line",
         ) from None
-    kept = [line.strip() for line in lines if line.strip() and not line.strip().startswith("#")]
-    for line in kept:
-        if (
-            line.startswith(("-", ".", "/")) or "://" in line
-        ):  # the file is read elsewhere, and the image has no network
-            raise SettingsError(
-                f"{str(path)!r} has the line {line!r}",
-                _EXPECTED_REQUIREMENT,
-            )
-        try:
-            Requirement(line.partition(" #")[0])
-        except InvalidRequirement:
-            raise SettingsError(
-                f"{str(path)!r} has the line {line!r}", _EXPECTED_REQUIREMENT
-            ) from None
-    return "\n".join(kept)
+    parse_requirements(text)
+    return text

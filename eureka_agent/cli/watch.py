@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import signal
+import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -17,8 +19,10 @@ from eureka_agent.archive.database import resume_command
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import open_plain
 from eureka_agent.cli.output import print_json, say
+from eureka_agent.invocation import command
+from eureka_agent.journal.entries import BaseEntry, Observer, RunEnded, RunStarted
+from eureka_agent.records import RunStatus
 from eureka_agent.report.console import CleanConsole
-from eureka_agent.report.events import Event, Observer, RunEnded, RunStarted
 
 if TYPE_CHECKING:
     from eureka_agent.report.plain import PlainLog
@@ -55,7 +59,7 @@ class _Log:
             with suppress(OSError):
                 self._observer.tick()
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: BaseEntry) -> None:
         from eureka_agent.report.plain import PlainLog
 
         if isinstance(event, RunStarted) and self._handle is None:
@@ -81,7 +85,7 @@ class _Folder:
     def __init__(self) -> None:
         self.path: Path | None = None
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: BaseEntry) -> None:
         if isinstance(event, RunStarted):
             self.path = event.run_folder
 
@@ -90,11 +94,13 @@ class _View:
     """The progress view while it can be written: without a reader it is dropped, and the search
     goes on."""
 
-    def __init__(self, console: LastingConsole) -> None:
+    def __init__(
+        self, console: LastingConsole, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         from eureka_agent.report.live import progress_view
 
         self._console = console
-        self._view = progress_view(console)
+        self._view = progress_view(console, clock)
 
     def __enter__(self) -> _View:
         self._view.__enter__()
@@ -109,7 +115,7 @@ class _View:
         with self._dropping():
             self._view.__exit__(kind, error, traceback)
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: BaseEntry) -> None:
         if not self._console.quiet:
             with self._dropping():
                 self._view(event)
@@ -144,18 +150,18 @@ class Screen:
         self._observers = (*observers, view)
         self.paused = view.paused
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: BaseEntry) -> None:
         """Hand an event on."""
         for observer in self._observers:
             observer(event)
 
 
-async def _tick(log: _Log, view: _View) -> None:
-    """Let time pass for both: a search that waits has no events."""
+async def _tick(*observers: _Log | _View) -> None:
+    """Let time pass for them: a search that waits has no entries."""
     while True:
         await asyncio.sleep(TICK_S)
-        log.tick()
-        view.tick()
+        for observer in observers:
+            observer.tick()
 
 
 @contextmanager
@@ -228,3 +234,40 @@ def watch(work: Callable[[Screen], Coroutine[Any, Any, Run]], output_format: str
     else:
         console.print(render_end(run_report(finished)))
     return finished
+
+
+def follow(folder: Path) -> None:
+    """Show a run that another process works on until it ends. Ctrl-C ends this alone. Exit status
+    130 after that."""
+    from eureka_agent.archive.run_folder import open_run
+    from eureka_agent.report.follow import Follower, RunClock
+    from eureka_agent.report.tables import render_end
+    from eureka_agent.search.summary import run_overview
+
+    open_run(folder, reading=True).archive.close()  # says what is wrong with the folder
+    console, clock = LastingConsole(), RunClock()
+
+    async def run() -> None:
+        main = asyncio.current_task()
+        assert main is not None  # this is a coroutine of asyncio.run
+        with _cancelled_by_signals(main), _View(console, clock) as view:
+            ticking = asyncio.create_task(_tick(view))
+            try:
+                await Follower(folder, view, clock).follow()
+            finally:
+                ticking.cancel()
+
+    try:
+        asyncio.run(run())
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        with suppress(OSError):
+            say("No longer watched; the search goes on.")
+        raise click.exceptions.Abort from None
+    ended = open_run(folder, reading=True)
+    with closing(ended.archive):
+        if ended.status is RunStatus.FINISHED:
+            console.print(render_end(run_overview(ended)))
+            return
+        say(f"Nobody works on this run: it is {ended.status.value}.")
+        say(f"See it with:   {command(shlex.join(['show', str(folder)]))}")
+        say(f"Go on with:    {resume_command(folder)}")

@@ -43,7 +43,8 @@ class Recording:
     messages: Mapping[str, Message]
     settings: Mapping[str, Any]
     search: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of the recorded search, of `SEARCH_SETTINGS`, as far as they are known."""
+    """Settings of the recorded search, of `SEARCH_SETTINGS`, and its `schedule`, as far as they are
+    known."""
 
 
 def write_recording(path: Path, recording: Recording) -> None:
@@ -92,7 +93,11 @@ def read_recording(path: Path) -> Recording:
         path.stem,
         messages,
         {name: settings[name] for name in SETTINGS if name in settings},
-        {name: search[name] for name in SEARCH_SETTINGS if isinstance(search.get(name), str | int)},
+        {
+            name: search[name]
+            for name in (*SEARCH_SETTINGS, "schedule")
+            if isinstance(search.get(name), str | int)
+        },
     )
 
 
@@ -128,6 +133,12 @@ class ReplayModel:
         whom = f"the {request.role.value}{of_whom}"
         what = f"the recording {self._recording.name!r} has no reply to what {whom} asks"
         nearest = self._nearest(request, asked)
+        if self._recording.search.get("schedule") == "steady":
+            return (
+                f"{what}: it is of a steady search, whose later requests depend on when trainings"
+                " ended",
+                "play back a search that was made with --schedule generations",
+            )
         if self._flags:
             hint = f"give the settings of the recorded search: {self._flags}"
             if nearest is None or nearest.request == asked:

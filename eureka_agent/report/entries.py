@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from eureka_agent.records import BASELINES, Attempt, CurvePoint, Outcome, RungScore, Score, Stage
+from eureka_agent.journal.entries import Progress, TrainingKind, Wait
+from eureka_agent.records import BASELINES, Attempt, Outcome, RungScore, Score, Stage
 from eureka_agent.report import wording
-from eureka_agent.report.events import TrainingKind, Wait
 from eureka_agent.report.sparkline import History
 
 TIME_OUT = "time_out"
@@ -38,7 +38,7 @@ class TrainingView:
     def is_baseline(self) -> bool:
         return self.kind in BASELINES
 
-    def add(self, points: tuple[CurvePoint, ...]) -> None:
+    def add(self, points: tuple[Progress, ...]) -> None:
         """Take over new points of the curve."""
         if points:
             self.waits_for = ""
@@ -109,6 +109,16 @@ def standing(attempt: Attempt) -> Standing:
         episode_length=length,
         remark=_first_finding(attempt),
     )
+
+
+def discarded(attempt: Attempt, env_steps: int) -> Discarded:
+    """The line of an attempt that came to nothing. `env_steps`: those of a whole training."""
+    reason = attempt.reason
+    if attempt.stage is Stage.REJECTED:
+        reason = first_error(attempt) or reason
+    elif attempt.stage is Stage.STOPPED:
+        reason = why_stopped(attempt, env_steps)
+    return Discarded(attempt.id, attempt.proposal.operator.value, reason, attempt.stage)
 
 
 def remark(attempt: Attempt, env_steps: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -40,33 +41,31 @@ class LedgerLine:
     """US dollars; None where that of any request is unknown."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Ledger:
     """A run's account."""
 
-    by_role: tuple[LedgerLine, ...]
-    """In the order in which they first asked; a role that asked two models has two lines."""
-    by_attempt: tuple[LedgerLine, ...]
-    """In the attempts' order."""
-    total: LedgerLine
+    messages: tuple[Message, ...]
 
     @property
     def empty(self) -> bool:
-        return self.total.requests == 0
+        return not self.messages
 
+    @cached_property
+    def by_role(self) -> tuple[LedgerLine, ...]:
+        """In the order in which they first asked; a role that asked two models has two lines."""
+        return _grouped(self.messages, lambda message: (message.role, message.model))
 
-def ledger(messages: Sequence[Message]) -> Ledger:
-    """The account of these messages."""
-    return Ledger(
-        by_role=_grouped(messages, lambda message: (message.role, message.model)),
-        by_attempt=tuple(
-            sorted(
-                _grouped(messages, lambda message: (message.attempt or NO_ATTEMPT, "")),
-                key=lambda line: _place(line.name),
-            )
-        ),
-        total=_line("total", "", messages),
-    )
+    @cached_property
+    def by_attempt(self) -> tuple[LedgerLine, ...]:
+        """In the attempts' order."""
+        lines = _grouped(self.messages, lambda message: (message.attempt or NO_ATTEMPT, ""))
+        return tuple(sorted(lines, key=lambda line: _place(line.name)))
+
+    @cached_property
+    def total(self) -> LedgerLine:
+        """All of them."""
+        return _line("total", "", self.messages)
 
 
 def format_money(money: Decimal | None) -> str:
@@ -107,7 +106,7 @@ def _place(attempt: str) -> tuple[int, ...]:
     return tuple(int(part) for part in parts) if all(part.isdigit() for part in parts) else ()
 
 
-NOTHING_ASKED = ledger(())
+NOTHING_ASKED = Ledger(())
 
 
 def render_ledger(account: Ledger) -> RenderableType:

@@ -14,9 +14,9 @@ from rich.live import Live
 from rich.segment import ControlType, Segment
 from rich.text import Text
 
+from eureka_agent.journal.entries import BaseEntry, Notice
 from eureka_agent.llm.text import printable
 from eureka_agent.records import RunStatus
-from eureka_agent.report.events import Event, Notice
 from eureka_agent.report.panels import SearchPanel
 from eureka_agent.report.plain import PlainLog
 from eureka_agent.report.state import SearchView
@@ -30,7 +30,7 @@ whole picture; others ignore them."""
 class ProgressView(Protocol):
     """An observer that owns the terminal while it is entered."""
 
-    def __call__(self, event: Event) -> None: ...
+    def __call__(self, event: BaseEntry) -> None: ...
 
     def paused(self) -> AbstractContextManager[object]:
         """Leaves the terminal to somebody else for a while."""
@@ -97,7 +97,7 @@ class LiveView:
             vertical_overflow="crop",
         )
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: BaseEntry) -> None:
         with self._lock:
             self.view.apply(event, self._clock())
         if isinstance(event, Notice) and event.stays:

@@ -301,10 +301,10 @@ def _cost(report: RunReport) -> str:
         if retries
         else ""
     )
-    by_role = tuple(replace(line, model=escaped(line.model)) for line in report.ledger.by_role)
-    words = replace(
-        report, designer=escaped(report.designer), ledger=replace(report.ledger, by_role=by_role)
+    asked = tuple(
+        each.model_copy(update={"model": escaped(each.model)}) for each in report.ledger.messages
     )
+    words = replace(report, designer=escaped(report.designer), ledger=Ledger(asked))
     told = "".join(f" {escaped(text)}" for text in remarks(report))
     return cost_sentence(words) + restarts + told + _ledger(report.ledger)
 

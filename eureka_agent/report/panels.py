@@ -9,10 +9,10 @@ from pathlib import Path
 
 from rich.console import Console, ConsoleOptions, RenderResult
 
+from eureka_agent.journal.entries import Notice
 from eureka_agent.records import Stage
 from eureka_agent.report import wording
 from eureka_agent.report.entries import Discarded, SeedScores, Standing, TrainingView
-from eureka_agent.report.events import Notice
 from eureka_agent.report.lines import Column, Line, Lines, fit, rows, share_rows, wrapped
 from eureka_agent.report.metric import metric_sentence, same_words
 from eureka_agent.report.sparkline import common_scale, progress_bar, sparkline
@@ -22,6 +22,8 @@ WIDE = 100
 """From this many columns on, tables have their extra columns."""
 ROOMY = 20
 """From this many lines on, what is too long for a line is continued on the next one."""
+MOST_DISCARDED = 4
+"""Attempts that came to nothing: the last of them are named."""
 
 
 class SearchPanel:
@@ -60,18 +62,18 @@ def search_lines(
     lines += model_lines(view, now, width)
     trainings = most_interesting(list(view.running.values()))
     finals = list(view.finals.items()) if _finals_begun(view) else []
-    discarded = list(reversed(view.discarded))
+    discarded = view.attempts.discarded(MOST_DISCARDED, view.env_steps_per_training)
     notices = list(view.notices)[-2:]
     wanted = [
         _with_titles(len(trainings)),
-        _with_titles(len(view.leaderboard)),
+        _with_titles(len(view.attempts.leaderboard)),
         _with_titles(len(finals)),
     ]
-    wanted += [_with_heading(min(len(discarded), 4)), len(notice_lines(notices, width))]
+    wanted += [_with_heading(len(discarded)), len(notice_lines(notices, width))]
     given = share_rows(height - len(lines), wanted, [5, 5, 7, 2, 1])
     sections = (
         lambda room: training_lines(view, trainings, now, width, room, ascii_only=ascii_only),
-        lambda room: leaderboard_lines(view.leaderboard, width, room),
+        lambda room: leaderboard_lines(view.attempts.leaderboard, width, room),
         lambda room: final_lines(view, finals, width, room),
         lambda room: discarded_lines(discarded, width, room),
         lambda room: recent_notices(notices, width, room),
@@ -112,6 +114,7 @@ def budget_lines(
     share = done / total if total else 0.0
     rate = view.steps_per_second
     left = view.seconds_left(now)
+    attempts = view.attempts
     parts = [
         f"trainings {view.trainings_done}/{view.trainings_total}",
         f"env steps {wording.count(done)}/{wording.count(total)}",
@@ -122,10 +125,10 @@ def budget_lines(
         times += f", about {wording.clock_time(left)} left"
     full, empty = progress_bar(share, max(0, width - len(times)), ascii_only=ascii_only)
     counts = [
-        (wording.plural(view.proposed, "proposal") if view.proposed else "", ""),
-        (f"{view.rejected} thrown out by the critic" if view.rejected else "", ""),
-        (f"{view.failed} failed in training" if view.failed else "", "yellow"),
-        (f"{view.stopped} stopped early" if view.stopped else "", "dim"),
+        (wording.plural(attempts.proposed, "proposal") if attempts.proposed else "", ""),
+        (f"{attempts.rejected} thrown out by the critic" if attempts.rejected else "", ""),
+        (f"{attempts.failed} failed in training" if attempts.failed else "", "yellow"),
+        (f"{attempts.stopped} stopped early" if attempts.stopped else "", "dim"),
     ]
     lines: list[Line] = [[(view.phase, "bold cyan")]]
     for text, style in counts:

@@ -13,33 +13,30 @@ from types import TracebackType
 
 from rich.console import Console
 
-from eureka_agent.llm.text import printable
-from eureka_agent.records import Attempt, Repeat, RunStatus, Stage
-from eureka_agent.report import wording
-from eureka_agent.report.entries import first_error, why_stopped
-from eureka_agent.report.events import (
+from eureka_agent.journal.entries import (
     AttemptEnded,
     AttemptRepeated,
+    BaseEntry,
     ConfirmationStarted,
-    Event,
     FinalStarted,
     IterationEnded,
     IterationStarted,
     Judged,
     Notice,
-    Proposed,
     RequestEnded,
-    RequestStarted,
+    Reviewed,
     RunEnded,
     RunStarted,
     Scored,
     TrainingEnded,
     TrainingProgress,
-    TrainingQueued,
     TrainingResumed,
     TrainingRetried,
-    TrainingWaits,
 )
+from eureka_agent.llm.text import printable
+from eureka_agent.records import Attempt, Proposal, Repeat, RunStatus, Stage
+from eureka_agent.report import wording
+from eureka_agent.report.entries import first_error, why_stopped
 from eureka_agent.report.ledger import format_money
 from eureka_agent.report.lines import to_ascii
 from eureka_agent.report.metric import metric_sentence
@@ -80,7 +77,7 @@ class PlainLog:
         """Nothing is to be done: lines do not hold the terminal."""
         return nullcontext()
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: BaseEntry) -> None:
         now = self._clock()
         self.view.apply(event, now)
         if isinstance(event, TrainingProgress):
@@ -169,7 +166,7 @@ def _line(parts: list[str]) -> str:
     return ", ".join(filter(None, parts))
 
 
-def event_line(event: Event, view: SearchView) -> str:
+def event_line(event: BaseEntry, view: SearchView) -> str:
     """`event` in words; empty for one that is not worth a line. `view` has taken it over
     already."""
     match event:
@@ -194,16 +191,18 @@ def event_line(event: Event, view: SearchView) -> str:
                 else _answered(event)
             )
         case Judged():
-            return _judged(event.attempt)
+            return _judged(view.attempts[event.attempt])
+        case Reviewed() if not event.verdict.accepted:
+            return _judged(view.attempts[event.attempt])
         case AttemptEnded():
-            return _attempt_ended(event.attempt, view.env_steps_per_training)
+            return _attempt_ended(view.attempts[event.attempt], view.env_steps_per_training)
         case ConfirmationStarted():
-            names = ", ".join(attempt.id for attempt in event.attempts)
+            names = ", ".join(event.attempts)
             trainings = wording.plural(event.trainings, "training")
             return f"the best so far are trained again from other seeds: {names} ({trainings})"
         case AttemptRepeated():
-            return _repeated(event.attempt, event.repeat)
-        case TrainingEnded() if event.kind not in ("search", "repeat"):
+            return _repeated(view.attempts[event.attempt], event.repeat)
+        case TrainingEnded() if event.training not in ("search", "repeat"):
             result = (
                 f"failed: {event.failure}"
                 if event.failure
@@ -211,7 +210,7 @@ def event_line(event: Event, view: SearchView) -> str:
             )
             what = (
                 f"final training of {event.label}"
-                if event.kind == "final"
+                if event.training == "final"
                 else f"training of the {event.label} reward"
             )
             return (
@@ -224,7 +223,7 @@ def event_line(event: Event, view: SearchView) -> str:
             steps = event.points[-1].env_steps if event.points else 0
             return f"training of {event.label} goes on at {wording.count(steps)} env steps"
         case IterationEnded():
-            best = event.best
+            best = None if event.best is None else view.attempts.get(event.best)
             summary = (
                 f"best so far is {best.id} with fitness {wording.number(best.fitness)}"
                 if best
@@ -232,7 +231,7 @@ def event_line(event: Event, view: SearchView) -> str:
             )
             return f"iteration {event.iteration + 1} ends: {summary}"
         case FinalStarted():
-            names = ", ".join(attempt.id for attempt in event.attempts)
+            names = ", ".join(event.attempts)
             return f"final trainings with fresh seeds: {names or 'no finalist'}"
         case Scored():
             score = event.score
@@ -259,15 +258,7 @@ def event_line(event: Event, view: SearchView) -> str:
             return f"run {event.status.value}{message}{report}"
         case Notice():
             return f"warning: {event.text}" if event.level == "warning" else event.text
-        case (
-            RequestStarted()
-            | Proposed()
-            | TrainingQueued()
-            | TrainingProgress()
-            | TrainingWaits()
-            | TrainingEnded()
-        ):
-            return ""
+    return ""
 
 
 def _answered(event: RequestEnded) -> str:
@@ -289,7 +280,7 @@ def _answered(event: RequestEnded) -> str:
 
 def _judged(attempt: Attempt) -> str:
     if attempt.stage is not Stage.REJECTED:
-        return f"{attempt.id} accepted by the critic ({_origin(attempt)})"
+        return f"{attempt.id} accepted by the critic ({origin(attempt.proposal)})"
     return f"{attempt.id} thrown out by the critic: {first_error(attempt) or attempt.reason}"
 
 
@@ -298,7 +289,7 @@ def _attempt_ended(attempt: Attempt, env_steps: int) -> str:
         case Stage.TRAINED:
             return (
                 f"{attempt.id} trained: fitness {wording.number(attempt.fitness)}"
-                f" ({_origin(attempt)})"
+                f" ({origin(attempt.proposal)})"
             )
         case Stage.FAILED:
             return f"{attempt.id} failed in training: {attempt.reason}"
@@ -317,7 +308,8 @@ def _repeated(attempt: Attempt, repeat: Repeat) -> str:
     )
 
 
-def _origin(attempt: Attempt) -> str:
-    operator = wording.words(attempt.proposal.operator.value)
-    parents = " and ".join(attempt.proposal.parents)
+def origin(proposal: Proposal) -> str:
+    """`improve from 1-01`."""
+    operator = wording.words(proposal.operator.value)
+    parents = " and ".join(proposal.parents)
     return f"{operator} from {parents}" if parents else operator

@@ -4,14 +4,14 @@ those that were answered."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 
+from eureka_agent.journal.entries import Asked, Observer, RequestEnded, RequestStarted
 from eureka_agent.llm.interface import CompletionRequest, RequestObserver, Role
 from eureka_agent.records import Message
 from eureka_agent.report import wording
-from eureka_agent.report.events import Observer, RequestEnded, RequestStarted
-from eureka_agent.report.ledger import LedgerLine, format_money
+from eureka_agent.report.ledger import Ledger, format_money
 
 _PURPOSES = {
     Role.DESIGNER: "design",
@@ -45,6 +45,17 @@ def purpose(request: CompletionRequest) -> str:
     return _PURPOSES[request.role] + (f" of {request.attempt}" if request.attempt else "")
 
 
+def asked_before(messages: Sequence[Message]) -> Asked:
+    """The account with which a process begins."""
+    total = Ledger(tuple(messages)).total
+    return Asked(
+        requests=total.requests,
+        uncounted=total.uncounted,
+        tokens=total.prompt_tokens + total.completion_tokens,
+        money=total.money,
+    )
+
+
 class Requests:
     """Folds `RequestStarted` and `RequestEnded` into what a view shows of the models."""
 
@@ -54,11 +65,12 @@ class Requests:
         self._replies = self._tokens = self._uncounted = self._failures = 0
         self._money: Decimal | None = Decimal(0)
 
-    def take_over(self, asked: LedgerLine) -> None:
-        """Begin with the account of the requests that the run has made so far."""
+    def take_over(self, asked: Asked) -> None:
+        """Begin anew, with the account of the requests that the run has made so far."""
+        self._pending.clear()
+        self._failures = 0
         self._replies, self._uncounted = asked.requests, asked.uncounted
-        self._tokens = asked.prompt_tokens + asked.completion_tokens
-        self._money = asked.money
+        self._tokens, self._money = asked.tokens, asked.money
 
     def start(self, event: RequestStarted, now: float) -> None:
         """Take over a request that was sent at `now`."""

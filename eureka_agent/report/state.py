@@ -1,31 +1,17 @@
-"""The view model of a running search: events in, everything that a view shows out. No clock, no
-terminal, no file."""
+"""The view model of a running search: entries of its journal in, everything that a view shows out.
+No clock, no terminal, no file."""
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import deque
 
-from eureka_agent.ranking import ranked
-from eureka_agent.records import Attempt, Score, Stage
-from eureka_agent.report.activity import AT_A_RUNG, Activity, activity
-from eureka_agent.report.entries import (
-    Discarded,
-    SeedScores,
-    Standing,
-    TrainingView,
-    first_error,
-    standing,
-    why_stopped,
-)
-from eureka_agent.report.events import (
-    AttemptEnded,
-    AttemptRepeated,
+from eureka_agent.journal.entries import (
+    AttemptImported,
+    BaseEntry,
     ConfirmationStarted,
-    Event,
     FinalStarted,
     IterationEnded,
     IterationStarted,
-    Judged,
     Notice,
     Proposed,
     RequestEnded,
@@ -41,19 +27,22 @@ from eureka_agent.report.events import (
     TrainingRetried,
     TrainingWaits,
 )
+from eureka_agent.records import Score
+from eureka_agent.report.activity import AT_A_RUNG, Activity, activity
+from eureka_agent.report.attempts import Attempts
+from eureka_agent.report.entries import SeedScores, TrainingView
 from eureka_agent.report.pace import Pace
 from eureka_agent.report.phases import IterationPhases
 from eureka_agent.report.requests import Requests
 
-KEPT_REJECTIONS = 50
 KEPT_NOTICES = 5
 FINALS = "final trainings"
 """Last phase of a run."""
 
 
 class SearchView:
-    """Folds events into what a view shows. `apply` is O(1) in the length of the run, but for the
-    leaderboard."""
+    """Folds a journal's entries into what a view shows, over all processes of the run. `apply`
+    takes the same time however long the run is, but at a generation's begin and end."""
 
     def __init__(self) -> None:
         self.run: RunStarted | None = None
@@ -62,34 +51,28 @@ class SearchView:
         self._untouched = True
         self.requests = Requests()
         self.phase = "starting"
-        self.proposed = 0
-        self.accepted = 0
-        self.rejected = 0
-        self.failed = 0
-        self.stopped = 0
         self.queued: dict[str, TrainingView] = {}
         self.running: dict[str, TrainingView] = {}
-        self.leaderboard: list[Standing] = []
-        self.discarded: deque[Discarded] = deque(maxlen=KEPT_REJECTIONS)
         self.finals: dict[str, SeedScores] = {}
         self.notices: deque[Notice] = deque(maxlen=KEPT_NOTICES)
-        self.trainings_done = 0
+        self.attempts = Attempts()
         self._finished_steps = 0
-        self._attempts: dict[str, Attempt] = {}
-        self._trained: dict[str, Attempt] = {}
-        self._ended_attempts: set[str] = set()
+        self._running_steps = 0
         self._plans: dict[int, int] = {}
+        """Trainings by iteration."""
         self._phases = IterationPhases()
         self._repeats = 0
         """Made or under way."""
         self._confirmed_iterations: set[int] = set()
-        self._trained_samples: defaultdict[int, set[int]] = defaultdict(set)
-        self._trained_here: set[str] = set()
         self._pace = Pace()
-        self._running_steps = 0
         self._retried_jobs: set[str] = set()
 
     # ── what is shown ─────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def trainings_done(self) -> int:
+        """Trainings that ended, in this process or an earlier one."""
+        return self.attempts.trainings + sum(final.ended for final in self.finals.values())
 
     @property
     def trainings_total(self) -> int:
@@ -153,14 +136,11 @@ class SearchView:
         )
         return self._pace.seconds_left(now, self.env_steps_done, self.env_steps_total, generations)
 
-    def attempt(self, identifier: str) -> Attempt | None:
-        """The last version of an attempt that an event brought."""
-        return self._attempts.get(identifier)
+    # ── entries ───────────────────────────────────────────────────────────────────────────────────
 
-    # ── events ────────────────────────────────────────────────────────────────────────────────────
-
-    def apply(self, event: Event, now: float) -> None:
-        """Take over `event`, which happened at `now` seconds on the caller's monotonic clock."""
+    def apply(self, event: BaseEntry, now: float) -> None:
+        """Take over `event`, which happened at `now` seconds on the caller's clock. Raises KeyError
+        for one on an attempt that nobody proposed."""
         if self._untouched:  # before a run begins there may be notices
             self.started_at, self._untouched = now, False
         self._take_over(event, now)
@@ -173,24 +153,22 @@ class SearchView:
         )
         self._pace.train(now, not self.activity.stands_still)
 
-    def _take_over(self, event: Event, now: float) -> None:
+    def _take_over(self, event: BaseEntry, now: float) -> None:
         match event:
             case RunStarted():
                 self._run_started(event, now)
             case IterationStarted():
                 first = event.round * event.samples
-                before = sum(sample < first for sample in self._trained_samples[event.iteration])
+                trained = self.attempts.trained_samples(event.iteration)
+                before = sum(sample < first for sample in trained)
                 self._plans[event.iteration] = before + event.samples
                 self._enter(event.iteration, f"round {event.round + 1}" if event.round else "")
             case RequestStarted():
                 self.requests.start(event, now)
             case RequestEnded():
                 self.requests.end(event)
-            case Proposed():
-                self._meet(event.attempt)
-                self._pace.designed.add(event.attempt.iteration)
-            case Judged():
-                self._judged(event.attempt)
+            case AttemptImported():
+                self._finished_steps += self.attempts.take_in(event.record)
             case TrainingQueued():
                 self._queued(event)
             case TrainingProgress():
@@ -205,16 +183,12 @@ class SearchView:
                 self._resumed(event)
             case TrainingEnded():
                 self._training_ended(event)
-            case AttemptEnded():
-                self._attempt_ended(event.attempt)
             case ConfirmationStarted():
                 self._enter(event.iteration, "the best again")
                 self._confirmed_iterations.add(event.iteration)
                 self._repeats += event.trainings
-            case AttemptRepeated():
-                self._rank(event.attempt)
             case IterationEnded():
-                self._plans[event.iteration] = len(self._trained_samples[event.iteration])
+                self._plans[event.iteration] = len(self.attempts.trained_samples(event.iteration))
                 self._confirmed_iterations.add(event.iteration)
                 if self._phases.leave(event.iteration):
                     self._name_phase()
@@ -230,6 +204,10 @@ class SearchView:
             case Notice():
                 if not event.stays:  # the others stand above the view
                     self.notices.append(event)
+            case _ if event.of_attempt:
+                if isinstance(event, Proposed):
+                    self._pace.designed.add(event.iteration)
+                self.attempts.change(event)
 
     def _enter(self, iteration: int, special: str) -> None:
         self._phases.enter(iteration, special)
@@ -241,72 +219,42 @@ class SearchView:
         )
 
     def _run_started(self, event: RunStarted, now: float) -> None:
-        self.run, self.started_at = event, now
-        self.requests.take_over(event.asked_before)
-        if not event.settings.trains_baselines:
-            return
-        seeds = event.settings.seeds_of_baselines
-        if event.description.human_reward is not None:
-            self.finals["human"] = SeedScores("human", seeds)
-        if event.description.sparse_reward is not None:
-            self.finals["sparse"] = SeedScores("sparse", seeds)
-
-    def _meet(self, attempt: Attempt) -> None:
-        """Remember an attempt; a resumed run may begin with any of its stages."""
-        if attempt.id not in self._attempts:
-            self.proposed += 1
-        self._attempts[attempt.id] = attempt
-
-    def _judged(self, attempt: Attempt) -> None:
-        earlier = self._attempts.get(attempt.id)
-        self._meet(attempt)
-        if attempt.stage is Stage.REJECTED:
-            if earlier is not None and earlier.stage is Stage.ACCEPTED:  # its review came later
-                self.accepted -= 1
-                if (
-                    attempt.id in self._trained_here
-                ):  # the training of what is made of it counts in its place, if any
-                    self._trained_here.discard(attempt.id)
-                    self._trained_samples[attempt.iteration].discard(attempt.sample)
-                    self.trainings_done -= 1
-            self._discard(attempt)
-        else:
-            self.accepted += 1
-            if attempt.id in self._ended_attempts:  # an earlier process had refused it
-                self._ended_attempts.discard(attempt.id)
-                self.rejected -= 1
-
-    def _discard(self, attempt: Attempt) -> None:
-        by_critic = attempt.stage is Stage.REJECTED
-        if by_critic:
-            self.rejected += 1
-        elif attempt.stage is Stage.STOPPED:
-            self.stopped += 1
-        else:
-            self.failed += 1
-        self._ended_attempts.add(attempt.id)
-        reason = attempt.reason
-        if by_critic:
-            reason = first_error(attempt) or reason
-        elif attempt.stage is Stage.STOPPED:
-            reason = why_stopped(attempt, self.env_steps_per_training)
-        self.discarded.append(
-            Discarded(attempt.id, attempt.proposal.operator.value, reason, attempt.stage)
-        )
+        self.run, self.ended, self.started_at, self.phase = event, None, now, "starting"
+        for attempt in event.known:
+            self._finished_steps += self.attempts.take_in(attempt)
+        # an earlier process took with it what it had under way; this one plans anew, and tells
+        # again of the final trainings that are known
+        self.running.clear()
+        self.queued.clear()
+        self._running_steps = 0
+        self.attempts.drop_trainings()
+        self._plans.clear()
+        self._confirmed_iterations.clear()
+        self._repeats = self.attempts.repeats
+        self._phases, self._pace = IterationPhases(), Pace()
+        self.requests.take_over(event.asked)
+        self.finals.clear()
+        if event.settings.trains_baselines:
+            seeds = event.settings.seeds_of_baselines
+            if event.description.human_reward is not None:
+                self.finals["human"] = SeedScores("human", seeds)
+            if event.description.sparse_reward is not None:
+                self.finals["sparse"] = SeedScores("sparse", seeds)
 
     def _queued(self, event: TrainingQueued) -> None:
-        attempt = self._attempts.get(event.label)
-        if event.kind == "search":
+        if event.training == "search":
+            attempt = self.attempts.get(event.label)
             role = attempt.proposal.operator.value if attempt is not None else ""
-            if attempt is not None:
-                self._trained_samples[attempt.iteration].add(attempt.sample)
-        elif event.kind == "repeat":
+            self.attempts.begin_training(event.label)
+        elif event.training == "repeat":
             role = "again"
         else:
-            final = self._final(event.label, event.kind)
+            final = self._final(event.label, event.training)
             final.queued += 1
-            role = f"{'final' if event.kind == 'final' else 'baseline'}, seed {final.queued}"
-        self.queued[event.job] = TrainingView(event.job, event.label, event.kind, event.seed, role)
+            role = f"{'final' if event.training == 'final' else 'baseline'}, seed {final.queued}"
+        self.queued[event.job] = TrainingView(
+            event.job, event.label, event.training, event.seed, role
+        )
 
     def _progress(self, event: TrainingProgress, now: float) -> None:
         training = self.running.get(event.job)
@@ -349,51 +297,18 @@ class SearchView:
         if training is not None:
             self._running_steps -= training.env_steps
             self._finished_steps += training.env_steps
-        self.trainings_done += 1
-        if event.kind == "search":
-            self._trained_here.add(event.label)
-        elif event.kind != "repeat":
-            final = self._final(event.label, event.kind)
+        if event.training == "search":
+            self.attempts.end_training(event.label)
+        elif event.training != "repeat":
+            final = self._final(event.label, event.training)
             final.ended += 1
             final.fitness.append(event.fitness)
-
-    def _attempt_ended(self, attempt: Attempt) -> None:
-        if attempt.id in self._ended_attempts:
-            return
-        self._meet(attempt)
-        if attempt.stage in (Stage.REJECTED, Stage.FAILED, Stage.STOPPED):
-            self._discard(attempt)
-        self._ended_attempts.add(attempt.id)
-        if attempt.stage in (Stage.TRAINED, Stage.FAILED, Stage.STOPPED):
-            self._trained_samples[attempt.iteration].add(attempt.sample)
-            if attempt.id not in self._trained_here:  # before this process began
-                self.trainings_done += 1
-                self._finished_steps += (
-                    attempt.outcome.env_steps if attempt.outcome is not None else 0
-                )
-        for repeat in (
-            attempt.repeats
-        ):  # an attempt ends before it is repeated: these are of an earlier process
-            self._repeats += 1
-            self.trainings_done += 1
-            self._finished_steps += repeat.outcome.env_steps if repeat.outcome is not None else 0
-        self._rank(attempt)
-
-    def _rank(self, attempt: Attempt) -> None:
-        """Put an attempt where it belongs on the leaderboard."""
-        self._attempts[attempt.id] = attempt
-        if attempt.fitness is not None:
-            self._trained[attempt.id] = attempt
-            self.leaderboard = [
-                standing(trained) for trained in ranked(list(self._trained.values()))
-            ]
 
     def _final_started(self, event: FinalStarted) -> None:
         self.phase = FINALS
         seeds = self.run.settings.final_seeds if self.run is not None else 0
-        for attempt in event.attempts:
-            self._attempts.setdefault(attempt.id, attempt)
-            self._final(attempt.id, "final").planned = seeds
+        for name in event.attempts:
+            self._final(name, "final").planned = seeds
 
     def _scored(self, score: Score) -> None:
         kind: TrainingKind = (

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from eureka_agent.invocation import command
 from eureka_agent.llm.text import one_line
+from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, CurvePoint, RunStatus, Score, Stage, Verdict
 from eureka_agent.report import wording
 from eureka_agent.report.console import unwrapped
@@ -30,6 +31,8 @@ WIDE_RUNS = 110
 """Columns from which a list of runs has room for their whole names."""
 WIDE_ATTEMPTS = 100
 """Columns from which a table of attempts has room for parents and seeds."""
+MOST_ATTEMPTS = 80
+"""That a table of attempts has lines for."""
 LONGEST_TASK = 100
 """Characters of a sentence that a list of runs shows, however wide it is."""
 WRITTEN_MARK = "*"
@@ -117,7 +120,7 @@ def render_run(report: RunReport) -> RenderableType:
     if report.best is not None:
         parts += [_source_panel(report.best), Text()]
     if report.attempts:
-        parts += [_AttemptsTable(report.attempts, report.settings.env_steps), Text()]
+        parts += [*_attempts(report), Text()]
     parts += _cost(report)
     if _report_file(report).is_file():
         parts.append(unwrapped(f"more: {_report_file(report)}", "dim"))
@@ -127,6 +130,19 @@ def render_run(report: RunReport) -> RenderableType:
         )
     )
     return Group(*parts)
+
+
+def _attempts(report: RunReport) -> list[RenderableType]:
+    """All attempts; of very many the best, or the last where none was trained."""
+    attempts, env_steps = report.attempts, report.settings.env_steps
+    if len(attempts) <= MOST_ATTEMPTS:
+        return [_AttemptsTable(attempts, env_steps)]
+    best = ranked(attempts)
+    shown = (best or attempts[::-1])[:MOST_ATTEMPTS]
+    which = f"the {'best' if best else 'last'} {len(shown)} of {len(attempts):,} attempts"
+    everything = command(shlex.join(["show", str(report.folder), "--format", "json"]))
+    note = unwrapped(f"{which}; all of them: report.md, or {everything}", "dim")
+    return [_AttemptsTable(shown, env_steps), note]
 
 
 def _verdict(report: RunReport) -> list[RenderableType]:

@@ -15,15 +15,16 @@ from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.tuning.designer import worth_tuning
 from eureka_agent.errors import EurekaError, RunFolderError
-from eureka_agent.llm.interface import LanguageModelError
-from eureka_agent.records import CurvePoint, Diagnosis
-from eureka_agent.report.events import (
+from eureka_agent.journal.entries import (
     Notice,
     Observer,
     TrainingProgress,
     TrainingResumed,
     TrainingRetried,
+    progress_of,
 )
+from eureka_agent.llm.interface import LanguageModelError
+from eureka_agent.records import CurvePoint, Diagnosis
 from eureka_agent.sandbox.cores import usable_cores
 from eureka_agent.sandbox.devices import Hardware
 from eureka_agent.sandbox.dry_runner import DryRunner
@@ -35,7 +36,7 @@ from eureka_agent.search.briefing import Analyses, Briefing
 from eureka_agent.search.capacity import plan_capacity
 from eureka_agent.search.counsel import Counsel
 from eureka_agent.search.deadline import Deadline
-from eureka_agent.search.ending import WORKERS_FOLDER, Stopwatch
+from eureka_agent.search.ending import WORKERS_FOLDER, Recorder
 from eureka_agent.search.engine import SearchEngine, first_error
 from eureka_agent.search.final import FinalTrainings, keep_best
 from eureka_agent.search.strategies import STRATEGIES
@@ -56,7 +57,7 @@ async def search(
     dry_runner: DryRunner,
     counsel: Counsel,
     deadline: Deadline | None,
-    observer: Stopwatch,
+    observer: Recorder,
     stack: AsyncExitStack,
 ) -> None:
     """See a run through on workers that `stack` closes: its generations, its final trainings and
@@ -79,7 +80,7 @@ async def search(
 
     def on_progress(job: str, points: Sequence[CurvePoint]) -> None:
         evaluator.warm_up()  # the trainings have started: the first policies come soon
-        observer(TrainingProgress(job=job, points=tuple(points)))
+        observer(TrainingProgress(job=job, points=progress_of(tuple(points))))
 
     pool = TrainingPool(
         wall=wall,
@@ -92,7 +93,7 @@ async def search(
         on_progress=on_progress,
         on_retry=lambda job, reason: observer(TrainingRetried(job=job, reason=reason)),
         on_resume=lambda job, points: observer(
-            TrainingResumed(job=job, label=job.partition("@")[0], points=tuple(points))
+            TrainingResumed(job=job, label=job.partition("@")[0], points=progress_of(tuple(points)))
         ),
         timeout_s=settings.training_timeout,
         snapshots=snapshots,
@@ -120,7 +121,7 @@ async def search(
     )
     attempts = AttemptRunner(run, counsel.designer, critic, trials, observer)
     analyst = None if counsel.analyst is None else AnalystIfReachable(counsel.analyst, observer)
-    briefing = Briefing(run, strategy_of(settings), counsel.models, analyst)
+    briefing = Briefing(run, strategy_of(settings), observer, counsel.models, analyst)
     cache = BaselineCache(run.folder.parent, description, settings, hardware.kind)
     final = FinalTrainings(run, trials, cache, observer)
     with_baselines = settings.trains_baselines
@@ -209,6 +210,4 @@ def strategy_of(settings: SearchSettings) -> Strategy:
     """The strategy that the settings name; with an optimiser that chooses constants, where they ask
     for it."""
     strategy = STRATEGIES[settings.strategy]()
-    # the offline designer retunes weights itself, which costs no tokens either
-    tuning = settings.model != ("offline",) if settings.tuning is None else settings.tuning
-    return WithTuning(strategy, worth_tuning) if tuning else strategy
+    return WithTuning(strategy, worth_tuning) if settings.tuning else strategy

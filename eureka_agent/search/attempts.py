@@ -18,10 +18,22 @@ from eureka_agent.archive.artefacts import (
     write_proposal,
     write_verdict,
 )
-from eureka_agent.archive.run_folder import Run, now
+from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.gate import only_gate_refused, with_gate_warnings
 from eureka_agent.designer.interface import Designer, DesignRequest, Rejection
+from eureka_agent.journal.entries import (
+    AttemptEnded,
+    AttemptRepeated,
+    Judged,
+    Notice,
+    Observer,
+    Proposed,
+    Reviewed,
+    RungDecided,
+    RungScored,
+    TrainingWaits,
+)
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import (
@@ -34,27 +46,16 @@ from eureka_agent.records import (
     Stage,
     Verdict,
 )
-from eureka_agent.report.events import (
-    AttemptEnded,
-    AttemptRepeated,
-    Judged,
-    Notice,
-    Observer,
-    Proposed,
-    TrainingWaits,
-)
-from eureka_agent.search.course import Course
 from eureka_agent.search.gate_trust import GateOfRound
 from eureka_agent.search.memory import RunMemory
-from eureka_agent.search.racing import Rungs
+from eureka_agent.search.racing import Race, Rungs, broken_off_outcome
 from eureka_agent.search.seeds import derive_seed
-from eureka_agent.search.standing import broken_off_outcome, midway_of, works_ahead
 from eureka_agent.search.trial import TrialRequest, TrialRunner, drop_files
 
 ENDED = (Stage.REJECTED, Stage.FAILED, Stage.STOPPED, Stage.TRAINED)
 """Stages after which nothing more happens to an attempt."""
 
-MIDWAY_TRAJECTORIES = f"midway-{TRAJECTORIES}"
+RUNG_TRAJECTORIES = f"rung-{TRAJECTORIES}"
 
 
 def attempt_id(iteration: int, sample: int, revision: int) -> str:
@@ -74,10 +75,7 @@ class AttemptRunner:
         self._critic = critic
         self._trials = trials
         self._observer = observer
-        self._works_ahead = works_ahead(run.settings, run.description)
-        self._memory = RunMemory(
-            run, in_order=not designer.concurrent, works_ahead=self._works_ahead
-        )
+        self._memory = RunMemory(run, in_order=not designer.concurrent)
         self._gates: dict[tuple[int, int], GateOfRound] = {}
         """By iteration and sample."""
 
@@ -118,37 +116,34 @@ class AttemptRunner:
                 return attempt
 
     async def finish(
-        self, attempt: Attempt, request: DesignRequest, course: Course | None = None
+        self, attempt: Attempt, request: DesignRequest, race: Race | None = None
     ) -> Attempt:
         """Take a settled attempt to its end; where its review turns it down, what is made of it
         then.
 
-        On a course it may be stopped; one that has ended before tells the others how far it had
-        come.
+        In a race it may be stopped; one that has ended before tells the others how far it had come.
         """
         while attempt.stage is Stage.ACCEPTED:
-            attempt = await self._train(attempt, course)
+            attempt = await self._train(attempt, race)
             if attempt.stage is not Stage.REJECTED:
                 return attempt
             attempt = await self.settle(attempt, request)
-        if course is not None:
-            course.tell(attempt)
+        if race is not None:
+            await race.tell(attempt)
         return attempt
 
     def _propose(self, iteration: int, sample: int, revision: int, proposal: Proposal) -> Attempt:
-        attempt = Attempt(
-            id=attempt_id(iteration, sample, revision),
+        proposed = Proposed(
+            attempt=attempt_id(iteration, sample, revision),
             iteration=iteration,
             sample=sample,
             revision=revision,
             proposal=proposal,
-            stage=Stage.PROPOSED,
             seed=derive_seed(self._run.settings.seed, "training", iteration, sample, revision),
-            created=now(),
         )
+        self._observer(proposed)
+        attempt = self._archived(proposed.attempt)
         write_proposal(self._run.folder, attempt)
-        self._run.archive.put_attempt(attempt)
-        self._observer(Proposed(attempt=attempt))
         return attempt
 
     async def _revise(self, rejected: Attempt, request: DesignRequest) -> Attempt:
@@ -185,11 +180,7 @@ class AttemptRunner:
         verdict = await self._critic.judge(
             attempt.proposal.source, memory=self._memory.before(attempt)
         )
-        judged = self._with_verdict(attempt, await self._after_gate(attempt, verdict))
-        self._observer(Judged(attempt=judged))
-        if judged.stage in ENDED:
-            self._observer(AttemptEnded(attempt=judged))
-        return judged
+        return self._judged(attempt, await self._after_gate(attempt, verdict))
 
     async def _after_gate(self, attempt: Attempt, verdict: Verdict) -> Verdict:
         """The verdict, with the trajectory gate's findings as warnings where it has refused too
@@ -210,9 +201,7 @@ class AttemptRunner:
         loosened = await self._after_gate(attempt, verdict)
         if attempt.stage is not Stage.REJECTED or known is not None or loosened is verdict:
             return attempt
-        attempt = self._with_verdict(attempt, loosened)
-        self._observer(Judged(attempt=attempt))
-        return attempt
+        return self._judged(attempt, loosened)
 
     async def _review(self, attempt: Attempt) -> Attempt:
         """The attempt with what the reviewer says of it, who may turn it down."""
@@ -220,7 +209,7 @@ class AttemptRunner:
             return (
                 attempt  # what an optimiser only gave other constants was reviewed with its parent
             )
-        if attempt.rungs or attempt.midway is not None:
+        if attempt.rungs:
             # there was no money for it then; others were compared with this one since, or made from
             # it
             return attempt
@@ -235,22 +224,22 @@ class AttemptRunner:
                 )
             )
             return attempt
-        return attempt if verdict is attempt.verdict else self._with_verdict(attempt, verdict)
+        if verdict is attempt.verdict:
+            return attempt
+        self._observer(Reviewed(attempt=attempt.id, verdict=verdict))
+        reviewed = self._archived(attempt.id)
+        write_verdict(self._run.folder, reviewed)
+        return reviewed
 
-    def _with_verdict(self, attempt: Attempt, verdict: Verdict) -> Attempt:
-        errors = [finding for finding in verdict.findings if finding.severity == "error"]
-        stage = Stage.ACCEPTED if verdict.accepted else Stage.REJECTED
-        reason = f"{errors[0].code} {errors[0].message}" if errors else ""
-        judged = attempt.model_copy(update={"stage": stage, "reason": reason, "verdict": verdict})
-        if verdict.repaired is not None and verdict.repaired != attempt.proposal.source:
-            proposal = attempt.proposal.model_copy(update={"source": verdict.repaired})
-            judged = judged.model_copy(update={"proposal": proposal})
+    def _judged(self, attempt: Attempt, verdict: Verdict) -> Attempt:
+        self._observer(Judged(attempt=attempt.id, verdict=verdict))
+        judged = self._archived(attempt.id)
+        if judged.proposal.source != attempt.proposal.source:
             write_proposal(self._run.folder, judged)
         write_verdict(self._run.folder, judged)
-        self._run.archive.put_attempt(judged)
         return judged
 
-    async def _train(self, attempt: Attempt, course: Course | None) -> Attempt:
+    async def _train(self, attempt: Attempt, race: Race | None) -> Attempt:
         """Train while the reviewer reads: a model takes its time, and turns little down.
 
         A candidate waits for its review at its first pause, before anybody is told of its score: so
@@ -260,38 +249,32 @@ class AttemptRunner:
         review = asyncio.create_task(self._review(attempt))
         review.add_done_callback(_heard)
         try:
-            if course is None:
+            if race is None:
                 await review
                 if review.result().stage is Stage.REJECTED:
-                    return self._turned_down(review.result())
-            return await self._train_reviewed(attempt, review, course)
+                    return review.result()
+            return await self._train_reviewed(attempt, review, race)
         finally:
             review.cancel()
 
-    def _turned_down(self, attempt: Attempt) -> Attempt:
-        """An attempt that was let pass, and then was not."""
-        self._observer(Judged(attempt=attempt))
-        self._observer(AttemptEnded(attempt=attempt))
-        return attempt
-
     async def _train_reviewed(
-        self, attempt: Attempt, review: asyncio.Task[Attempt], course: Course | None
+        self, attempt: Attempt, review: asyncio.Task[Attempt], race: Race | None
     ) -> Attempt:
         folder = attempt_folder(self._run.folder, attempt.id)
         request = TrialRequest(attempt.id, "search", attempt.proposal.source, attempt.seed, folder)
-        if course is not None:
-            on_pause = partial(self._at_rung, attempt, request.job, review, course)
-            request = replace(request, pauses=course.pauses, on_pause=on_pause)
+        if race is not None:
+            on_pause = partial(self._at_rung, attempt, request.job, review, race)
+            request = replace(request, pauses=race.rungs.env_steps, on_pause=on_pause)
         trial = await self._trials.run(request)
         reviewed = await review
         if reviewed.stage is Stage.REJECTED:
             drop_files(request)
             self._trials.settle(request)
-            return self._turned_down(reviewed)
+            return reviewed
         # what broke off keeps its checkpoints: they say how far it came
         reached = (
-            course.rungs.checkpoints(trial.points)
-            if course is not None and trial.outcome is None
+            race.rungs.checkpoints(trial.points)
+            if race is not None and trial.outcome is None
             else ()
         )
         outcome = broken_off_outcome(reached) if reached else trial.outcome
@@ -301,8 +284,8 @@ class AttemptRunner:
         )
         if trial.stopped and (scores := self._archived(attempt.id).rungs):
             evaluation = scores[-1].evaluation
-            at_last_rung = self._midway_episodes(attempt)
-            trajectories = at_last_rung if at_last_rung.is_file() else None
+            at_rung = self._rung_episodes(attempt)
+            trajectories = at_rung if at_rung.is_file() else None
         # a search of long trainings has thousands of points: keep the loop responsive
         diagnosis = await asyncio.to_thread(
             diagnose,
@@ -314,26 +297,21 @@ class AttemptRunner:
             trajectories,
             ended=not trial.stopped,
         )
-        if course is not None and not trial.stopped:
-            await self._pass_milestone(attempt, course, trial.points)
-        trained = self._archived(attempt.id).model_copy(
-            update={
-                "stage": Stage.STOPPED
-                if trial.stopped
-                else Stage.FAILED
-                if trial.outcome is None
-                else Stage.TRAINED,
-                "reason": trial.failure,
-                "retries": trial.retries,
-                "outcome": outcome,
-                "diagnosis": diagnosis,
-            }
+        failed = Stage.FAILED if trial.outcome is None else Stage.TRAINED
+        self._observer(
+            AttemptEnded(
+                attempt=attempt.id,
+                stage=Stage.STOPPED if trial.stopped else failed,
+                reason=trial.failure,
+                retries=trial.retries,
+                outcome=outcome,
+                diagnosis=diagnosis,
+            )
         )
+        trained = self._archived(attempt.id)
         write_diagnosis(self._run.folder, trained)
-        self._run.archive.put_attempt(trained)
-        self._midway_episodes(attempt).unlink(missing_ok=True)
+        self._rung_episodes(attempt).unlink(missing_ok=True)
         self._trials.settle(request)
-        self._observer(AttemptEnded(attempt=trained))
         return trained
 
     async def _at_rung(
@@ -341,7 +319,7 @@ class AttemptRunner:
         attempt: Attempt,
         job: str,
         review: asyncio.Task[Attempt],
-        course: Course,
+        race: Race,
         points: tuple[CurvePoint, ...],
         policy: Path | None,
     ) -> str:
@@ -354,17 +332,18 @@ class AttemptRunner:
         if policy is not None:  # else it has gone on already
             self._observer(TrainingWaits(job=job, waits_for="others"))
         rung = max(
-            rung
-            for rung, steps in enumerate(course.rungs.env_steps)
-            if points[-1].env_steps >= steps
+            rung for rung, steps in enumerate(race.rungs.env_steps) if points[-1].env_steps >= steps
         )
-        stop = await course.at_rung(
-            attempt.sample, rung, await self._score(attempt, course.rungs, rung, policy)
-        )
-        if not stop:
-            await self._pass_milestone(attempt, course, points)
-            if policy is not None:
-                self._observer(TrainingWaits(job=job, waits_for="slot"))
+        env_steps = race.rungs.env_steps[rung]
+        score = await self._score(attempt, race.rungs, rung, policy)
+        stop = self._run.archive.state.decisions.get((attempt.id, env_steps))
+        if stop is None:
+            stop = await race.at_rung(attempt, rung, score)
+            self._observer(RungDecided(attempt=attempt.id, env_steps=env_steps, stop=stop))
+        else:
+            await race.tell(self._archived(attempt.id))
+        if not stop and policy is not None:
+            self._observer(TrainingWaits(job=job, waits_for="slot"))
         return stop
 
     async def _score(
@@ -381,51 +360,18 @@ class AttemptRunner:
             score.env_steps != env_steps for score in self._archived(attempt.id).rungs
         ):
             seed = derive_seed(settings.seed, "rung")
-            # at the last rung, to be shown with what is known there; they are on the disk before
-            # the score is archived
-            episodes = (
-                self._midway_episodes(attempt)
-                if self._works_ahead and env_steps == rungs.env_steps[-1]
-                else None
-            )
+            # of one that is stopped there, they are what can be shown
+            episodes = self._rung_episodes(attempt)
             evaluation = await self._trials.score(policy, seed, settings.scoring_episodes, episodes)
             fitness = None if evaluation is None else evaluation.fitness_mean()
-            archived = self._archived(attempt.id)  # read again: it may have ended meanwhile
-            scores = (
-                *archived.rungs,
-                RungScore(env_steps=env_steps, fitness=fitness, evaluation=evaluation),
-            )
-            self._run.archive.put_attempt(archived.model_copy(update={"rungs": scores}))
+            score = RungScore(env_steps=env_steps, fitness=fitness, evaluation=evaluation)
+            self._observer(RungScored(attempt=attempt.id, score=score))
         return rungs.score(rung, self._archived(attempt.id))
 
-    async def _pass_milestone(
-        self, attempt: Attempt, course: Course, points: Sequence[CurvePoint]
-    ) -> None:
-        """Archive what is known at the last rung, where these points reach it, before anybody plans
-        with it.
-
-        To be called at the rung, and at a training's end: one that was resumed behind the rung may
-        end before the others are there.
-        """
-        before = course.rungs.up_to_last(points)
-        if not before:
-            return
-        if self._works_ahead and self._archived(attempt.id).midway is None:
-            score = course.rungs.scored(len(course.rungs.places) - 1, self._archived(attempt.id))
-            episodes = self._midway_episodes(attempt)
-            known = episodes if episodes.is_file() else None
-            midway = await asyncio.to_thread(
-                midway_of, before, score, course.rungs, self._run.description, known
-            )
-            self._run.archive.put_attempt(
-                self._archived(attempt.id).model_copy(update={"midway": midway})
-            )
-        course.milestone.pass_by(attempt.sample)
-
-    def _midway_episodes(self, attempt: Attempt) -> Path:
-        """Where the worst and the best episode at the last rung are, until the training has
+    def _rung_episodes(self, attempt: Attempt) -> Path:
+        """Where the worst and the best episode at its last rung are, until the training has
         ended."""
-        return attempt_folder(self._run.folder, attempt.id) / MIDWAY_TRAJECTORIES
+        return attempt_folder(self._run.folder, attempt.id) / RUNG_TRAJECTORIES
 
     async def repeat(self, attempt_id: str, iteration: int, seed: int) -> None:
         """Train this attempt's reward once more, after generation `iteration`."""
@@ -440,13 +386,8 @@ class AttemptRunner:
             failure=trial.failure,
             retries=trial.retries,
         )
-        # read again: another of its repeats may have ended meanwhile
-        attempt = self._archived(attempt_id)
-        repeats = sorted((*attempt.repeats, made), key=lambda repeat: repeat.seed)
-        attempt = attempt.model_copy(update={"repeats": tuple(repeats)})
-        self._run.archive.put_attempt(attempt)
+        self._observer(AttemptRepeated(attempt=attempt_id, repeat=made))
         self._trials.settle(request)
-        self._observer(AttemptRepeated(attempt=attempt, repeat=made))
 
     def _archived(self, attempt_id: str) -> Attempt:
         attempt = self._run.archive.attempt(attempt_id)

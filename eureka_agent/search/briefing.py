@@ -3,8 +3,7 @@ failures, and who is to answer."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -19,8 +18,17 @@ from eureka_agent.designer.interface import (
     TunedReward,
     prefers_failures,
 )
+from eureka_agent.journal.entries import Analysed, Observer, Planned
 from eureka_agent.ranking import ranked
-from eureka_agent.records import BASELINES, Attempt, Diagnosis, Operator, Score, Stage
+from eureka_agent.records import (
+    BASELINES,
+    Attempt,
+    Diagnosis,
+    FinalTraining,
+    Operator,
+    Score,
+    Stage,
+)
 from eureka_agent.search.attempts import attempt_id, failures
 from eureka_agent.search.lineage import changes, last_score, seed_spread, vain_findings
 from eureka_agent.search.scoring import score_table
@@ -34,8 +42,6 @@ MEMORY_SHOWN = 3
 """Good attempts beside the parents that a designer is shown in short."""
 STOPPED_SHOWN = 2
 """Attempts that racing stopped, which it is shown besides: weaker ones, not mistakes."""
-REFERENCES_FACT = "told_baselines"
-"""Name of the archive's record of the baselines' scores that designers are told."""
 
 
 class Analyses(Protocol):
@@ -48,120 +54,132 @@ class Analyses(Protocol):
 
 
 class Briefing:
-    """Turns a generation's history into its design requests; a function of the history, whoever
-    asks and when."""
+    """Plans proposals, and turns plans into design requests.
+
+    A plan is recorded with what it was made from. A request follows from the plan and from what was
+    known then, so a resumed run asks what it would have asked.
+    """
 
     def __init__(
         self,
         run: Run,
         strategy: Strategy,
+        observer: Observer,
         models: Sequence[str] = (),
         analyst: Analyses | None = None,
     ) -> None:
         """`models`: names of the models that share the proposals."""
         self._run = run
+        self._observer = observer
         self._strategy = strategy
         self._models = models
         self._analyst = analyst
 
-    async def requests(
-        self, iteration: int, samples: range, history: Sequence[Attempt], progress: float
-    ) -> list[DesignRequest]:
-        """One request for each sample. `progress`: part of a training after which the history's
-        fitness was taken."""
-        seed = self._run.settings.seed
-        plans = self._strategy.plan(iteration, history, len(samples))
+    def plan(self, iteration: int, samples: range) -> list[Planned]:
+        """The plans for these places of a generation, all from what is known now; those that are
+        recorded stay."""
+        archive = self._run.archive
+        recorded = archive.state.plans
+        known = {
+            each: recorded[iteration, each] for each in samples if (iteration, each) in recorded
+        }
+        if len(known) < len(samples):
+            # those that a killed process had no time to record are made from what it knew
+            seen = next((plan.seen for plan in known.values()), None)
+            number, state = archive.view() if seen is None else (seen, archive.state_at(seen))
+            for plan in self._plans(iteration, samples, state.attempts(), number):
+                if plan.sample not in known:
+                    self._observer(plan)
+                    known[plan.sample] = plan
+        return [known[sample] for sample in samples]
+
+    def _plans(
+        self, iteration: int, samples: range, history: Sequence[Attempt], seen: int
+    ) -> Iterator[Planned]:
+        """The strategy thinks in generations: of its plan for one these places are taken."""
+        size = self._run.settings.samples
+        whole = range(samples.start // size * size, -(-samples.stop // size) * size)
+        plans = self._strategy.plan(iteration, history, len(whole))
+        answering = self._answering(plans, history, iteration, whole)
+        for sample, plan, model in zip(whole, plans, answering, strict=True):
+            if sample in samples:
+                yield Planned(
+                    iteration=iteration,
+                    sample=sample,
+                    operator=plan.operator,
+                    parents=plan.parents,
+                    model=model,
+                    seen=seen,
+                )
+
+    async def request(self, plan: Planned) -> DesignRequest:
+        """What the designer is asked for this plan, once the analyst has read the parents'
+        trainings."""
+        settings, state = self._run.settings, self._run.archive.state_at(plan.seen)
+        history = state.attempts()
         known = {attempt.id: attempt for attempt in history}
-        analyses = await self._analyses(plans, known)
-        best = ranked(history)
+        analysis = await self._analysis(plan, known)
+        refused = [each for each in failures(history) if each.stage is not Stage.STOPPED]
+        references = self._references(plan, state.trainings())
+        fresh = plan.operator is Operator.FRESH  # such owe nothing to what is there
+        tuning = plan.operator is Operator.TUNE_WEIGHTS
+        trained = tuple(
+            TunedReward(each.id, each.proposal.source, each.fitness)
+            for each in history
+            if each.stage is Stage.TRAINED and each.fitness is not None
+        )
+        return DesignRequest(
+            description=self._run.description,
+            sentence=self._run.sentence,
+            operator=plan.operator,
+            parents=tuple(
+                replace(
+                    self._summary(without_vain(known[parent], history)),
+                    analysis=analysis if place == 0 else "",
+                    changes=changes(known[parent], history),
+                )
+                for place, parent in enumerate(plan.parents)
+            ),
+            failures=tuple(_failure(each) for each in refused[:FAILURES_SHOWN]),
+            memory=() if fresh else self._memory(plan, history),
+            number=plan.sample + 1,
+            angle=plan.iteration * settings.samples + plan.sample,
+            seed_spread=seed_spread(() if fresh else history, references),
+            seed=derive_seed(settings.seed, "design", plan.iteration, plan.sample),
+            attempt=attempt_id(plan.iteration, plan.sample, 0),
+            model=plan.model,
+            settings=settings,
+            references=references,
+            trained=trained if tuning else (),
+            misleading=tuple(
+                each.proposal.source for each in history if prefers_failures(each.verdict)
+            ),
+        )
+
+    def _memory(self, plan: Planned, history: Sequence[Attempt]) -> tuple[ParentSummary, ...]:
+        """The best beside the parents, then the best of those that racing stopped."""
+        others = [each for each in ranked(history) if each.id not in plan.parents]
         stopped = sorted(
             (
-                attempt
-                for attempt in history
-                if attempt.stage is Stage.STOPPED and last_score(attempt) is not None
-            ),
-            key=lambda attempt: (
-                -attempt.rungs[-1].env_steps,
-                -(last_score(attempt) or 0.0),
-                attempt.id,
-            ),
-        )
-        refused = [attempt for attempt in failures(history) if attempt.stage is not Stage.STOPPED]
-        trained = tuple(
-            TunedReward(attempt.id, attempt.proposal.source, attempt.fitness)
-            for attempt in history
-            if attempt.stage is Stage.TRAINED and attempt.fitness is not None
-        )
-        misleading = tuple(
-            attempt.proposal.source for attempt in history if prefers_failures(attempt.verdict)
-        )
-        answering = self._answering(plans, history, iteration, samples)
-        references = self._references(iteration)
-        spread = seed_spread(history, references)
-        requests = []
-        for sample, plan, model in zip(samples, plans, answering, strict=True):
-            # fresh ones are to owe nothing to what is there
-            fresh = plan.operator is Operator.FRESH
-            others = (
-                []
-                if fresh
-                else [attempt for attempt in best if attempt.id not in plan.parents][:MEMORY_SHOWN]
-            )
-            weaker = [] if fresh else stopped[:STOPPED_SHOWN]
-            requests.append(
-                DesignRequest(
-                    description=self._run.description,
-                    sentence=self._run.sentence,
-                    operator=plan.operator,
-                    parents=tuple(
-                        replace(
-                            self._summary(without_vain(known[parent], history), progress),
-                            analysis=analyses.get(parent, ""),
-                            changes=changes(known[parent], history),
-                        )
-                        for parent in plan.parents
-                    ),
-                    failures=tuple(_failure(attempt) for attempt in refused[:FAILURES_SHOWN]),
-                    memory=(
-                        *(
-                            self._summary(without_vain(attempt, history), progress)
-                            for attempt in others
-                        ),
-                        *(self._stopped(attempt) for attempt in weaker),
-                    ),
-                    number=sample + 1,
-                    angle=iteration * self._run.settings.samples + sample,
-                    seed_spread=seed_spread((), references) if fresh else spread,
-                    seed=derive_seed(seed, "design", iteration, sample),
-                    attempt=attempt_id(iteration, sample, 0),
-                    model=model,
-                    settings=self._run.settings,
-                    references=references,
-                    trained=trained if plan.operator is Operator.TUNE_WEIGHTS else (),
-                    misleading=misleading,
-                )
-            )
-        return requests
-
-    def _references(self, iteration: int) -> tuple[Score, ...]:
-        """Scores of the baselines: none in the first generation, where it depends on timing and
-        earlier runs which are known.
-
-        They are kept as they were told first: a resumed run, also one with other final seeds, makes
-        the same prompts.
-        """
-        if iteration == 0 or not self._models:
-            return ()
-        archive = self._run.archive
-        if archive.fact(REFERENCES_FACT) is None:
-            told = [name for name in BASELINES if name != "human" or not self._run.settings.blind]
-            scores = [
                 each
-                for each in score_table(archive.trainings())
-                if each.name in told and each.mean is not None
-            ]
-            archive.set_fact(REFERENCES_FACT, [score.model_dump(mode="json") for score in scores])
-        return tuple(Score.model_validate(score) for score in archive.fact(REFERENCES_FACT))
+                for each in history
+                if each.stage is Stage.STOPPED and last_score(each) is not None
+            ),
+            key=lambda each: (-each.rungs[-1].env_steps, -(last_score(each) or 0.0), each.id),
+        )
+        return (
+            *(self._summary(without_vain(each, history)) for each in others[:MEMORY_SHOWN]),
+            *(self._stopped(each) for each in stopped[:STOPPED_SHOWN]),
+        )
+
+    def _references(self, plan: Planned, trainings: Sequence[FinalTraining]) -> tuple[Score, ...]:
+        """Scores of the baselines: none in the first generation, where it depends on earlier runs
+        which are known."""
+        if plan.iteration == 0 or not self._models:
+            return ()
+        told = [name for name in BASELINES if name != "human" or not self._run.settings.blind]
+        scores = score_table(trainings)
+        return tuple(each for each in scores if each.name in told and each.mean is not None)
 
     def _answering(
         self,
@@ -182,35 +200,23 @@ class Briefing:
         models = dict(zip(asking, shared, strict=True))
         return [models.get(sample, "") for sample in samples]
 
-    async def _analyses(
-        self, plans: Sequence[ProposalPlan], known: dict[str, Attempt]
-    ) -> dict[str, str]:
-        """The analyst's words on each attempt that a model is to start from, by id."""
-        if self._analyst is None:
-            return {}
-        starts = (
-            plan.parents[0]
-            for plan in plans
-            if plan.parents and plan.operator is not Operator.TUNE_WEIGHTS
-        )
-        parents = [known[parent] for parent in dict.fromkeys(starts)]
-        texts = await asyncio.gather(*(self._analyse(parent) for parent in parents))
-        return {parent.id: text for parent, text in zip(parents, texts, strict=True)}
+    async def _analysis(self, plan: Planned, known: dict[str, Attempt]) -> str:
+        """The analyst's words on the attempt that a model is to start from."""
+        if not plan.parents or plan.operator is Operator.TUNE_WEIGHTS:
+            return ""
+        return await self._analyse(known[plan.parents[0]])
 
     async def _analyse(self, parent: Attempt) -> str:
         if self._analyst is None or parent.diagnosis is None:
             return ""
         text = await self._analyst.analyse(parent.id, parent.proposal.source, parent.diagnosis)
-        archived = self._run.archive.attempt(
-            parent.id
-        )  # read again: more is known of it than what is planned with
-        if text and archived is not None and archived.analysis != text:
-            archived = archived.model_copy(update={"analysis": text})
-            write_analysis(self._run.folder, archived)
-            self._run.archive.put_attempt(archived)
+        known = self._run.archive.attempt(parent.id)
+        if text and known is not None and known.analysis != text:
+            self._observer(Analysed(attempt=parent.id, text=text))
+            write_analysis(self._run.folder, known.model_copy(update={"analysis": text}))
         return text
 
-    def _summary(self, attempt: Attempt, progress: float) -> ParentSummary:
+    def _summary(self, attempt: Attempt, progress: float = 1.0) -> ParentSummary:
         settings = self._run.settings
         return ParentSummary(
             id=attempt.id,

@@ -14,8 +14,7 @@ from decimal import Decimal
 
 from eureka_agent.errors import SettingsError
 from eureka_agent.report import wording
-from eureka_agent.search.standing import rungs_of
-from eureka_agent.settings import MOST_ENV_STEPS, MOST_ITERATIONS, SearchSettings
+from eureka_agent.settings import MOST_ENV_STEPS, MOST_ITERATIONS, SearchSettings, schedule_of
 
 DIALLED = ("iterations", "samples", "final_seeds", "finalists", "env_steps", "baselines")
 """The settings that a budget chooses where they are not given. Slots and workers follow from them
@@ -151,7 +150,7 @@ class Dial:
         used_seconds: float = 0.0,
     ) -> None:
         """`baselines`: trainings that are missing in the cache; `restorable`: whether trainings can
-        pause, which racing and working ahead need.
+        pause, which racing needs.
 
         A budget in wall time needs `speed`; `used_seconds` of it have passed.
         """
@@ -195,19 +194,17 @@ class Dial:
     def _generations(self, settings: SearchSettings, made: Trainings, workers: int) -> float:
         """Trainings that a worker makes one after the other in all generations.
 
-        Where the search works ahead, the next generation takes the place of what has ended, so no
-        worker waits for another's last training; but it does not begin before the one before it has
-        come to its last rung. Confirmations run beside it: they take env steps, and no phase.
+        In a steady search the next proposal takes the place of what has ended, so no worker waits
+        for another's last training. Confirmations run beside it: they take env steps, and no phase.
         """
         alone = math.ceil(made.candidates / workers) * self._kept(settings) + math.ceil(
             made.confirmations / workers
         )
-        rungs = _rungs(settings)
-        if not (settings.work_ahead and rungs and self._restorable):
+        if schedule_of(settings) == "generations":
             return settings.iterations * alone
         shared = (made.candidates * self._kept(settings) + made.confirmations) / workers
-        # nothing follows the last one
-        return (settings.iterations - 1) * max(shared, rungs[-1]) + alone
+        # nothing follows the last ones
+        return (settings.iterations - 1) * max(shared, 1.0) + alone
 
     def needed(self, settings: SearchSettings) -> str:
         """What these settings take, rounded up, as a budget is written."""
@@ -226,6 +223,8 @@ class Dial:
 def _rungs(settings: SearchSettings) -> list[float]:
     """Parts of a training at which candidates are compared: where the checkpoints are that stand
     for the ones asked for."""
+    from eureka_agent.search.racing import rungs_of  # with numpy, which a list of runs needs not
+
     return [steps / steps_of_a_training(settings) for steps in rungs_of(settings).env_steps]
 
 

@@ -17,16 +17,13 @@ from eureka_agent.designer.interface import Designer
 from eureka_agent.designer.offline.designer import OfflineDesigner
 from eureka_agent.designer.routed import RoutedDesigner
 from eureka_agent.designer.tuning.designer import TuningDesigner
+from eureka_agent.journal.entries import ModelBudgetSpent, Notice, Observer
 from eureka_agent.llm.budget import Budget
 from eureka_agent.llm.desk import Desk
 from eureka_agent.llm.prices import Price
-from eureka_agent.report.events import Notice, Observer
 from eureka_agent.report.requests import request_observer
-from eureka_agent.search.models import RECORDED_SETTINGS_FACT, Models
-from eureka_agent.search.summary import SPENT_FACT, model_limits
-
-PRICES_FACT = "prices"
-"""Where the archive keeps what the run's models cost, as it began with them."""
+from eureka_agent.search.models import Models
+from eureka_agent.search.summary import model_limits
 
 
 @dataclass(frozen=True)
@@ -74,16 +71,13 @@ def designer_name(models: Models | None, given: GivenDesigner | None) -> str:
     return f"{names} (replayed from {models.replayed})" if models.replayed else names
 
 
-def facts_of(models: Models | None) -> dict[str, Any]:
-    """What the archive keeps of the models when a run begins."""
+def recorded_of(models: Models | None) -> dict[str, Any]:
+    """What the journal's first entry keeps of the models."""
     if models is None:
         return {}
-    facts: dict[str, Any] = {
-        PRICES_FACT: {name: price.model_dump(mode="json") for name, price in models.prices.items()}
-    }
-    if models.replayed:
-        facts[RECORDED_SETTINGS_FACT] = dict(models.recorded_settings)
-    return facts
+    prices = {name: price.model_dump(mode="json") for name, price in models.prices.items()}
+    recorded = dict(models.recorded_settings) if models.replayed else None
+    return {"prices": prices, "recorded_settings": recorded}
 
 
 def budget_of(
@@ -92,15 +86,14 @@ def budget_of(
     """The run's budget for models: with the prices that it began with, and what it has spent so
     far."""
     frozen = {
-        name: Price.model_validate(price)
-        for name, price in run.archive.fact(PRICES_FACT, {}).items()
+        name: Price.model_validate(price) for name, price in run.archive.state.began.prices.items()
     }
     limits = model_limits(run.settings)
-    fact = run.archive.fact(SPENT_FACT)
+    spent = run.archive.state.budget_spent
 
     def closed(reason: str) -> None:
         text = f"no model is asked any more: {reason}; the search ends with what is paid for"
-        run.archive.set_fact(SPENT_FACT, {"limits": limits, "text": text})
+        observer(ModelBudgetSpent(limits=limits, text=text))
         observer(Notice(text=text, level="warning"))
 
     return Budget(
@@ -108,7 +101,7 @@ def budget_of(
         {**models.prices, **frozen},
         run.archive.messages(),
         time_is_up=time_is_up,
-        closed=fact["text"] if fact is not None and fact["limits"] == limits else "",
+        closed=spent.text if spent is not None and spent.limits == limits else "",
         on_closed=closed,
     )
 

@@ -3,16 +3,14 @@ trainings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.records import BASELINES, Attempt, Stage
+from eureka_agent.journal.entries import DeadlineReached, Notice, Observer
+from eureka_agent.records import BASELINES, Stage
 from eureka_agent.report import wording
-from eureka_agent.report.events import Notice, Observer
 from eureka_agent.search.budget import steps_of_a_training
-from eureka_agent.search.confirmation import repeat_seeds, to_confirm
-from eureka_agent.search.standing import REPEATS_LAG, rungs_of, standing, works_ahead
-from eureka_agent.search.summary import BUDGET_FACT, STOPPED_FACT, run_cost
+from eureka_agent.search.summary import run_cost
 from eureka_agent.search.time_limit import TimeLimit
 
 
@@ -47,9 +45,9 @@ class Deadline:
         """Whether this generation may begin, or go on. The first one always may: without it there
         is nothing to show."""
         archive, settings = self._run.archive, self._run.settings
-        stopped = archive.fact(STOPPED_FACT)
-        if stopped is not None and stopped["budget"] == self.limit.text:
-            return iteration < int(stopped["iterations"])
+        reached = archive.state.deadline_reached
+        if reached is not None and reached.limit == self.limit.text:
+            return iteration < reached.iterations
         if iteration == 0 or any(attempt.iteration >= iteration for attempt in archive.attempts()):
             return True
         used, needed = self._used_seconds(), self._seconds_needed(iteration)
@@ -61,9 +59,7 @@ class Deadline:
             " generation with the final trainings would have taken about"
             f" {wording.duration(needed)}"
         )
-        archive.set_fact(
-            STOPPED_FACT, {"budget": self.limit.text, "iterations": iteration, "text": text}
-        )
+        self._observer(DeadlineReached(limit=self.limit.text, iterations=iteration, text=text))
         self._observer(Notice(text=text, level="warning"))
         return False
 
@@ -72,13 +68,13 @@ class Deadline:
         speed of the run so far."""
         archive, settings = self._run.archive, self._run.settings
         attempts, trainings = archive.attempts(), archive.trainings()
-        done = run_cost(attempts, trainings, ()).env_steps
-        searched = run_cost(attempts, (), ()).env_steps
+        done = run_cost(attempts, trainings).env_steps
+        searched = run_cost(attempts, ()).env_steps
         # what is still in training counts with what it has behind it, and with what is left of it
         under_way = [
-            each.midway.checkpoints[-1].env_steps
+            each.rungs[-1].env_steps if each.rungs else 0
             for each in attempts
-            if each.outcome is None and each.midway
+            if each.stage is Stage.ACCEPTED
         ]
         left = len(under_way) * steps_of_a_training(settings) - sum(under_way)
         done, searched = done + sum(under_way), searched + sum(under_way) + left
@@ -96,31 +92,8 @@ class Deadline:
             )
             known = sum(training.name in BASELINES for training in trainings)
             final_trainings += max(0, rewards * settings.seeds_of_baselines - known)
-        before = float(archive.fact(BUDGET_FACT, {}).get("seconds_before", 0.0))
+        before = archive.state.began.seconds_before
         speed = done / max(self._used_seconds() - before, 1e-9)
-        repeats = self._repeats_to_come(attempts, iteration) * steps_of_a_training(settings)
-        # a generation like those before takes its repeats too
-        generation = (searched + repeats) / iteration
-        return (
-            generation + left + repeats + final_trainings * steps_of_a_training(settings)
-        ) / speed
-
-    def _repeats_to_come(self, attempts: Sequence[Attempt], iteration: int) -> int:
-        """Trainings that will confirm the best of the generations which this one does not wait for,
-        as they stand now."""
-        settings = self._run.settings
-        if not works_ahead(settings, self._run.description):
-            return 0
-        archived = {attempt.id: attempt for attempt in attempts}
-        known = standing(attempts, iteration, rungs_of(settings))
-        generations = range(max(0, iteration - REPEATS_LAG + 1), iteration)
-        best = {
-            each
-            for generation in generations
-            for each in to_confirm(known, generation, settings.confirm)
-        }
-        return sum(
-            all(repeat.seed != seed for repeat in archived[each].repeats)
-            for each in best
-            for seed in repeat_seeds(archived[each], settings.seed, settings.confirm_seeds)
-        )
+        # a generation like those before, with its repeats
+        generation = searched / iteration
+        return (generation + left + final_trainings * steps_of_a_training(settings)) / speed

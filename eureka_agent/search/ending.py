@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import time
 
 from eureka_agent.archive.artefacts import MESSAGES
 from eureka_agent.archive.files import write_file
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.journal.entries import BaseEntry, Observer, RunEnded
 from eureka_agent.llm.replay import write_recording
 from eureka_agent.records import RunStatus
-from eureka_agent.report.events import (
-    AttemptEnded,
-    Event,
-    Observer,
-    RequestEnded,
-    RunEnded,
-    TrainingEnded,
-)
 from eureka_agent.report.markdown import write_report
 from eureka_agent.search.models import recording_of
 from eureka_agent.search.summary import run_report
@@ -27,53 +21,48 @@ WORKERS_FOLDER = ".workers"
 REPORT_FILE = "report.md"
 
 
-class Stopwatch:
-    """Hands events on and adds the time since the last result to the run's, so that a kill loses
-    little of it."""
+class Recorder:
+    """Appends every entry to the run's journal, and then hands it on."""
 
     def __init__(self, run: Run, observer: Observer) -> None:
         self._run = run
         self._observer = observer
+        self._before = run.seconds
         self._since = time.monotonic()
+        run.archive.clock = self.seconds
 
     def seconds(self) -> float:
         """Wall time spent on the run up to now, over all its resumptions."""
-        return self._run.seconds + time.monotonic() - self._since
+        return self._before + time.monotonic() - self._since
 
-    def add(self) -> None:
-        """Add the time since the last call."""
-        now = time.monotonic()
-        self._run.add_seconds(now - self._since)
-        self._since = now
+    def tell(self, entry: BaseEntry) -> None:
+        """Hand on an entry that is recorded."""
+        self._observer(entry)
 
-    def __call__(self, event: Event) -> None:
-        if isinstance(event, AttemptEnded | TrainingEnded) or (
-            isinstance(event, RequestEnded) and event.cost is not None
-        ):
-            self.add()
-        self._observer(event)
+    def __call__(self, entry: BaseEntry) -> None:
+        """Record the entry, and tell of it. Raises RunFolderError where it cannot be stored."""
+        self._run.archive.append(entry)
+        self._observer(entry)
+
+    async def keep_current(self) -> None:
+        """Store what waits to be stored every second, for whoever looks on from elsewhere."""
+        while True:
+            await asyncio.sleep(1.0)
+            self._run.archive.flush()
 
 
-def end_run(run: Run, status: RunStatus, message: str, observer: Stopwatch) -> None:
-    """Write down how a run stands when this process leaves it: facts, the recording of what models
-    said, the report."""
-    observer.add()  # before the report, which says how long it took
-    run.archive.set_facts({"status": status.value, "message": message})
+def end_run(run: Run, status: RunStatus, message: str, observer: Recorder) -> None:
+    """Write down how a run stands when this process leaves it: its end, the recording of what
+    models said, the report."""
+    ended = RunEnded(status=status, message=message, report_path=run.folder / REPORT_FILE)
+    # before the report, which is made from it; whoever looks on is told when the report is there
+    run.archive.append(ended)
     shutil.rmtree(run.folder / WORKERS_FOLDER, ignore_errors=True)
     if run.archive.account():
         write_file(run.folder / MESSAGES, lambda draft: write_recording(draft, recording_of(run)))
     report = run_report(run)
     write_file(run.folder / REPORT_FILE, lambda draft: write_report(draft, report))
-    observer.add()  # a resumed run's clock goes on from what is shown now
-    observer(
-        RunEnded(
-            status=status,
-            scores=report.scores,
-            best=report.best,
-            report_path=run.folder / REPORT_FILE,
-            message=message,
-        )
-    )
+    observer.tell(ended)
 
 
 def has_results(run: Run) -> bool:

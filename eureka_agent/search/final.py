@@ -12,15 +12,16 @@ from eureka_agent.archive.files import copy_file, write_text
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import inside
 from eureka_agent.errors import RunFolderError
-from eureka_agent.records import Attempt, FinalTraining, Score
-from eureka_agent.report.events import (
+from eureka_agent.journal.entries import (
     FinalStarted,
+    FinalTrained,
     Notice,
     Observer,
     Scored,
     TrainingEnded,
     TrainingKind,
 )
+from eureka_agent.records import Attempt, FinalTraining, Score
 from eureka_agent.search.scoring import score_table
 from eureka_agent.search.seeds import final_seeds
 from eureka_agent.search.trial import TrialRequest, TrialRunner
@@ -72,9 +73,8 @@ class FinalTrainings:
         if cached is not None:
             outcome, policy = cached
             copy_file(policy, training_folder(self._run.folder, name, seed) / POLICY)
-            self._run.archive.put_training(
-                FinalTraining(name=name, seed=seed, outcome=outcome, cached=True)
-            )
+            training = FinalTraining(name=name, seed=seed, outcome=outcome, cached=True)
+            self._observer(FinalTrained(training=training))
             self._tell_if_known(name, kind, seed)
             return
         training = await self._train(name, kind, source, seed, trusted=True)
@@ -98,7 +98,7 @@ class FinalTrainings:
 
     async def finalists(self, attempts: Sequence[Attempt]) -> None:
         """Train each of these attempts again from every final seed."""
-        self._observer(FinalStarted(attempts=tuple(attempts)))
+        self._observer(FinalStarted(attempts=tuple(each.id for each in attempts)))
         async with asyncio.TaskGroup() as group:
             for attempt in attempts:
                 for seed in self._seeds:
@@ -117,24 +117,20 @@ class FinalTrainings:
     def _tell_if_known(self, name: str, kind: TrainingKind, seed: int) -> bool:
         """The archive has this training; the observer is told of its end, which no trial will
         tell."""
-        for training in self._run.archive.trainings():
-            if (training.name, training.seed) == (name, seed):
-                fitness = None if training.outcome is None else training.outcome.fitness
-                job = f"{name}@{seed}"
-                self._observer(
-                    TrainingEnded(
-                        job=job,
-                        label=name,
-                        kind=kind,
-                        fitness=fitness,
-                        failure=training.failure,
-                        taken_from="an earlier run"
-                        if training.cached
-                        else "what this run had trained before",
-                    )
-                )
-                return True
-        return False
+        known = self._run.archive.state.by_training.get((name, seed))
+        if known is None:
+            return False
+        self._observer(
+            TrainingEnded(
+                job=f"{name}@{seed}",
+                label=name,
+                training=kind,
+                fitness=None if known.outcome is None else known.outcome.fitness,
+                failure=known.failure,
+                taken_from="an earlier run" if known.cached else "what this run had trained before",
+            )
+        )
+        return True
 
     async def _train(
         self, name: str, kind: TrainingKind, source: str, seed: int, trusted: bool = False
@@ -150,7 +146,7 @@ class FinalTrainings:
             failure=trial.failure,
             retries=trial.retries,
         )
-        self._run.archive.put_training(training)
+        self._observer(FinalTrained(training=training))
         self._trials.settle(request)
         return training
 

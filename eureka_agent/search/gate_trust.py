@@ -7,10 +7,9 @@ import asyncio
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.gate import is_wrong, judged_by_gate, refused_by_gate
+from eureka_agent.journal.entries import GateLoosened, Notice, Observer
 from eureka_agent.records import Verdict
 from eureka_agent.report import wording
-from eureka_agent.report.events import Notice, Observer
-from eureka_agent.search.summary import GATE_FACT
 
 
 class GateOfRound:
@@ -62,8 +61,8 @@ class GateOfRound:
         if not self._run.settings.gate:
             # switched off when the run was resumed: it counts for what has no successors yet
             return all(attempt.iteration <= self._iteration for attempt in archive.attempts())
-        known = archive.fact(GATE_FACT)
-        if known is not None and (known["iteration"], known["sample"]) <= (self._iteration, sample):
+        known = archive.state.gate_loosened
+        if known is not None and (known.iteration, known.sample) <= (self._iteration, sample):
             return True
         if not self._in_order:
             await self._all_known.wait()
@@ -75,7 +74,7 @@ class GateOfRound:
         refused = sum(map(refused_by_gate, counted))
         if not is_wrong(len(counted), refused):
             return False
-        if archive.fact(GATE_FACT) is None:
+        if archive.state.gate_loosened is None:  # another may have waited too
             text = (
                 f"the trajectory gate refused {refused} of the"
                 f" {wording.plural(len(counted), 'proposal')} of generation {self._iteration + 1}"
@@ -83,8 +82,6 @@ class GateOfRound:
                 " here on"
             )
             place = sample if self._in_order else self._samples.start
-            archive.set_fact(
-                GATE_FACT, {"iteration": self._iteration, "sample": place, "text": text}
-            )
+            self._observer(GateLoosened(iteration=self._iteration, sample=place, text=text))
             self._observer(Notice(text=text, level="warning"))
         return True

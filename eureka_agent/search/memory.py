@@ -14,7 +14,6 @@ from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.memory import KnownEpisodes, KnownReward, Memory
 from eureka_agent.errors import RunFolderError
 from eureka_agent.records import Attempt, Stage
-from eureka_agent.search.standing import EPISODES_LAG
 
 MOST_KNOWN_EPISODES = 64
 """Attempts whose episodes are compared with, evenly spread over fitness: bounds what the worker
@@ -32,37 +31,29 @@ _REDUCTIONS: dict[str, Callable[[npt.NDArray[np.float64]], float]] = {
 class RunMemory:
     """A run's attempts as the critic compares with them.
 
-    Values of earlier rounds only, and episodes of those that have ended. Sources also of the same
-    round where its proposals are judged in order: whether another one has been judged by then
-    depends on timing else.
+    Known is what the proposal's plan was made from. Where proposals are judged in order, sources
+    of those that were made since are known too: else whether another one has been judged by then
+    depends on timing.
     """
 
-    def __init__(self, run: Run, *, in_order: bool, works_ahead: bool) -> None:
-        """`in_order`: each proposal of a round is judged before the next is made. `works_ahead`:
-        while the generation before is in training."""
+    def __init__(self, run: Run, *, in_order: bool) -> None:
+        """`in_order`: each proposal of a round is judged before the next is made."""
         self._run = run
         self._in_order = in_order
-        self._works_ahead = works_ahead
         self._read: dict[str, KnownEpisodes | None] = {}
 
     def before(self, attempt: Attempt) -> Memory:
         """What is known when this attempt is judged."""
-        samples = self._run.settings.samples
-        round_begin = (attempt.iteration, attempt.sample // samples * samples)
-        here = (attempt.iteration, attempt.sample)
-        passed = [each for each in self._run.archive.attempts() if each.stage in _PASSED]
-        earlier = [each for each in passed if (each.iteration, each.sample) < round_begin]
-        known = (
-            [each for each in passed if (each.iteration, each.sample) < here]
-            if self._in_order
-            else earlier
-        )
-        ended = [
-            each
-            for each in earlier
-            if not self._works_ahead or each.iteration <= attempt.iteration - EPISODES_LAG
-        ]
-        episodes = (self._episodes(each) for each in ended if each.stage is Stage.TRAINED)
+        archive, here = self._run.archive, (attempt.iteration, attempt.sample)
+        plan = archive.state.plans.get(here)
+        seen = archive.state_at(None if plan is None else plan.seen)
+        earlier = [each for each in seen.attempts() if each.stage in _PASSED]
+        earlier = [each for each in earlier if (each.iteration, each.sample) != here]
+        known = earlier
+        if self._in_order:
+            since = (each for each in archive.attempts() if each.stage in _PASSED)
+            known = [each for each in since if (each.iteration, each.sample) < here]
+        episodes = (self._episodes(each) for each in earlier if each.stage is Stage.TRAINED)
         return Memory(
             rewards=_known(known),
             earlier=_known(earlier),

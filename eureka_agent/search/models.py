@@ -27,7 +27,7 @@ from eureka_agent.llm.replay import (
 from eureka_agent.llm.seat import Seat
 from eureka_agent.resources import resource_folder
 from eureka_agent.search.typed_settings import flag_text
-from eureka_agent.settings import SearchSettings, parse_settings
+from eureka_agent.settings import SearchSettings, parse_settings, schedule_of
 
 OFF, AUTO = "off", "auto"
 RECORDINGS = "recorded"
@@ -212,7 +212,7 @@ def find_recording(word: str) -> Recording:
 
 def recording_of(run: Run) -> Recording:
     """A run's replies. One that replayed another has the other's settings."""
-    settings: dict[str, Any] = run.archive.fact(RECORDED_SETTINGS_FACT) or {
+    settings: dict[str, Any] = run.archive.state.began.recorded_settings or {
         name: value
         for name, value in run.settings.model_dump(mode="json").items()
         if name in SETTINGS
@@ -224,17 +224,13 @@ def recording_of(run: Run) -> Recording:
             "name another run",
         )
     known = {name: getattr(run.settings, name) for name in SEARCH_SETTINGS}
-    search = {**known, "sentence": run.sentence}
+    search = {**known, "sentence": run.sentence, "schedule": schedule_of(run.settings)}
     return Recording(
         run.name,
         messages,
         settings,
         {name: value for name, value in search.items() if value is not None},
     )
-
-
-RECORDED_SETTINGS_FACT = "recorded_settings"
-"""Where the archive of a run that replays keeps the settings of the one that was recorded."""
 
 
 def _refuse_models_without_designer(settings: SearchSettings) -> None:

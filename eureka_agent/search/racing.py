@@ -6,20 +6,22 @@ rung, and of these only who is behind by more than noise. What is compared are t
 moment, scored without exploration noise from the same start states: the curves of exploring
 policies tell much less (benchmarks/LOG.md). Noise is the larger of a part of the candidates' spread
 and of what the seed alone does to the task's baselines (`search/noise.py`), for which a race waits.
-At a rung a candidate waits, without a slot, until all who are still in the race have come to it, or
-until it is among the better half whatever the others will be worth: so what is decided depends on
-the scores alone, never on who trained faster.
+In a search by generations a candidate waits at a rung, without a slot, until all who are still in
+the race have come to it, or until it is among the better half whatever the others will be worth: so
+what is decided depends on the scores alone, never on who trained faster. In a steady search it is
+compared with who came before. Either way the decision is recorded, and a resumed run keeps to it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import statistics
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from typing import Protocol
 
-from eureka_agent.records import Attempt, CheckpointRecord, CurvePoint, RungScore
+from eureka_agent.records import Attempt, CheckpointRecord, CurvePoint, Outcome
 from eureka_agent.report import wording
-from eureka_agent.settings import TrainingSettings
+from eureka_agent.settings import SearchSettings, TrainingSettings
 from eureka_agent.summaries import checkpoint_iterations, checkpoints_of
 
 MARGIN = 0.5
@@ -28,6 +30,8 @@ behind at the first rung. At the n-th it is n times that: who is left there diff
 cost more (benchmarks/LOG.md)."""
 LEAST_SPREAD = 0.05
 """Spread, as a part of the median, that is taken for noise where the candidates differ by less."""
+LEAST_OTHERS = 3
+"""Scores at a rung with which one that comes alone is compared."""
 
 
 def behind(
@@ -45,9 +49,31 @@ def behind(
     least.
     """
     known = {candidate: value for candidate, value in values.items() if value is not None}
-    field = [*known.values(), *earlier]
     if len(known) < 2:
         return {}
+    median, bar = _median_and_bar([*known.values(), *earlier], margin, noise)
+    worst = sorted(known, key=lambda candidate: (known[candidate], candidate))[: len(known) // 2]
+    return {
+        candidate: _reason(known[candidate], median)
+        for candidate in worst
+        if known[candidate] < bar
+    }
+
+
+def falls_behind(
+    score: float | None, others: Sequence[float], margin: float = MARGIN, noise: float = 0.0
+) -> str:
+    """Why a candidate is to be stopped that is compared with the scores known so far at its rung;
+    empty where it is not clearly behind them, or there are too few (asynchronous successive
+    halving, Li et al. 2020)."""
+    if score is None or len(others) < LEAST_OTHERS:
+        return ""
+    median, bar = _median_and_bar([score, *others], margin, noise)
+    return _reason(score, median) if score < bar else ""
+
+
+def _median_and_bar(field: Sequence[float], margin: float, noise: float) -> tuple[float, float]:
+    """The median of the scores, and what a candidate below is clearly behind."""
     median = statistics.median(field)
     # 1.4826 times the median distance to the median is the standard deviation of a normal
     # distribution (Hampel 1974)
@@ -55,16 +81,11 @@ def behind(
         1.4826 * statistics.median(abs(value - median) for value in field),
         LEAST_SPREAD * abs(median),
     )
-    bar = median - max(margin * spread, noise)
-    worst = sorted(known, key=lambda candidate: (known[candidate], candidate))[: len(known) // 2]
-    return {
-        candidate: (
-            f"fitness {wording.number(known[candidate])}, behind the median of"
-            f" {wording.number(median)}"
-        )
-        for candidate in worst
-        if known[candidate] < bar
-    }
+    return median, median - max(margin * spread, noise)
+
+
+def _reason(score: float, median: float) -> str:
+    return f"fitness {wording.number(score)}, behind the median of {wording.number(median)}"
 
 
 class Rungs:
@@ -89,45 +110,101 @@ class Rungs:
             due[place] * settings.horizon * settings.num_envs for place in self.places
         )
 
-    @property
-    def progress(self) -> float:
-        """Part of a training that is behind it at the last rung."""
-        return (self.places[-1] + 1) / min(self._iterations, self._checkpoints)
-
     def checkpoints(self, points: Sequence[CurvePoint]) -> tuple[CheckpointRecord, ...]:
         """What a training with these points has behind it."""
         return checkpoints_of(points, self._iterations, self._checkpoints)
 
-    def up_to_last(self, points: Sequence[CurvePoint]) -> Sequence[CurvePoint]:
-        """Of a training with these points, those up to the last rung; none when it has not come to
-        it."""
-        reached = next(
-            (
-                count
-                for count, point in enumerate(points, 1)
-                if point.env_steps >= self.env_steps[-1]
-            ),
-            0,
-        )
-        return points[:reached]
-
     def score(self, rung: int, attempt: Attempt) -> float | None:
         """What the attempt's policy was worth at this rung; None where that is not known."""
-        found = self.scored(rung, attempt)
-        return None if found is None else found.fitness
+        steps = self.env_steps[rung]
+        return next((each.fitness for each in attempt.rungs if each.env_steps == steps), None)
 
-    def scored(self, rung: int, attempt: Attempt) -> RungScore | None:
-        """The same with the episodes that it is the mean of."""
-        return next(
-            (score for score in attempt.rungs if score.env_steps == self.env_steps[rung]), None
-        )
+    def scores(self, rung: int, attempts: Iterable[Attempt]) -> list[float]:
+        """Those of these attempts that are known."""
+        known = (self.score(rung, attempt) for attempt in attempts)
+        return [score for score in known if score is not None]
 
 
-class Race:
-    """One generation's race."""
+def rungs_of(settings: SearchSettings) -> Rungs:
+    """The places at which a search compares its candidates."""
+    return Rungs(settings, settings.rungs)
+
+
+def broken_off_outcome(checkpoints: Sequence[CheckpointRecord]) -> Outcome:
+    """What a training gave up to these checkpoints: no policy, so no fitness."""
+    known = [
+        (record.fitness, place)
+        for place, record in enumerate(checkpoints)
+        if record.fitness is not None
+    ]
+    best = max(known, default=(None, len(checkpoints) - 1))
+    return Outcome(
+        env_steps=checkpoints[-1].env_steps,
+        seconds=0.0,
+        checkpoints=tuple(checkpoints),
+        best_checkpoint=best[1],
+        training_fitness=best[0],
+    )
+
+
+class Race(Protocol):
+    """Whom a candidate runs against."""
+
+    rungs: Rungs
+
+    async def at_rung(self, attempt: Attempt, rung: int, score: float | None) -> str:
+        """Wait at a rung until it is certain what becomes of this candidate; why it is to be
+        stopped, or ""."""
+        ...
+
+    async def tell(self, attempt: Attempt) -> None:
+        """The scores of one about which an earlier process decided."""
+        ...
+
+    async def leave(self, sample: int) -> None:
+        """A candidate's life has ended, whatever it came to: nobody waits for it any more."""
+        ...
+
+
+class OpenRace:
+    """The race of a search without generations: whoever comes to a rung is compared with all who
+    have been there."""
 
     def __init__(
         self,
+        rungs: Rungs,
+        attempts: Callable[[], Iterable[Attempt]],
+        noise: Callable[[int], Awaitable[float]],
+        decided: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`attempts`: those of the run, as they are known by then. `noise`: waits until the noise
+        at a checkpoint is known. `decided`: called when a decision has been recorded."""
+        self.rungs = rungs
+        self._attempts = attempts
+        self._noise = noise
+        self._decided = decided
+
+    async def at_rung(self, attempt: Attempt, rung: int, score: float | None) -> str:
+        """Compare this candidate with those before it; why it is to be stopped, or ""."""
+        noise = await self._noise(self.rungs.places[rung])
+        others = [each for each in self._attempts() if each.id != attempt.id]
+        # whoever asked records it in this step of the event loop
+        asyncio.get_running_loop().call_soon(self._decided)
+        return falls_behind(score, self.rungs.scores(rung, others), MARGIN * (rung + 1), noise)
+
+    async def tell(self, attempt: Attempt) -> None:
+        """Nothing: the archive has its scores."""
+
+    async def leave(self, sample: int) -> None:
+        """Nothing: nobody waits."""
+
+
+class GenerationRace:
+    """One generation's race: it is decided when all have come to a rung."""
+
+    def __init__(
+        self,
+        rungs: Rungs,
         candidates: Collection[int],
         earlier: Sequence[Sequence[float]],
         *,
@@ -138,6 +215,7 @@ class Race:
 
         Where the noise is not known yet, nobody is stopped before `tell_noise`; else there is none.
         """
+        self.rungs = rungs
         self._racing = set(candidates)
         self._earlier = earlier
         self._scores: list[dict[int, float | None]] = [{} for _ in earlier]
@@ -146,10 +224,11 @@ class Race:
         self._noise: Sequence[float] | None = [0.0] * len(earlier) if noise_is_known else None
         self._decided = asyncio.Condition()
 
-    async def at_rung(self, candidate: int, rung: int, score: float | None) -> str:
+    async def at_rung(self, attempt: Attempt, rung: int, score: float | None) -> str:
         """Wait at a rung until it is certain what becomes of this candidate; why it is to be
         stopped, or ""."""
-        self.tell(candidate, rung, score)
+        candidate = attempt.sample
+        self._scores[rung][candidate] = score
         async with self._decided:
             self._decide()
             self._decided.notify_all()  # one more may be certain to go on
@@ -158,10 +237,14 @@ class Race:
             )
         return (self._stopped[rung] or {}).get(candidate, "")
 
-    def tell(self, candidate: int, rung: int, score: float | None) -> None:
-        """What a candidate was worth at a rung, without waiting: of one that an earlier process
-        trained."""
-        self._scores[rung][candidate] = score
+    async def tell(self, attempt: Attempt) -> None:
+        """The scores of one about which an earlier process decided."""
+        for score in attempt.rungs:
+            rung = self.rungs.env_steps.index(score.env_steps)
+            self._scores[rung][attempt.sample] = score.fitness
+        async with self._decided:
+            self._decide()
+            self._decided.notify_all()
 
     async def tell_noise(self, noise: Sequence[float]) -> None:
         """The noise at each rung: whoever waits is decided about."""

@@ -14,10 +14,11 @@ from typing import Any
 import yaml
 
 from eureka_agent.archive.files import write_text
-from eureka_agent.archive.run_folder import SETTINGS_FILE, Run, now
+from eureka_agent.archive.run_folder import SETTINGS_FILE, Run, run_settings
 from eureka_agent.errors import SettingsError
 from eureka_agent.invocation import command
-from eureka_agent.search.summary import CHANGES_FACT, change_text
+from eureka_agent.journal.entries import SettingChanged
+from eureka_agent.search.summary import change_text
 from eureka_agent.search.typed_settings import value_text
 from eureka_agent.settings import (
     FREE_SETTINGS,
@@ -36,11 +37,9 @@ _ASKED = ("model", "reviewer", "analyst", "temperature", "reply_tokens")
 def check_resumable(run: Run) -> None:
     """Raise SettingsError where settings.yaml was edited in a way that would mix results which
     cannot be compared."""
-    stored = run.archive.fact("settings", {})
+    stored = run.archive.state.began.settings
     # as it is read today: an older version may have written a value in another form
-    began = parse_settings(SearchSettings, stored, f"the archive of {run.name!r}").model_dump(
-        mode="json"
-    )
+    began = run_settings(stored, f"the archive of {run.name!r}").model_dump(mode="json")
     for name, value in run.settings.model_dump(mode="json").items():
         if name not in FREE_SETTINGS and began[name] != value:
             raise SettingsError(
@@ -85,22 +84,20 @@ def record_changes(run: Run) -> list[str]:
 
     Returns what changed, in words.
     """
-    known = parse_settings(
-        SearchSettings, run.archive.fact("settings", {}), f"the archive of {run.name!r}"
-    )
+    known = run_settings(run.archive.state.began.settings, f"the archive of {run.name!r}")
     last = known.model_dump(mode="json")
-    history = run.archive.fact(CHANGES_FACT, [])
-    last.update({change["name"]: change["now"] for change in history})
+    last.update({change.name: change.now for _, change in run.archive.state.changes})
     settings = run.settings.model_dump(mode="json")
     changes = [
-        {"time": now(), "name": name, "before": last.get(name), "now": value}
+        SettingChanged(name=name, before=last.get(name), now=value)
         for name, value in settings.items()
         if last.get(name) != value
     ]
+    for change in changes:
+        run.archive.append(change)
     if changes:
-        history = [*history, *changes]
-        run.archive.set_fact(CHANGES_FACT, history)
-        told = "".join(f"# {change['time']}: {change_text(change)}\n" for change in history)
+        history = run.archive.state.changes
+        told = "".join(f"# {time}: {change_text(change)}\n" for time, change in history)
         text = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
         write_text(run.folder / SETTINGS_FILE, told + text)
     return [change_text(change) for change in changes]

@@ -17,10 +17,10 @@ from eureka_agent.designer.offline.reading import (
 from eureka_agent.designer.offline.vocabulary import Intent, measured, read_intents, task_intents
 from eureka_agent.designer.offline.words import stem, stems, tokens
 from eureka_agent.invocation import command
+from eureka_agent.journal.entries import Notice
 from eureka_agent.llm.access import KEY_VARIABLES
 from eureka_agent.llm.text import one_line
 from eureka_agent.records import TaskDescription
-from eureka_agent.report.events import Notice
 from eureka_agent.simulation.catalogue import (
     ENVIRONMENT_FILE,
     CatalogueEntry,

@@ -16,28 +16,22 @@ from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.given import GivenDesigner
 from eureka_agent.errors import EnvironmentLoadError, EurekaError, WorkerDiedError, WorkerFaultError
+from eureka_agent.journal.entries import Notice, Observer, RunCreated, RunStarted
 from eureka_agent.llm.interface import LanguageModelError, MissingReplyError, RetryObserver
 from eureka_agent.llm.text import one_line
 from eureka_agent.records import RunStatus, TaskDescription, Verdict, WrittenFitness
-from eureka_agent.report.events import (
-    AttemptEnded,
-    Notice,
-    Observer,
-    RunStarted,
-)
-from eureka_agent.report.ledger import ledger
+from eureka_agent.report.requests import asked_before
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.sandbox.devices import Hardware, choose_hardware
 from eureka_agent.sandbox.dry_runner import DryRunner
 from eureka_agent.sandbox.kernels import with_kernels
 from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.assembly import search
-from eureka_agent.search.attempts import ENDED
 from eureka_agent.search.budget import parse_budget
 from eureka_agent.search.capacity import plan_capacity
-from eureka_agent.search.counsel import counsel_of, designer_name, facts_of, notes_on
+from eureka_agent.search.counsel import counsel_of, designer_name, notes_on, recorded_of
 from eureka_agent.search.deadline import Deadline
-from eureka_agent.search.ending import Stopwatch, end_run, has_results, remove_run
+from eureka_agent.search.ending import Recorder, end_run, has_results, remove_run
 from eureka_agent.search.models import Models, models_of
 from eureka_agent.search.planning import plan_within
 from eureka_agent.search.resumption import (
@@ -47,7 +41,6 @@ from eureka_agent.search.resumption import (
     with_changes,
 )
 from eureka_agent.search.sentence import notices
-from eureka_agent.search.summary import BUDGET_FACT, DEVICES_FACT
 from eureka_agent.search.time_limit import time_limit
 from eureka_agent.search.written_fitness import (
     AcceptedFitness,
@@ -57,9 +50,6 @@ from eureka_agent.search.written_fitness import (
     keep_in_run,
 )
 from eureka_agent.settings import SearchSettings, check_training, parse_settings
-
-GIVEN_FACT = "given_source"
-"""Where the archive keeps the reward of a run that trains a person's own."""
 
 
 class RewardRejectedError(EurekaError):
@@ -132,10 +122,11 @@ async def start(
             )
             if models is not None:
                 await _measure(dry_runner, observer)
-            facts: dict[str, Any] = (
-                facts_of(models) if given is None else {GIVEN_FACT: given.source}
+            recorded: dict[str, Any] = (
+                recorded_of(models) if given is None else {"given_source": given.source}
             )
-            facts |= {} if written is None else written.facts()
+            recorded |= {} if written is None else written.recorded()
+            seconds = 0.0
             if budget is not None:
                 planned = await plan_within(
                     budget,
@@ -149,11 +140,14 @@ async def start(
                     fitness,
                 )
                 settings, seconds = planned.settings, time.monotonic() - began
-                facts |= {
-                    BUDGET_FACT: {"text": planned.text, "seconds_before": seconds},
-                    "seconds": seconds,
-                }
-            run = create_run(settings, dry_runner.description, list(command), facts)
+                recorded |= {"budget": planned.text, "seconds_before": seconds}
+            run = create_run(
+                settings,
+                dry_runner.description,
+                list(command),
+                RunCreated(**recorded),
+                seconds=seconds,
+            )
             await _work(run, wall, hardware, dry_runner, models, given, observer, resumed=False)
     return run
 
@@ -236,7 +230,7 @@ def _close_at_end(stack: AsyncExitStack, models: Models | None) -> None:
 
 def _given_again(run: Run) -> GivenDesigner | None:
     """The designer of a run on a reward that a person gave, which the archive still has."""
-    source = run.archive.fact(GIVEN_FACT)
+    source = run.archive.state.began.given_source
     return None if source is None else GivenDesigner(source, "the run's own record")
 
 
@@ -290,10 +284,10 @@ async def _work(
             run.why_unsigned = run.sign()
         keep_in_run(run)
         designer = designer_name(models, given)
-        run.archive.set_facts(
-            {"status": RunStatus.RUNNING.value, "designer": designer, "wall": wall.name}
-        )
-        stopwatch = observer = Stopwatch(run, observer)
+        before = run.archive.state
+        devices_before = before.devices
+        workers_now = plan_capacity(run.settings, hardware.places).workers
+        recorder = observer = Recorder(run, observer)
         observer(
             RunStarted(
                 run_folder=run.folder,
@@ -304,9 +298,11 @@ async def _work(
                 wall=wall.name,
                 designer=designer,
                 resumed=resumed,
+                devices=" and ".join(hardware.names),
                 fitness_origin=run.fitness_origin,
                 seconds_before=run.seconds,
-                asked_before=ledger(run.archive.account()).total,
+                known=before.attempts(),
+                asked=asked_before(run.archive.account()),
             )
         )
         if run.why_unsigned:
@@ -318,39 +314,39 @@ async def _work(
         for change in changes:
             observer(Notice(text=change))
         if not resumed and run.settings.budget is not None:
-            observer(Notice(text=run.archive.fact(BUDGET_FACT)["text"], stays=True))
-        if resumed and run.archive.fact("versions") != versions():
+            observer(Notice(text=before.began.budget, stays=True))
+        if resumed and before.began.versions != versions():
             text = (
                 "the run began with other versions of its packages: its scores may not be"
                 " comparable (see report.md)"
             )
             observer(Notice(text=text, level="warning"))
-        _note_devices(run, hardware, observer)
+        observer(Notice(text=hardware.sentence(workers_now)))
+        if devices_before:
+            _note_devices(run, devices_before[-1], observer)
         notes = notes_on(models) if given is None else []
         if given is None and not resumed:
             notes += notices(run.sentence, run.description, offline=models is None)
         for note in notes:
             observer(note)
-        for attempt in run.archive.attempts():
-            if attempt.stage in ENDED:
-                observer(AttemptEnded(attempt=attempt))
         status, message, kept = RunStatus.FAILED, "", True
+        keeping = asyncio.create_task(recorder.keep_current())
         try:
             async with AsyncExitStack() as workers:
                 limit = time_limit(run.settings)
                 deadline = (
-                    None if limit is None else Deadline(run, limit, stopwatch.seconds, stopwatch)
+                    None if limit is None else Deadline(run, limit, recorder.seconds, recorder)
                 )
                 time_is_up = (
                     deadline.is_up if deadline is not None and run.settings.max_time else _never
                 )
-                counsel = counsel_of(models, given, run, time_is_up, stopwatch)
+                counsel = counsel_of(models, given, run, time_is_up, recorder)
                 try:
                     await search(
-                        run, wall, hardware, dry_runner, counsel, deadline, stopwatch, workers
+                        run, wall, hardware, dry_runner, counsel, deadline, recorder, workers
                     )
                 finally:
-                    await counsel.leave(stopwatch)
+                    await counsel.leave(recorder)
             status = RunStatus.FINISHED
             SnapshotStore(run.folder).clear()
         except asyncio.CancelledError:
@@ -363,10 +359,11 @@ async def _work(
             message = str(error)
             raise
         finally:
+            keeping.cancel()
             if kept:
-                end_run(run, status, message, stopwatch)
+                end_run(run, status, message, recorder)
             else:
-                remove_run(run, message, stopwatch)
+                remove_run(run, message, recorder)
 
 
 def _say_how_to_go_on(error: LanguageModelError, run: Run, kept: bool) -> None:
@@ -382,22 +379,17 @@ def _say_how_to_go_on(error: LanguageModelError, run: Run, kept: bool) -> None:
     error.hint = f"{error.hint}; {then}" if error.hint else then
 
 
-def _note_devices(run: Run, hardware: Hardware, observer: Observer) -> None:
-    """Say what the run trains on and keep it. Where that is another kind of device than before,
-    saved states are of no use."""
-    workers = plan_capacity(run.settings, hardware.places).workers
-    observer(Notice(text=hardware.sentence(workers)))
-    devices = " and ".join(hardware.names)
-    earlier: list[str] = run.archive.fact(DEVICES_FACT, [])
-    if earlier and earlier[-1].startswith("cuda") != devices.startswith("cuda"):
-        SnapshotStore(run.folder).clear()
-        text = (
-            f"the run trained on {earlier[-1]} before: its scores may not be comparable, and"
-            " trainings under way start over"
-        )
-        observer(Notice(text=text, level="warning"))
-    if earlier[-1:] != [devices]:
-        run.archive.set_fact(DEVICES_FACT, [*earlier, devices])
+def _note_devices(run: Run, before: str, observer: Observer) -> None:
+    """Where the run trains on another kind of device than before, say so, and drop the saved
+    states: they are of no use."""
+    if before.startswith("cuda") == run.archive.state.devices[-1].startswith("cuda"):
+        return
+    SnapshotStore(run.folder).clear()
+    text = (
+        f"the run trained on {before} before: its scores may not be comparable, and"
+        " trainings under way start over"
+    )
+    observer(Notice(text=text, level="warning"))
 
 
 def _never() -> str:

@@ -12,9 +12,9 @@ from eureka_agent.archive.artefacts import CURVES, POLICY, TRAJECTORIES
 from eureka_agent.archive.files import copy_file, write_file
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.errors import WorkerDiedError, WorkerFaultError
+from eureka_agent.journal.entries import Observer, TrainingEnded, TrainingKind, TrainingQueued
 from eureka_agent.records import CurvePoint, Evaluation, Outcome
 from eureka_agent.report.curves import write_curves_csv
-from eureka_agent.report.events import Observer, TrainingEnded, TrainingKind, TrainingQueued
 from eureka_agent.report.tensorboard import FILE_PREFIX, write_event_file
 from eureka_agent.sandbox.evaluator import Evaluator
 from eureka_agent.sandbox.inbox import WorkerFileError
@@ -90,7 +90,7 @@ class TrialRunner:
         a full disk and the like raise."""
         self._observer(
             TrainingQueued(
-                job=request.job, label=request.label, kind=request.kind, seed=request.seed
+                job=request.job, label=request.label, training=request.kind, seed=request.seed
             )
         )
         result = await self._pool.train(
@@ -118,7 +118,7 @@ class TrialRunner:
             TrainingEnded(
                 job=request.job,
                 label=request.label,
-                kind=request.kind,
+                training=request.kind,
                 fitness=fitness,
                 failure=trial.failure,
             )

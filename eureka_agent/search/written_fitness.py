@@ -14,17 +14,17 @@ from typing import Any, Literal
 
 from eureka_agent.archive.database import FILE_NAME, Archive, storage_errors
 from eureka_agent.archive.files import dump_json, write_text
-from eureka_agent.archive.run_folder import FITNESS_ACCEPTED_FACT, WRITTEN_FITNESS_FACT, Run
+from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.fitness_writer import FitnessWriter
 from eureka_agent.designer.given import GivenDesigner
 from eureka_agent.errors import EurekaError, SettingsError
 from eureka_agent.invocation import command
+from eureka_agent.journal.entries import Notice, Observer
 from eureka_agent.llm.budget import Budget
 from eureka_agent.llm.desk import Desk
 from eureka_agent.llm.interface import LanguageModelError, MessageStore
 from eureka_agent.records import Message, Verdict, WrittenFitness
-from eureka_agent.report.events import Notice, Observer
 from eureka_agent.report.requests import request_observer
 from eureka_agent.sandbox.dry_runner import DryRunner
 from eureka_agent.search.models import Models
@@ -34,8 +34,6 @@ DRAFTS_FOLDER = ".fitness"
 """In the folder of all runs: what was asked and answered before there was a run, and each fitness
 that was shown."""
 FITNESS_SOURCE, FITNESS_WORDS = "fitness.py", "fitness.json"
-MESSAGES_FACT = "fitness_messages"
-"""Where the archive keeps the keys of the requests that the fitness took."""
 
 Acceptance = Literal["accepted by a person at the start", "accepted by --yes at the start"]
 Confirm = Callable[[WrittenFitness, Verdict, Path], Awaitable[Acceptance | None]]
@@ -60,12 +58,12 @@ class AcceptedFitness:
     shown_seconds: float
     """Time in which a person read it."""
 
-    def facts(self) -> dict[str, Any]:
-        """What the run's archive keeps of it."""
+    def recorded(self) -> dict[str, Any]:
+        """What the journal's first entry keeps of it."""
         return {
-            WRITTEN_FITNESS_FACT: self.fitness.model_dump(mode="json"),
-            FITNESS_ACCEPTED_FACT: self.accepted,
-            MESSAGES_FACT: list(self.messages),
+            "written_fitness": self.fitness,
+            "fitness_accepted": self.accepted,
+            "fitness_messages": self.messages,
         }
 
 
@@ -168,8 +166,9 @@ def keep_in_run(run: Run) -> None:
     if fitness is None:
         return
     if not (run.folder / FITNESS_WORDS).is_file():
-        write_fitness(run.folder, fitness, archive.fact(FITNESS_ACCEPTED_FACT))
-    missing = [key for key in archive.fact(MESSAGES_FACT, []) if archive.find(key) is None]
+        write_fitness(run.folder, fitness, archive.state.began.fitness_accepted or None)
+    keys = archive.state.began.fitness_messages
+    missing = [key for key in keys if archive.find(key) is None]
     drafts = run.folder.parent / DRAFTS_FOLDER
     if not missing or not (drafts / FILE_NAME).is_file():
         return

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -11,7 +12,10 @@ import mujoco
 import torch
 from torch import Tensor
 
-from eureka_agent.errors import EnvironmentLoadError, did_you_mean
+from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.simulation.mujoco_lookups import MujocoLookups
+from eureka_agent.simulation.mujoco_names import ids_by_name, unknown_name
+from eureka_agent.simulation.mujoco_readings import AddedSensors
 from eureka_agent.simulation.mujoco_sizes import masses_and_sizes
 from eureka_agent.simulation.physics import BatchPhysics, Physics
 from eureka_agent.simulation.random import gaussian
@@ -27,27 +31,24 @@ _UNSTABLE = f"a position, velocity or acceleration is NaN or beyond {mujoco.mjMA
 class _Sensors(dict[str, Tensor]):
     """Sensor values by name."""
 
+    def __init__(self, model: mujoco.MjModel) -> None:
+        super().__init__()
+        self._model = model
+
     def __missing__(self, name: str) -> Tensor:
-        raise EnvironmentLoadError(
-            f"the MJCF has no <sensor> named {name!r}; it has: {', '.join(sorted(self)) or 'none'}",
-            (
-                did_you_mean(name, self)
-                if self
-                else f'add it to the MJCF\'s <sensor>, with name="{name}"'
-            ),
-        )
+        raise unknown_name(self._model, "<sensor>", name, ids_by_name(self._model, "sensor"))
 
 
-class MujocoTask(VecTask):
+class MujocoTask(MujocoLookups, VecTask):
     """Base of environments simulated by MuJoCo: on the CPU in one thread and float64, on a GPU in
     float32.
 
     A subclass names `model_file`, `num_actions`, `num_observations` and `control_dt`, and writes
-    `compute_observations`, `compute_variables` and `compute_failures`; there it reads the float32
-    copies `joint_positions` (qpos), `joint_velocities` (qvel) and `sensors`, which are current
-    after every step and reset. Everything that it wants to read beside qpos and qvel should be a
-    `<sensor>` of the MJCF. Position and velocity sensors describe the state reached; force and
-    touch sensors the last physics step towards it.
+    `compute_observations`, `compute_variables` and `compute_failures`; there it reads what its
+    `__init__` looked up by name: joints, sensors, bodies, sites and contacts. All of it is float32
+    and current after every step and reset, as are the whole `joint_positions` (qpos),
+    `joint_velocities` (qvel) and `sensors`. Positions and velocities describe the state reached;
+    forces, touch sensors and contacts the last physics step towards it.
     """
 
     gpu_modules = ("mujoco_warp", "warp")
@@ -77,11 +78,10 @@ class MujocoTask(VecTask):
         self.termination_conditions = {UNSTABLE_PHYSICS: _UNSTABLE, **self.termination_conditions}
         self.masses_and_sizes = (*self.masses_and_sizes, *masses_and_sizes(self.model))
         self.frame_skip = substeps(type(self), self.model)
-        self.physics = self._make_physics()
-        self.qpos, self.qvel, self.ctrl = self.physics.qpos, self.physics.qvel, self.physics.ctrl
         self.joint_positions = torch.zeros(num_envs, self.model.nq, device=self.device)
         self.joint_velocities = torch.zeros(num_envs, self.model.nv, device=self.device)
         self._sensor_values = torch.zeros(num_envs, self.model.nsensordata, device=self.device)
+        self._added_sensors = AddedSensors()
         self.sensors = self._name_sensors()
         self.unstable = torch.zeros(num_envs, dtype=torch.bool, device=self.device)
         low, high = torch.from_numpy(self.model.actuator_ctrlrange.T.copy())
@@ -107,6 +107,15 @@ class MujocoTask(VecTask):
             )
         return tuple(channels)
 
+    @cached_property
+    def physics(self) -> Physics:
+        """The simulator, made when it is read for the first time: until then `__init__` may look up
+        what has to be simulated with it."""
+        self.model = self._added_sensors.added_to(self.model, model_path(type(self)))
+        physics = self._make_physics()
+        self._added_sensors.complete(self.num_envs, self.device)
+        return physics
+
     def _make_physics(self) -> Physics:
         kind = self.device.type
         if kind == "cpu" and self.simulator != "warp":
@@ -125,7 +134,7 @@ class MujocoTask(VecTask):
     def _name_sensors(self) -> dict[str, Tensor]:
         """Live views of the float32 sensor values by sensor name: (num_envs,) for a scalar, else
         (num_envs, entries)."""
-        views = _Sensors()
+        views = _Sensors(self.model)
         for index in range(self.model.nsensor):
             start, entries = int(self.model.sensor_adr[index]), int(self.model.sensor_dim[index])
             values = self._sensor_values[:, start : start + entries]
@@ -145,11 +154,17 @@ class MujocoTask(VecTask):
         there before, until its next step: so of these rows alone."""
         self.joint_positions.copy_(self.qpos)
         self.joint_velocities.copy_(self.qvel)
-        self._sensor_values[rows] = self.physics.sensordata[rows].to(self._sensor_values)
+        sensors, own = self.physics.sensordata, self._sensor_values.shape[1]
+        self._sensor_values[rows] = sensors[rows, :own].to(self._sensor_values)
+        if self._added_sensors.entries:
+            self._added_values[rows] = sensors[rows, own:].to(self._added_values)
 
     def row_tensors(self) -> dict[str, Tensor]:
-        """With the simulator's own state, which holds qpos, qvel and ctrl."""
+        """With the simulator's own state, which holds qpos, qvel and ctrl, and the sensors that
+        were added to it."""
         own = super().row_tensors()
+        if self._added_sensors.entries:
+            own["added_sensors"] = self._added_values
         for name in ("qpos", "qvel", "ctrl"):
             own.pop(name, None)
         return {**own, **{f"physics.{name}": value for name, value in self.physics.state().items()}}

@@ -5,18 +5,28 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from outcomes import make_outcome
 
 from eureka_agent.archive.database import Archive
 from eureka_agent.archive.migrations import MIGRATIONS, migrate
 from eureka_agent.errors import RunFolderError
-from eureka_agent.records import Attempt, Cost, FinalTraining, Message, Stage
+from eureka_agent.journal.entries import (
+    Analysed,
+    AttemptEnded,
+    AttemptImported,
+    FinalTrained,
+    Notice,
+    RunCreated,
+    RunEnded,
+)
+from eureka_agent.records import Attempt, Cost, FinalTraining, Message, RunStatus, Stage
 
 
 def test_an_attempt_comes_back_as_it_was_put(
     tmp_path: Path, make_attempt: Callable[..., Attempt]
 ) -> None:
     attempt = make_attempt(0, 2, fitness=3.5, retries=1)
-    Archive(tmp_path).put_attempt(attempt)
+    Archive(tmp_path).append(AttemptImported(record=attempt))
     assert Archive(tmp_path).attempt("1-03") == attempt
 
 
@@ -30,7 +40,7 @@ def test_attempts_are_ordered_by_iteration_sample_and_revision(
         make_attempt(0, 9, revision=1),
         make_attempt(0, 9),
     ):
-        archive.put_attempt(attempt)
+        archive.append(AttemptImported(record=attempt))
     assert [attempt.id for attempt in archive.attempts()] == ["1-10", "1-10-r1", "1-11", "2-01"]
     assert [attempt.id for attempt in archive.attempts(iteration=0)] == ["1-10", "1-10-r1", "1-11"]
     assert archive.attempts(iteration=2) == ()
@@ -40,8 +50,8 @@ def test_a_later_stage_replaces_the_earlier_one(
     tmp_path: Path, make_attempt: Callable[..., Attempt]
 ) -> None:
     archive = Archive(tmp_path)
-    archive.put_attempt(make_attempt(0, 0, stage=Stage.PROPOSED))
-    archive.put_attempt(make_attempt(0, 0, fitness=2.0))
+    archive.append(AttemptImported(record=make_attempt(0, 0, stage=Stage.PROPOSED)))
+    archive.append(AttemptImported(record=make_attempt(0, 0, fitness=2.0)))
     assert [(attempt.stage, attempt.fitness) for attempt in archive.attempts()] == [
         (Stage.TRAINED, 2.0)
     ]
@@ -50,7 +60,7 @@ def test_a_later_stage_replaces_the_earlier_one(
 def test_the_table_can_be_read_with_plain_sql(
     tmp_path: Path, make_attempt: Callable[..., Attempt]
 ) -> None:
-    Archive(tmp_path).put_attempt(make_attempt(0, 0, fitness=2.0))
+    Archive(tmp_path).append(AttemptImported(record=make_attempt(0, 0, fitness=2.0)))
     rows = (
         sqlite3.connect(tmp_path / "archive.sqlite")
         .execute("SELECT id, stage, fitness FROM attempts")
@@ -67,18 +77,70 @@ def test_trainings_and_messages_come_back(tmp_path: Path) -> None:
     message = Message(
         role="designer", model="m", request="q", reply="a", cost=Cost(prompt_tokens=3)
     )
-    archive.put_training(training)
+    archive.append(FinalTrained(training=training))
     archive.put("key", message)
     assert archive.trainings() == (training,)
     assert archive.find("key") == message
     assert archive.find("another key") is None
 
 
-def test_facts_keep_their_json_types(tmp_path: Path) -> None:
+def test_the_journal_comes_back_in_order_with_its_time(tmp_path: Path) -> None:
     archive = Archive(tmp_path)
-    archive.set_fact("versions", {"torch": "2.13"})
-    assert archive.fact("versions") == {"torch": "2.13"}
-    assert archive.fact("missing", 4) == 4
+    archive.clock = lambda: 12.5
+    archive.append(RunCreated(command=("eureka",)))
+    archive.append(Notice(text="passes"))  # stored with the next one that is durable
+    assert [each.number for each in Archive(tmp_path).entries()] == [1]
+    archive.append(RunEnded(status=RunStatus.STOPPED, message="stopped"))
+    stored = list(Archive(tmp_path).entries())
+    assert [(each.number, each.seconds, type(each.entry)) for each in stored] == [
+        (1, 12.5, RunCreated),
+        (2, 12.5, Notice),
+        (3, 12.5, RunEnded),
+    ]
+    assert [each.number for each in Archive(tmp_path).entries(after=2)] == [3]
+
+
+def test_a_reader_sees_what_another_process_adds(
+    tmp_path: Path, make_attempt: Callable[..., Attempt]
+) -> None:
+    writer = Archive(tmp_path)
+    writer.append(AttemptImported(record=make_attempt(0, 0, fitness=1.0)))
+    reader = Archive(tmp_path, reading=True)
+    assert [each.id for each in reader.attempts()] == ["1-01"]
+    writer.append(AttemptImported(record=make_attempt(0, 1, fitness=2.0)))
+    assert [each.id for each in reader.attempts()] == ["1-01", "1-02"]
+
+
+def test_what_was_known_at_an_entry_is_known_later(
+    tmp_path: Path, make_attempt: Callable[..., Attempt]
+) -> None:
+    archive = Archive(tmp_path)
+    first = archive.append(AttemptImported(record=make_attempt(0, 0, stage=Stage.ACCEPTED)))
+    outcome = make_outcome(3.0)
+    archive.append(AttemptEnded(attempt="1-01", stage=Stage.TRAINED, outcome=outcome))
+    then, later = archive.state_at(first.number), Archive(tmp_path).state_at(None)
+    assert then.by_id["1-01"].stage is Stage.ACCEPTED
+    assert (later.by_id["1-01"].stage, later.by_id["1-01"].fitness) == (Stage.TRAINED, 3.0)
+
+
+def test_an_entry_that_changes_nobody_is_damage(tmp_path: Path) -> None:
+    archive = Archive(tmp_path)
+    archive.append(RunCreated())
+    with sqlite3.connect(tmp_path / "archive.sqlite") as connection:
+        record = Analysed(attempt="7-01", text="").model_dump_json()
+        connection.execute(
+            "INSERT INTO journal VALUES (2, '', 0, 'analysed', 1, '7-01', ?, '')", (record,)
+        )
+    with pytest.raises(RunFolderError, match="entry 2 is about '7-01', unknown"):
+        Archive(tmp_path, reading=True).attempts()
+
+
+def test_entries_of_a_later_version_are_refused_in_one_line(tmp_path: Path) -> None:
+    Archive(tmp_path).append(RunCreated())
+    with sqlite3.connect(tmp_path / "archive.sqlite") as connection:
+        connection.execute("UPDATE journal SET version = 2")
+    with pytest.raises(RunFolderError, match="'run-created', version 2, which this version"):
+        Archive(tmp_path, reading=True).attempts()
 
 
 def test_migrations_apply_once_and_in_order_from_any_earlier_state(tmp_path: Path) -> None:
@@ -102,27 +164,11 @@ def test_a_file_that_is_no_database_is_a_clear_error(tmp_path: Path) -> None:
 def test_a_damaged_record_is_a_clear_error(
     tmp_path: Path, make_attempt: Callable[..., Attempt]
 ) -> None:
-    Archive(tmp_path).put_attempt(make_attempt(0, 0, fitness=1.0))
+    Archive(tmp_path).append(AttemptImported(record=make_attempt(0, 0, fitness=1.0)))
     with sqlite3.connect(tmp_path / "archive.sqlite") as connection:
-        connection.execute("UPDATE attempts SET record = '{\"id\": 3}'")
-    with pytest.raises(RunFolderError, match="is damaged: a record of Attempt is broken"):
+        connection.execute("UPDATE journal SET record = '{\"id\": 3}'")
+    with pytest.raises(RunFolderError, match="is damaged: entry 1 of the journal is broken"):
         Archive(tmp_path).attempts()
-
-
-def test_facts_are_stored_together_or_not_at_all(tmp_path: Path) -> None:
-    archive = Archive(tmp_path)
-    with pytest.raises(TypeError):
-        archive.set_facts({"first": 1, "second": object()})
-    assert Archive(tmp_path).fact("first") is None
-
-
-def test_of_facts_that_find_no_room_none_is_stored(tmp_path: Path) -> None:
-    archive = Archive(tmp_path)
-    (pages,) = archive._connection.execute("PRAGMA page_count").fetchone()
-    archive._connection.execute(f"PRAGMA max_page_count = {pages}")
-    with pytest.raises(RunFolderError, match="the disk is full"):
-        archive.set_facts({"first": 1, "second": "x" * 100_000})
-    assert archive.fact("first") is None
 
 
 def test_an_account_has_all_but_what_was_said(tmp_path: Path) -> None:
@@ -143,3 +189,17 @@ def test_an_account_has_all_but_what_was_said(tmp_path: Path) -> None:
         for each in archive.account()
     ] == expected
     assert [each.cost.prompt_tokens for each in archive.account()] == [7, None]
+
+
+def test_of_entries_that_find_no_room_none_is_stored_and_none_is_lost(tmp_path: Path) -> None:
+    archive = Archive(tmp_path)
+    archive.append(RunCreated())
+    (pages,) = archive._connection.execute("PRAGMA page_count").fetchone()
+    archive._connection.execute(f"PRAGMA max_page_count = {pages}")
+    archive.append(Notice(text="first"))
+    with pytest.raises(RunFolderError, match="the disk is full"):
+        archive.append(RunEnded(status=RunStatus.FAILED, message="x" * 100_000))
+    assert [each.number for each in Archive(tmp_path).entries()] == [1]
+    archive._connection.execute("PRAGMA max_page_count = 10000")
+    archive.flush()
+    assert [each.number for each in Archive(tmp_path).entries()] == [1, 2, 3]

@@ -20,6 +20,7 @@ from eureka_agent.archive.run_folder import (
     runs_folder,
 )
 from eureka_agent.errors import RunFolderError, SettingsError
+from eureka_agent.journal.entries import RunCreated
 from eureka_agent.records import RunStatus, TaskDescription
 from eureka_agent.settings import SearchSettings
 
@@ -39,7 +40,7 @@ def test_a_run_opens_with_the_settings_and_the_task_that_it_was_made_with(
     assert opened.settings == settings
     assert opened.description == description
     assert opened.sentence == "keep the cart at the centre"
-    assert opened.archive.fact("command") == ["eureka", "search"]
+    assert opened.archive.state.began.command == ("eureka", "search")
 
 
 def test_two_runs_in_the_same_second_get_folders_of_their_own(
@@ -165,9 +166,9 @@ def test_first_facts_are_there_as_soon_as_the_archive_is(
     runs: Path, description: TaskDescription
 ) -> None:
     folder = create_run(
-        SearchSettings(), description, [], {"given_source": "def compute_reward(): ..."}
+        SearchSettings(), description, [], RunCreated(given_source="def compute_reward(): ...")
     ).folder
-    assert open_run(folder).archive.fact("given_source") == "def compute_reward(): ..."
+    assert open_run(folder).archive.state.began.given_source == "def compute_reward(): ..."
 
 
 @pytest.mark.parametrize(

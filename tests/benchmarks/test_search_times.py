@@ -9,15 +9,16 @@ import racing_time
 import where_time_goes
 from _searches import Watch
 
-from eureka_agent.records import Attempt, Operator, Outcome, Proposal, Repeat, Stage
-from eureka_agent.report.events import (
+from eureka_agent.journal.entries import (
     AttemptEnded,
     AttemptRepeated,
-    Event,
+    BaseEntry,
+    Proposed,
     RunStarted,
     TrainingEnded,
     TrainingQueued,
 )
+from eureka_agent.records import Attempt, Operator, Outcome, Proposal, Repeat, Stage
 
 
 def outcome(fitness: float) -> Outcome:
@@ -45,7 +46,20 @@ def attempt(sample: int, fitness: float, *repeats: float) -> Attempt:
     )
 
 
-def watched(*events: tuple[float, Event], seconds: float = 0.0) -> Watch:
+def trained(seconds: float, one: Attempt) -> list[tuple[float, BaseEntry]]:
+    proposed = Proposed(
+        attempt=one.id,
+        iteration=one.iteration,
+        sample=one.sample,
+        revision=one.revision,
+        proposal=one.proposal,
+        seed=one.seed,
+    )
+    ended = AttemptEnded(attempt=one.id, stage=one.stage, outcome=one.outcome)
+    return [(1.0, proposed), (seconds, ended)]
+
+
+def watched(*events: tuple[float, BaseEntry], seconds: float = 0.0) -> Watch:
     watch = Watch()
     watch.events = list(events)
     watch.seconds = lambda: seconds  # type: ignore[method-assign]
@@ -55,10 +69,10 @@ def watched(*events: tuple[float, Event], seconds: float = 0.0) -> Watch:
 def test_a_second_training_takes_back_what_a_lucky_first_one_gave() -> None:
     lucky = attempt(0, 10.0, 2.0)
     watch = watched(
-        (5.0, AttemptEnded(attempt=attempt(0, 10.0))),
-        (6.0, AttemptEnded(attempt=attempt(1, 7.0))),
-        (9.0, AttemptRepeated(attempt=lucky, repeat=lucky.repeats[0])),
-        (11.0, AttemptEnded(attempt=attempt(2, 9.0))),
+        *trained(5.0, attempt(0, 10.0)),
+        *trained(6.0, attempt(1, 7.0)),
+        (9.0, AttemptRepeated(attempt="1-0", repeat=lucky.repeats[0])),
+        *trained(11.0, attempt(2, 9.0)),
     )
     found = racing_time.winners(watch)
     assert found == [(5.0, 10.0), (9.0, 7.0), (11.0, 9.0)]  # (10 + 2) / 2 is behind 7
@@ -103,8 +117,8 @@ def test_seeds_are_summed_up_by_geometric_means_and_a_paired_interval() -> None:
 
 
 def test_every_moment_of_a_search_is_counted_once() -> None:
-    queued = TrainingQueued(job="a@1", label="a", kind="search", seed=1)
-    ended = TrainingEnded(job="a@1", label="a", kind="search", fitness=1.0)
+    queued = TrainingQueued(job="a@1", label="a", training="search", seed=1)
+    ended = TrainingEnded(job="a@1", label="a", training="search", fitness=1.0)
     started = cast("RunStarted", RunStarted.__new__(RunStarted))
     watch = watched((2.0, started), (3.0, queued), (13.0, ended), seconds=15.0)
     stopwatch = where_time_goes.Stopwatch(watch)

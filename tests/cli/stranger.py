@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from eureka_agent.archive.run_folder import Run, create_run, open_run
+from eureka_agent.journal.entries import AttemptImported
 from eureka_agent.records import Attempt, Message, Operator, Proposal, Stage, TaskDescription
 from eureka_agent.settings import SearchSettings
 
@@ -96,7 +97,7 @@ def make_run(parent: Path, description: TaskDescription, **settings: Any) -> Run
     run = create_run(
         SearchSettings(**{"env": "cartpole", **settings}), description, [], parent=parent
     )
-    run.archive.put_attempt(attempt())
+    run.archive.append(AttemptImported(record=attempt()))
     run.archive.put("key", message())
     return run
 

@@ -20,10 +20,12 @@ from eureka_agent.archive.files import copy_file, write_text
 from eureka_agent.archive.run_folder import locked, open_run
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.errors import EurekaError, RunFolderError
+from eureka_agent.journal.entries import AttemptImported
 from eureka_agent.records import TaskDescription
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.search.final import keep_best
+from eureka_agent.search.summary import run_report
 
 MOST_SECONDS = 10.0
 """Start of the program included, on a busy machine; without bounds these never end, or take
@@ -60,18 +62,17 @@ def refused(folder: Path, *command: str) -> str:
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
 SCHEMAS = {
     "an endless view": (
-        f"DROP TABLE attempts; CREATE VIEW attempts AS {ENDLESS} SELECT hex(i) AS record, i AS"
-        " iteration, i AS sample, i AS revision FROM n"
+        f"DROP TABLE journal; CREATE VIEW journal AS {ENDLESS} SELECT i AS number, '' AS time,"
+        " 0 AS seconds, 'notice' AS kind, 1 AS version, '' AS attempt, hex(i) AS record FROM n"
     ),
     "a computed column": (
-        "DROP TABLE trainings; CREATE TABLE trainings (name, seed, failure, cached, retries,"
-        " outcome AS (hex(zeroblob(400000000))));INSERT INTO trainings VALUES ('human', 1, '',"
-        " 0, 0)"
+        "DROP TABLE messages; CREATE TABLE messages (key, model, role, attempt,"
+        " record AS (hex(zeroblob(400000000)))); INSERT INTO messages VALUES ('a', 'b', 'c', '')"
     ),
     "no table": "DROP TABLE messages",
     "other columns": "DROP TABLE run; CREATE TABLE run (name TEXT, number REAL)",
     "a trigger": "CREATE TRIGGER t AFTER INSERT ON run BEGIN DELETE FROM attempts; END",
-    "an index over an expression": "CREATE INDEX i ON attempts (hex(zeroblob(length(record))))",
+    "an index over an expression": "CREATE INDEX i ON journal (hex(zeroblob(length(record))))",
     "a later version's migration": "INSERT INTO migrations VALUES ('9999_later')",
 }
 
@@ -84,7 +85,7 @@ def test_tables_that_this_program_does_not_make(folder: Path, schema: str) -> No
         open_run(folder)  # for writing, which a trigger is made for
 
 
-RECORD = json.loads(attempt().model_dump_json())
+RECORD = json.loads(AttemptImported(record=attempt()).model_dump_json())
 DEEP = "[" * 10_000 + "]" * 10_000
 VERDICT = '"verdict": {"findings": [], "steps_run": [], "seconds": %s}'
 RECORDS = {
@@ -101,41 +102,48 @@ RECORDS = {
 
 @pytest.mark.parametrize("record", RECORDS)
 def test_attempts_that_are_none(folder: Path, record: str) -> None:
-    sql(folder, "UPDATE attempts SET record = ?", RECORDS[record])
-    assert "is damaged: a record of Attempt is broken" in refused(folder)
+    sql(folder, "UPDATE journal SET record = ? WHERE attempt != ''", RECORDS[record])
+    assert "of the journal is broken" in refused(folder, "show", "--events")
+    in_brief = RECORDS[record].replace('{"kind": "attempt-imported", "record": ', "")[:-1]
+    sql(folder, "UPDATE attempts SET brief = ?", in_brief)
+    assert "a record of Attempt is broken" in refused(folder)
 
 
-FACTS = {
-    "seconds": ["1e999", "NaN", "[1]", '"x"', "-1", "1e300", "null"],
-    "status": ['"odd"', "1"],
-    "devices": ["5", "[[]]"],
-    "versions": ["[]", '{"torch": {}}'],
-    "budget": ["{}", "[]"],
-    "stopped_by_budget": ["7"],
-    "told_baselines": ["7", '[{"name": "human"}]'],
-    "created": [DEEP, "{", "12" * 3000],
+BEGAN = '{"kind": "run-created", %s}'
+ENTRIES = {
+    "versions of another type": BEGAN % '"versions": []',
+    "devices of another type": BEGAN % '"devices": [[]]',
+    "too many seconds": BEGAN % '"seconds_before": 1e300',
+    "negative seconds": BEGAN % '"seconds_before": -1',
+    "an unknown field": BEGAN % '"more": 1',
+    "an unknown kind": '{"kind": "odd"}',
+    "no kind": "{}",
+    "another kind than its row says": '{"kind": "run-ended", "status": "failed"}',
+    "an odd status": '{"kind": "run-ended", "status": "odd"}',
+    "scores of another type": '{"kind": "baselines-told", "scores": [{"name": "human"}]}',
+    "no JSON": "{",
+    "deep JSON": DEEP,
+    "a number without end": BEGAN % ('"seconds_before": ' + "12" * 3000),
 }
 
 
-@pytest.mark.parametrize(
-    ("key", "value"), [(key, value) for key, values in FACTS.items() for value in values]
-)
-def test_facts_that_are_none(folder: Path, key: str, value: str) -> None:
+@pytest.mark.parametrize("record", ENTRIES)
+def test_entries_that_are_none(folder: Path, record: str) -> None:
     """In this process: of the command there is a test for every other door."""
-    from eureka_agent.search.summary import run_report
+    sql(folder, "UPDATE journal SET record = ? WHERE number = 1", ENTRIES[record])
+    with pytest.raises(RunFolderError, match="entry 1 of the journal is"):
+        run_report(open_run(folder, reading=True))
 
-    def read() -> None:
-        run = open_run(folder, reading=True)
-        run_report(run)
-        run.archive.fact(key)  # of those that no report shows
 
-    sql(folder, "INSERT OR REPLACE INTO run VALUES (?, ?)", key, value)
-    with pytest.raises(RunFolderError, match=f"what it says of '{key}' is broken"):
-        read()
+@pytest.mark.parametrize("value", ["x", -1.0, 1e300, b"\x00", float("inf")])
+def test_times_that_are_none(folder: Path, value: object) -> None:
+    sql(folder, "UPDATE journal SET seconds = ?", value)
+    with pytest.raises(RunFolderError, match="has no time that could be"):
+        run_report(open_run(folder, reading=True))
 
 
 def test_a_value_of_a_gigabyte(folder: Path) -> None:
-    sql(folder, "UPDATE attempts SET record = CAST(zeroblob(900000000) AS TEXT)")
+    sql(folder, "UPDATE journal SET record = CAST(zeroblob(900000000) AS TEXT)")
     assert "too big" in refused(folder)
 
 
@@ -143,15 +151,9 @@ def test_more_rows_than_memory(folder: Path) -> None:
     numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000)"
     sql(
         folder,
-        f"{numbers} INSERT INTO attempts SELECT 'x' || i, i, 0, 0, '', '', '', 0, 0, '', '{{}}', ''"
-        " FROM n;",
+        f"{numbers} INSERT INTO journal SELECT i + 9, '', 0, 'run-created', 1, '', '{{}}', '' FROM n;",
     )
     assert "holds more than" in refused(folder)
-
-
-def test_a_final_training_of_another_type(folder: Path) -> None:
-    sql(folder, "INSERT INTO trainings VALUES (x'00', 1.5, 0, '', 0, 0, NULL)")
-    assert "a final training is broken" in refused(folder)
 
 
 def test_a_log_without_end(folder: Path) -> None:
@@ -204,7 +206,7 @@ def test_a_run_that_was_killed_in_the_middle_of_a_write_is_shown_as_it_was_befor
         "PRAGMA cache_size=1"
     )  # what is written goes to the file before it is committed
     connection.execute("BEGIN")
-    connection.execute("UPDATE attempts SET id = 'half', record = ?", ("x" * 100_000,))
+    connection.execute("UPDATE journal SET kind = 'half', record = ?", ("x" * 100_000,))
     connection.execute("INSERT INTO run VALUES ('more', ?)", ("x" * 100_000,))
     shutil.copytree(folder, killed)
     connection.execute("ROLLBACK")

@@ -214,7 +214,7 @@ MISTAKES = {
         "SHELL is 'tcsh', expected bash, zsh or fish",
         "see `eureka completion --help`",
     ),
-    "sandbox build --requirements folder --download-only wheels": (
+    "sandbox build --requirements folder": (
         "cannot read the requirements 'folder': it is a folder, expected a file",
         "name a file of package names, one a line",
     ),

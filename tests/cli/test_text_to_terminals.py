@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from pathlib import Path
 
 import pytest
 from outcomes import make_outcome
 from stranger import attempt, edit_settings, eureka, make_run, message
 
+from eureka_agent.journal.entries import AttemptImported, RunCreated, RunEnded
 from eureka_agent.records import (
     Diagnosis,
     Finding,
@@ -52,22 +54,28 @@ def folder(tmp_path: Path, description: TaskDescription) -> Path:
         findings=(),
         text=EVIL,
     )
-    run.archive.put_attempt(
-        attempt(
-            proposal=proposal,
-            stage=Stage.TRAINED,
-            reason=EVIL,
-            verdict=Verdict(findings=(finding,)),
-            diagnosis=diagnosis,
-            outcome=make_outcome(1.0),
+    run.archive.append(
+        AttemptImported(
+            record=attempt(
+                proposal=proposal,
+                stage=Stage.TRAINED,
+                reason=EVIL,
+                verdict=Verdict(findings=(finding,)),
+                diagnosis=diagnosis,
+                outcome=make_outcome(1.0),
+            )
         )
     )
-    run.archive.put_attempt(
-        attempt(f"9-{EVIL}", iteration=8, stage=Stage.TRAINED, outcome=make_outcome(2.0))
+    run.archive.append(
+        AttemptImported(
+            record=attempt(f"9-{EVIL}", iteration=8, stage=Stage.TRAINED, outcome=make_outcome(2.0))
+        )
     )
     run.archive.put("evil", message(attempt=EVIL, model=EVIL, role="reviewer"))
-    facts = dict.fromkeys(("designer", "wall", "message", "created"), EVIL)
-    run.archive.set_facts({**facts, "devices": [EVIL], "status": RunStatus.FAILED.value})
+    run.archive.append(RunCreated(designer=EVIL, wall=EVIL, devices=(EVIL,)))
+    run.archive.append(RunEnded(status=RunStatus.FAILED, message=EVIL))
+    with sqlite3.connect(folder / "archive.sqlite") as connection:
+        connection.execute("UPDATE journal SET time = ?", (EVIL[:60],))
     run.archive.close()
     return folder
 

@@ -21,6 +21,7 @@ from stranger import KEY, assert_one_clear_error, attempt, edit_settings, eureka
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.archive.signature import Signer, secret_path, user_signer
+from eureka_agent.journal.entries import AttemptImported
 from eureka_agent.records import TaskDescription
 
 MakeRun = Callable[..., Run]
@@ -183,14 +184,16 @@ def test_a_signature_does_not_cover_another_task_or_reward(
     (folder / "environment.json").write_text(other.model_dump_json())
     assert not is_own(folder)
     run = make()
-    run.archive.set_fact("given_source", "def compute_reward(): ...")
+    began = run.archive.state.began
+    source = "def compute_reward(): ..."
+    run.archive.append(began.model_copy(update={"given_source": source}))
     assert not run.is_own()
 
 
 def test_a_signature_of_one_run_says_nothing_of_another(make: MakeRun) -> None:
     published, other = make(), make(sandbox="process")
-    for name in ("id", "signature"):
-        other.archive.set_fact(name, published.archive.fact(name))
+    assert published.archive.signature is not None
+    other.archive.set_signature(*published.archive.signature)
     assert not other.is_own()
 
 
@@ -198,13 +201,13 @@ def test_a_reward_that_somebody_put_into_the_archive_is_noticed(
     make: MakeRun, tmp_path: Path
 ) -> None:
     folder = make().folder
-    with sqlite3.connect(
-        folder / "archive.sqlite"
-    ) as connection:  # with the seal of another attempt of the run
+    # with the seal of another attempt of the run
+    imported = AttemptImported(record=attempt("1-02", sample=1))
+    with sqlite3.connect(folder / "archive.sqlite") as connection:
         connection.execute(
-            "INSERT INTO attempts SELECT '1-02', 0, 1, 0, operator, stage, reason, fitness,"
-            " retries, created, ?, seal FROM attempts",
-            (attempt("1-02", sample=1).model_dump_json(),),
+            "INSERT INTO journal SELECT max(number) + 1, time, seconds, kind, version, '1-02', ?,"
+            " seal FROM journal WHERE attempt = '1-01'",
+            (imported.model_dump_json(),),
         )
     assert is_own(folder)  # an evaluation runs no reward
     assert not is_own(folder, attempts=True)
@@ -212,18 +215,15 @@ def test_a_reward_that_somebody_put_into_the_archive_is_noticed(
     assert "train the reward functions in it, behind the wall 'auto'" in error
 
 
-def test_a_run_from_before_signatures_is_asked_about_once(make: MakeRun, tmp_path: Path) -> None:
+def test_a_run_without_a_signature_is_asked_about_once(make: MakeRun, tmp_path: Path) -> None:
     folder = make().folder
     with sqlite3.connect(folder / "archive.sqlite") as connection:
-        connection.executescript(
-            "ALTER TABLE attempts DROP COLUMN seal; DELETE FROM migrations WHERE name LIKE '0004%';"
-            "DELETE FROM run WHERE key IN ('id', 'signature')"
-        )
+        connection.executescript("UPDATE journal SET seal = ''; DELETE FROM run")
     assert eureka("show", str(folder), cwd=tmp_path).returncode == 0
     assert "--trust" in assert_one_clear_error(eureka("resume", str(folder), cwd=tmp_path))
     run = open_run(folder)
     assert run.sign() == ""  # what `resume` does
-    run.archive.put_attempt(attempt("1-02", sample=1))
+    run.archive.append(AttemptImported(record=attempt("1-02", sample=1)))
     assert is_own(folder, attempts=True)
 
 

@@ -7,15 +7,12 @@ import random
 
 import pytest
 
-from eureka_agent.critic.parse import parse
 from eureka_agent.designer.tuning.constants import (
     as_written,
-    effective_constants,
     family,
     tunable_constants,
     with_constants,
 )
-from eureka_agent.designer.tuning.rescaling import only_rescales
 
 BODY = "\n\ndef compute_reward(x, y):\n    return {total}, {{'all': {total}}}\n"
 
@@ -134,74 +131,11 @@ def test_facts_are_no_parameters(name: str) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "total",
-    [
-        "N * x + y",
-        "x - -N * y",
-        "(x + y / N)",
-        "torch.exp(-x / N) + y",
-        "x.clamp(max=N) + y",
-        "x.clamp(-N, N) + y",
-        "torch.clamp(x, min=-N) + y",
-        "torch.where(x > N, x, y)",
-        "x * (y < 2 * N) + y",
-        "torch.sum(N * x, dim=-1)",
-        "(N * x).square().sum(dim=-1)",
-        "torch.stack([N * x, y], dim=-1).sum(dim=-1)",
-        "torch.minimum(N * x, y)",
-        "(x * N)[:, 0] + y",
-        "x * (N + 0.5)",
-        "x * math.sqrt(N)",
-        "x * N**2",
-        "sum({'a': N * x, 'b': y}.values())",
-    ],
-)
-def test_a_whole_number_in_plain_arithmetic_is_a_parameter(total: str) -> None:
-    assert names("N = 2", total) == ["N"]
-    assert "N = 1.5\n" in with_constants(reward("N = 2", total), {"N": 1.5})
-
-
-@pytest.mark.parametrize(
-    "total",
-    [
-        "x[:, N] + y",
-        "x[:, N - 1] + y",
-        "x[:, : 2 * N] + y",
-        "x.sum(dim=N)",
-        "x.sum(N)",
-        "torch.sum(x, N)",
-        "x.norm(N)",
-        "torch.stack([x] * N).sum(dim=0)",
-        "sum(x for _ in range(N))",
-        "sum(x for _ in range(x.shape[0] * N))",
-        "x.view(-1, N)[:, 0]",
-        "x.reshape(len(x) * N)",
-        "x**N + y",
-        "x.pow(N) + y",
-        "torch.pow(x, N) + y",
-        "x // N + y",
-        "x % N + y",
-        "x * (y == N)",
-        "x if N else y",
-        "torch.roll(x, N) + y",
-        "helper(x, N) + y",
-        "x.repeat(N, 1)",
-        "x * [1.0, 2.0][N]",
-        "(N, x)[1]",
-        "N @ x",
-        "x.unsqueeze(2 * N)",
-    ],
-)
-def test_a_whole_number_that_may_have_to_be_one_is_none(total: str) -> None:
+@pytest.mark.parametrize("total", ["N * x + y", "x[:, N] + y", "x.view(-1, N)[:, 0]", "x**N"])
+def test_a_whole_number_is_no_parameter(total: str) -> None:
+    """It may be a count, and a float in its place would then fail."""
     assert names("N = 2", total) == []
-    assert names("N = 2", f"N * x + {total}") == [], "one such use is enough"
-    assert names("N = 2.5", total) == ["N"], "a float is never meant as a count"
-
-
-def test_a_whole_number_made_into_another_one_is_none() -> None:
-    assert names("N = 2\nM = 2 * N", "x[:, M]") == []
-    assert names("N = 2\ndef helper(x, n=N):\n    return x[:, n]", "helper(x)") == []
+    assert names("N = 2.5", total) == ["N"]
 
 
 @pytest.mark.parametrize(
@@ -209,7 +143,6 @@ def test_a_whole_number_made_into_another_one_is_none() -> None:
 )
 def test_what_is_no_python_has_no_parameters(source: str) -> None:
     assert tunable_constants(source) == {}
-    assert effective_constants(source) == {}
     assert with_constants(source, {}) == source
     assert family(source) == family(source)
 
@@ -222,7 +155,7 @@ def test_replacing_leaves_every_other_byte(line_end: str) -> None:
     lines = [
         '"""Größe · 大きさ \u2028 no line end for Python."""',
         "text = 'ü 🦾 \x0b \x1c'; WEIGHT = 0.5; OTHER = -1e-3 # 0.5 · -1e-3",
-        "\tTHIRD: float=(7.25)  ;  FOURTH=3".strip("\t"),
+        "THIRD: float=(7.25)  ;  FOURTH=3.0",
         "def compute_reward(x, y):",
         "    # WEIGHT = 0.5",
         "    return WEIGHT * x + OTHER * y * THIRD - FOURTH * x, {'WEIGHT = 0.5': x}",
@@ -264,7 +197,7 @@ def test_an_unknown_parameter_is_refused() -> None:
 
 def test_random_values_are_what_the_source_then_says() -> None:
     source = reward(
-        "A = 0.5\nB: float = -2\nC = (\n    -7e3  # seven thousand\n)",
+        "A = 0.5\nB: float = -2.0\nC = (\n    -7e3  # seven thousand\n)",
         "A * x + B * y + torch.exp(x / C)",
     )
     generator = random.Random(0)
@@ -299,8 +232,6 @@ WALKER = reward(
     [
         ("2.0", "7.5"),
         ("2.0", "(7.5)  # faster"),
-        ("2.0", "7"),
-        ("2.0", "1"),
         ("2.0", "+1.0"),
         (": float = -0.05", " = -1e-3"),
         ("return SPEED", "return  SPEED"),
@@ -317,6 +248,7 @@ def test_the_same_form_with_other_sizes(before: str, after: str) -> None:
     [
         ("DT = 0.02", "DT = 0.05"),
         ("N = 3", "N = 2"),
+        ("2.0\n", "2\n"),
         ("-0.05", "0.05"),
         ("EFFORT * y", "EFFORT * y * 2.0"),
         ("'all'", "'everything'"),
@@ -327,90 +259,3 @@ def test_the_same_form_with_other_sizes(before: str, after: str) -> None:
 def test_another_form(before: str, after: str) -> None:
     assert before in WALKER
     assert family(WALKER.replace(before, after)) != family(WALKER)
-
-
-# ── what counts ───────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    ("constants", "body", "expected"),
-    [
-        ("W = 2.0", "return W * x, {'a': W * x}", []),
-        ("W = 2.0", "a = W * x\n    total = a\n    return total, {'a': a}", []),
-        ("W = 2.0", "total = x / W\n    total *= 3.0\n    return -total, {'a': total}", []),
-        ("W = 2.0", "return W * (x + y), {'x': W * x, 'y': W * y}", []),
-        ("W = 2.0", "parts = {'x': W * x, 'y': W * y}\n    return sum(parts.values()), parts", []),
-        ("W = 2.0", "return (W * x).square().sum(dim=-1), {}", []),
-        ("W = 2.0", "return torch.sqrt(W * x.abs()), {}", []),
-        ("W = 2.0", "return (W * x)**2, {}", []),
-        ("W = 2.0\nDOUBLE = 2.0 * W", "return DOUBLE * x, {}", []),
-        ("A = 2.0\nB = 3.0", "return A * B * x, {}", []),
-        ("A = 2.0\nB = 3.0\nC = 0.5", "return A * (B * x + C * y), {}", ["B", "C"]),
-        ("A = 2.0\nSCALE = 3.0", "a = A * x\n    return a + y, {'a': SCALE * a}", ["A"]),
-        ("A = 2.0\nB = 3.0", "unused = B * x\n    return A * x + y, {}", ["A"]),
-        ("A = 2.0\nB = 3.0", "return A * x + B * y, {}", ["A", "B"]),
-        ("W = 2.0", "return W * x + y, {}", ["W"]),
-        ("W = 2.0", "return W + x, {}", ["W"]),
-        ("W = 2.0", "return torch.exp(W * x), {}", ["W"]),
-        ("W = 2.0", "return W * torch.exp(-x / W), {}", ["W"]),
-        ("W = 2.0", "return x.clamp(max=W), {}", ["W"]),
-        ("W = 2.0", "return torch.maximum(W * x, y), {}", ["W"]),
-        ("W = 2.0", "return torch.max(W * x, y), {}", ["W"]),
-        ("W = 2.0", "return sum([W * x], y), {}", ["W"]),
-        ("W = 2.0", "return (x > W).float(), {}", ["W"]),
-        ("W = 2.0", "return W * x + W**2 * y, {}", ["W"]),
-        ("W = 2.0\ndef helper(x):\n    return W * x", "return W * x, {'helped': helper(x)}", []),
-        ("W = 2.0\ndef norm(x):\n    return x + 1.0", "return norm(W * x), {}", ["W"]),
-        ("W = 2.0\ndef helper(x):\n    return W + x", "return helper(x), {}", ["W"]),
-        (
-            "W = 2.0\ndef outer(x):\n    return inner(x)\ndef inner(x):\n    return W + x",
-            "return outer(x), {}",
-            ["W"],
-        ),
-        ("W = 2.0", "def inner(x):\n        return W + x\n    return inner(x), {}", ["W"]),
-        ("W = 2.0", "inner = lambda x: W + x\n    return inner(x), {}", ["W"]),
-        ("W = 2.0", "if x.shape[0] > 1:\n        x = x + W\n    return x, {}", ["W"]),
-        (
-            "W = 2.0",
-            (
-                "total = y\n    for each in (x, y):\n        total = total + W * each\n    return"
-                " total, {}"
-            ),
-            ["W"],
-        ),
-        ("W = 2.0", "if x.shape[0] > 1:\n        return y, {}\n    return W * x, {}", ["W"]),
-        ("W = 2.0", "z = (y := W * x) + 1.0\n    return y + 1.0, {}", ["W"]),
-        ("W = 2.0", "a, b = W * x, y\n    return a + b, {}", ["W"]),
-        (
-            "W = 2.0",
-            "parts = {'x': W * x}\n    parts['y'] = y\n    return sum(parts.values()), parts",
-            ["W"],
-        ),
-        (
-            "W = 2.0",
-            "parts = {'x': W * x}\n    parts['y'] = W * y\n    return sum(parts.values()), parts",
-            [],
-        ),
-        ("W = 2.0", "total = x\n    total += W * y\n    return x, {}", ["W"]),
-        ("W = 2.0", "part = x[:, 0]\n    x *= W + y\n    return part, {}", ["W"]),
-        ("W = 2.0", "total = x * 2.0\n    total += W * y\n    return x, {}", []),
-        ("W = 2.0", "x.mul_(W)\n    return x + y, {}", ["W"]),
-    ],
-)
-def test_a_constant_that_only_scales_the_total_does_not_count(
-    constants: str, body: str, expected: list[str]
-) -> None:
-    source = f"{constants}\n\n\ndef compute_reward(x, y):\n    {body}\n"
-    assert parse(source)[0] is not None
-    assert list(effective_constants(source)) == expected
-
-
-@pytest.mark.parametrize(
-    ("total", "rescales"),
-    [("W * a + W * b", True), ("W * a / W + b", True), ("a / W + b / W", True), ("a / W + W * b", False)],
-)  # fmt: skip
-def test_a_factor_of_one_term_and_a_divisor_of_another_do_not_rescale(
-    total: str, rescales: bool
-) -> None:
-    source = f"W = 2.0\ndef compute_reward(a, b):\n    return {total}, {{}}\n"
-    assert only_rescales(source, "W") is rescales

@@ -248,7 +248,7 @@ def test_a_revision_of_something_else_is_a_step_from_the_parent(boat: TaskDescri
         "def (",
         "W = 0.5\n",
         "def compute_reward(x):\n    return 0.5 * x, {}\n",
-        "W = 0.5\ndef compute_reward(x):\n    calm = W * x\n    return calm, {'calm': calm}\n",
+        "N = 2\ndef compute_reward(x):\n    return N * x + 1.0, {}\n",
         "DT = 0.5\ndef compute_reward(x):\n    return x / (x + DT), {}\n",
     ],
 )
@@ -263,19 +263,6 @@ def test_what_cannot_be_tuned_is_said_and_not_raised(source: str, boat: TaskDesc
 
 def test_no_parent_is_said_and_not_raised(boat: TaskDescription) -> None:
     assert propose(request(boat, parents=())).reasoning == "There is no reward to tune."
-
-
-def test_a_constant_that_multiplies_everything_stays(boat: TaskDescription) -> None:
-    """Such a change is no change to training, and the critic rejects it."""
-    parent = PARENT.replace("DT = 0.02", "DT = 0.02\nSCALE = 3.0").replace(
-        "return calm + effort", "return SCALE * (calm + effort)"
-    )
-    proposal = propose(request(boat, parent))
-    assert "SCALE = 3.0\n" in proposal.source
-    assert "SCALE" not in proposal.reasoning
-    # a trained reward that differs from the parent in it alone is one of the form
-    scaled = TunedReward("2-1", parent.replace("SCALE = 3.0", "SCALE = 30.0"), 2.0)
-    assert "2-1: 2;" in propose(request(boat, parent, trained=(scaled,))).prompt
 
 
 # ── real rewards ──────────────────────────────────────────────────────────────────────────────────

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
 
 from eureka_agent.simulation.gymnasium_task import GymnasiumTask
+from eureka_agent.simulation.mujoco_lookups import MujocoLookups
 from eureka_agent.simulation.mujoco_task import MujocoTask
+from eureka_agent.simulation.mujoco_views import (
+    Actuator,
+    Contact,
+    Frame,
+    FreeJoint,
+    Joint,
+    Sensor,
+)
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Channel, Constant, Task, TrainingBudget, Variable
 
@@ -63,14 +74,73 @@ def public_names(cls: type) -> set[str]:
     }
 
 
-@pytest.mark.parametrize(
-    "cls", [VecTask, MujocoTask, GymnasiumTask, Task, TrainingBudget, Variable, Constant, Channel]
-)
+DECLARED = [VecTask, MujocoTask, GymnasiumTask, Task, TrainingBudget, Variable, Constant, Channel]
+LOOKED_UP = [MujocoLookups, Joint, FreeJoint, Frame, Contact, Sensor, Actuator]
+
+
+@pytest.mark.parametrize("cls", DECLARED)
 def test_everything_that_may_be_declared_is_named(cls: type) -> None:
     page = PAGE.read_text()
     named = {name for code in re.findall(r"`([^`\n]+)`", page) for name in re.findall(r"\w+", code)}
     computed = {name for name in public_names(cls) if isinstance(vars(cls).get(name), property)}
     assert sorted(public_names(cls) - computed - named) == []
+
+
+@pytest.mark.parametrize("cls", LOOKED_UP)
+def test_everything_that_may_be_read_by_name_is_named(cls: type) -> None:
+    named = set(re.findall(r"`(\w+)[`(\[]", PAGE.read_text()))
+    assert sorted(public_names(cls) - {"model", "device"} - named) == []
+
+
+ARM = """
+<mujoco>
+  <worldbody>
+    <body><joint name="shoulder_pan"/><geom name="base" size="0.1"/>
+      <body pos="0 0 0.2"><joint name="shoulder_lift"/><geom name="left_pad" size="0.1"/>
+        <body pos="0 0 0.2"><joint name="elbow"/><geom name="right_pad" size="0.1"/></body>
+      </body>
+    </body>
+    <body name="cube" pos="2 0 0"><freejoint name="cube_root"/><geom size="0.1"/></body>
+  </worldbody>
+</mujoco>
+"""
+
+
+def test_the_blocks_on_names_work_as_they_stand(tmp_path: Path) -> None:
+    section = PAGE.read_text().partition("### MuJoCo: everything by name")[2].partition("\n### ")[0]
+    blocks = re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL)
+    methods = [textwrap.indent(block, "    ") for block in blocks]
+    source = [
+        "import torch",
+        "from eureka_agent.simulation.mujoco_task import MujocoTask",
+        "class Robot(MujocoTask):",
+        '    model_file, control_dt, max_episode_length = "arm.xml", 0.002, 10',
+        "    num_observations, num_actions = 1, 0",
+        "    def compute_observations(self): pass",
+        *methods,
+    ]
+    (tmp_path / "arm.xml").write_text(ARM)
+    (tmp_path / "robot.py").write_text("\n".join(source))
+    spec = importlib.util.spec_from_file_location("robot_of_the_page", tmp_path / "robot.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    robot = module.Robot(5)
+    robot.reset()
+    values = robot.compute_variables()
+    for comment, name in ((r"\(num_envs, 3\)", "arm_positions"), (r"\(num_envs,\)", "cube_held")):
+        assert re.search(rf'"{name}": .*# {comment}', section)
+    shapes = {name: tuple(value.shape) for name, value in values.items()}
+    assert shapes == {
+        "arm_positions": (5, 3),
+        "cube_position_w": (5, 3),
+        "pad_forces_w": (5, 2, 3),
+        "cube_held": (5,),
+    }
+    # `place` puts it around 0.8 m
+    assert float((values["cube_position_w"][:, 2] - 0.8).abs().max()) <= 0.1
 
 
 def test_what_the_tables_name_is_there() -> None:

@@ -16,6 +16,7 @@ from outcomes import make_outcome
 from eureka_agent.archive.artefacts import BEST, POLICY, REWARD, attempt_folder
 from eureka_agent.archive.files import write_text
 from eureka_agent.archive.run_folder import Run, create_run
+from eureka_agent.journal.entries import AttemptImported
 from eureka_agent.records import Attempt, Operator, Proposal, Stage, TaskDescription
 from eureka_agent.settings import SearchSettings
 from eureka_agent.training.policy import save_policy
@@ -48,8 +49,8 @@ def make_run(tmp_path: Path) -> MakeRun:
     ) -> Run:
         settings = SearchSettings(env=description.environment, sentence=sentence)
         run = create_run(settings, description, [], parent=tmp_path / "runs")
-        run.archive.put_attempt(attempt_of(source, 1, 12.5))
-        run.archive.put_attempt(attempt_of(source, 2, None))
+        run.archive.append(AttemptImported(record=attempt_of(source, 1, 12.5)))
+        run.archive.append(AttemptImported(record=attempt_of(source, 2, None)))
         write_text(run.folder / BEST / REWARD, source)
         sizes = (description.num_observations, 16, description.num_actions)
         for seed, folder in enumerate((run.folder / BEST, attempt_folder(run.folder, "1-01"))):

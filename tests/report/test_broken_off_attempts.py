@@ -9,11 +9,12 @@ from io import StringIO
 
 import pytest
 from rich.console import Console
+from told import ended, proposed
 
+from eureka_agent.journal.entries import RungScored, RunStarted
 from eureka_agent.records import Attempt, RungScore, Stage
 from eureka_agent.report.as_json import attempt_to_json
 from eureka_agent.report.entries import early_ends
-from eureka_agent.report.events import AttemptEnded, RunStarted
 from eureka_agent.report.markdown import markdown
 from eureka_agent.report.panels import search_lines
 from eureka_agent.report.plain import event_line
@@ -107,7 +108,8 @@ def test_one_attempt_and_its_json_have_the_score(stopped: Attempt) -> None:
 def test_the_log_and_the_live_view_say_where_it_was_stopped(
     report: RunReport, stopped: Attempt
 ) -> None:
-    view = SearchView()
+    view, end = SearchView(), ended(stopped)
+    rungs = [RungScored(attempt="1-04", score=score) for score in stopped.rungs]
     started = RunStarted(
         run_folder=report.folder,
         run_name=report.run_name,
@@ -118,9 +120,9 @@ def test_the_log_and_the_live_view_say_where_it_was_stopped(
         designer="offline",
     )
     view.apply(started, 0.0)
-    ended = AttemptEnded(attempt=stopped)
-    view.apply(ended, 1.0)
-    assert event_line(ended, view) == f"1-04 stopped at 70 %: {REASON}"
+    for entry in (proposed(stopped), *rungs, end):
+        view.apply(entry, 1.0)
+    assert event_line(end, view) == f"1-04 stopped at 70 %: {REASON}"
     lines = ["".join(text for text, _ in line) for line in search_lines(view, 1.0, 80, 24)]
     assert any(line.split(maxsplit=1) == ["1-04", f"at 70 %: {REASON}"] for line in lines)
 

@@ -29,7 +29,7 @@ from eureka_agent.records import (
     RunStatus,
     WrittenFitness,
 )
-from eureka_agent.report.ledger import ledger
+from eureka_agent.report.ledger import Ledger
 from eureka_agent.report.markdown import markdown
 from eureka_agent.report.run_report import RunReport
 
@@ -161,7 +161,7 @@ def infected(report: RunReport, words: str) -> RunReport:
         designer=words,
         attempts=attempts,
         best=next(each for each in attempts if each.id == report.best.id),
-        ledger=ledger([message]),
+        ledger=Ledger((message,)),
         cost=replace(report.cost, requests=1),
         description=report.description.model_copy(
             update={"fitness_doc": words, "fitness_unit": words}

@@ -8,7 +8,7 @@ from io import StringIO
 from rich.console import Console
 
 from eureka_agent.records import Cost, Message
-from eureka_agent.report.ledger import NOTHING_ASKED, Ledger, ledger, ledger_to_json, render_ledger
+from eureka_agent.report.ledger import NOTHING_ASKED, Ledger, ledger_to_json, render_ledger
 
 
 def message(
@@ -46,7 +46,7 @@ def shown(account: Ledger) -> str:
 
 
 def test_lines_are_by_role_and_model_and_by_attempt_in_the_attempts_order() -> None:
-    account = ledger(MESSAGES)
+    account = Ledger(tuple(MESSAGES))
     assert [(line.name, line.model, line.requests, line.money) for line in account.by_role] == [
         ("designer", "openai/a", 2, Decimal("0.30")),
         ("reviewer", "openai/b", 1, Decimal("0.01")),
@@ -68,7 +68,7 @@ def test_lines_are_by_role_and_model_and_by_attempt_in_the_attempts_order() -> N
 
 
 def test_one_unknown_cost_makes_a_sum_unknown_and_no_other() -> None:
-    account = ledger([*MESSAGES, message("designer", "1-02", "openai/a", None, prompt=None)])
+    account = Ledger((*MESSAGES, message("designer", "1-02", "openai/a", None, prompt=None)))
     assert account.total.money is None
     assert account.total.uncounted == 1
     assert account.total.prompt_tokens == 500
@@ -81,8 +81,8 @@ def test_one_unknown_cost_makes_a_sum_unknown_and_no_other() -> None:
 
 
 def test_cached_tokens_have_a_column_where_there_are_any() -> None:
-    assert "of it cached" in shown(ledger(MESSAGES))
-    text = shown(ledger([each for each in MESSAGES if each.cost.cached_tokens == 0]))
+    assert "of it cached" in shown(Ledger(tuple(MESSAGES)))
+    text = shown(Ledger(tuple(each for each in MESSAGES if each.cost.cached_tokens == 0)))
     assert "of it cached" not in text
     assert "openai/a" in text
     assert "$0.5600" in text

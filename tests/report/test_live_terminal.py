@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 from terminal import Terminal
 
+from eureka_agent.journal.entries import Notice, RunEnded, RunStarted
 from eureka_agent.records import RunStatus, TaskDescription
-from eureka_agent.report.events import Notice, RunEnded, RunStarted
 from eureka_agent.report.live import LiveView
 from eureka_agent.settings import SearchSettings
 

@@ -9,28 +9,17 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
+from told import ended, judged, progress, proposed
 
-from eureka_agent.records import (
-    Attempt,
-    CurvePoint,
-    Operator,
-    Repeat,
-    RunStatus,
-    Score,
-    Stage,
-    TaskDescription,
-)
-from eureka_agent.report.events import (
-    AttemptEnded,
+from eureka_agent.journal.entries import (
     AttemptRepeated,
+    BaseEntry,
     ConfirmationStarted,
-    Event,
     FinalStarted,
     IterationEnded,
     IterationStarted,
-    Judged,
     Notice,
-    Proposed,
+    Reviewed,
     RunEnded,
     RunStarted,
     Scored,
@@ -39,6 +28,15 @@ from eureka_agent.report.events import (
     TrainingQueued,
     TrainingResumed,
     TrainingRetried,
+)
+from eureka_agent.records import (
+    Attempt,
+    Operator,
+    Repeat,
+    RunStatus,
+    Score,
+    Stage,
+    TaskDescription,
 )
 from eureka_agent.report.lines import fit, share_rows
 from eureka_agent.report.live import LiveView, progress_view
@@ -80,28 +78,32 @@ class Scene:
             designer="offline",
         )
 
-    def send(self, *events: Event, seconds: float = 0.1) -> None:
+    def send(self, *events: BaseEntry, seconds: float = 0.1) -> None:
         for event in events:
             self.clock.now += seconds
             self.view.apply(event, self.clock.now)
 
     def accept(self, identifier: str) -> None:
-        proposed = self.make(identifier, Stage.PROPOSED)
-        self.send(Proposed(attempt=proposed), Judged(attempt=self.make(identifier, Stage.ACCEPTED)))
-        self.send(TrainingQueued(job=f"{identifier}@7", label=identifier, kind="search", seed=7))
+        self.send(
+            proposed(self.make(identifier, Stage.PROPOSED)),
+            judged(self.make(identifier, Stage.ACCEPTED)),
+        )
+        self.send(
+            TrainingQueued(job=f"{identifier}@7", label=identifier, training="search", seed=7)
+        )
 
     def finish(self, identifier: str, fitness: float, **values: str) -> None:
         self.send(
-            TrainingEnded(job=f"{identifier}@7", label=identifier, kind="search", fitness=fitness)
+            TrainingEnded(
+                job=f"{identifier}@7", label=identifier, training="search", fitness=fitness
+            )
         )
-        self.send(AttemptEnded(attempt=self.make(identifier, Stage.TRAINED, fitness, **values)))
+        self.send(ended(self.make(identifier, Stage.TRAINED, fitness, **values)))
 
     def reject(self, identifier: str, reason: str) -> None:
-        rejected = self.make(identifier, Stage.REJECTED, reason=reason)
         self.send(
-            Proposed(attempt=self.make(identifier, Stage.PROPOSED)),
-            Judged(attempt=rejected),
-            AttemptEnded(attempt=rejected),
+            proposed(self.make(identifier, Stage.PROPOSED)),
+            judged(self.make(identifier, Stage.REJECTED, reason=reason)),
         )
 
     def text(self, width: int, height: int) -> str:
@@ -117,9 +119,7 @@ def scene(
     return Scene(description, settings, attempt)
 
 
-def test_the_budget_counts_what_is_planned_and_done(
-    scene: Scene, point: Callable[..., CurvePoint]
-) -> None:
+def test_the_budget_counts_what_is_planned_and_done(scene: Scene) -> None:
     scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
     # 2 iterations × 3 samples + 2 finalists × 3 seeds + 2 baselines × 3 seeds
     assert scene.view.trainings_total == 18
@@ -128,46 +128,47 @@ def test_the_budget_counts_what_is_planned_and_done(
     scene.accept("1-02")
     scene.reject("1-03", "unknown variable 'heigth'")
     scene.send(
-        TrainingProgress(job="1-01@7", points=(point(400, 1.0),)),
-        TrainingProgress(job="1-02@7", points=(point(300, None),)),
+        TrainingProgress(job="1-01@7", points=(progress(400, 1.0),)),
+        TrainingProgress(job="1-02@7", points=(progress(300, None),)),
     )
     assert scene.view.env_steps_done == 700
     scene.finish("1-01", 1.5)
     assert (scene.view.trainings_done, scene.view.env_steps_done) == (1, 700)
     scene.finish("1-02", 2.5)
-    scene.send(IterationEnded(iteration=0, best=scene.view.attempt("1-02")))
+    scene.send(IterationEnded(iteration=0, best="1-02"))
     assert scene.view.trainings_total == 17  # the rejected proposal will not be trained
-    assert [entry.id for entry in scene.view.leaderboard] == ["1-02", "1-01"]
-    assert (scene.view.proposed, scene.view.accepted, scene.view.rejected) == (3, 2, 1)
+    assert [entry.id for entry in scene.view.attempts.leaderboard] == ["1-02", "1-01"]
+    assert (
+        scene.view.attempts.proposed,
+        scene.view.attempts.accepted,
+        scene.view.attempts.rejected,
+    ) == (3, 2, 1)
 
 
 @pytest.mark.parametrize("mended", [True, False])
-def test_a_training_that_a_review_ends_counts_as_none(
-    scene: Scene, point: Callable[..., CurvePoint], mended: bool
-) -> None:
+def test_a_training_that_a_review_ends_counts_as_none(scene: Scene, mended: bool) -> None:
     scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=2))
     scene.accept("1-01")
     scene.accept("1-02")
-    scene.send(TrainingProgress(job="1-02@7", points=(point(700, 1.0),)))
+    scene.send(TrainingProgress(job="1-02@7", points=(progress(700, 1.0),)))
     why = "turned down by its review"
     rejected = scene.make("1-02", Stage.REJECTED, reason=why)
     scene.send(
-        TrainingEnded(job="1-02@7", label="1-02", kind="search", fitness=None, failure=why),
-        Judged(attempt=rejected),
-        AttemptEnded(attempt=rejected),
+        Reviewed(attempt="1-02", verdict=rejected.verdict),
+        TrainingEnded(job="1-02@7", label="1-02", training="search", fitness=None, failure=why),
     )
     assert (scene.view.trainings_done, scene.view.env_steps_done) == (0, 700)
     if mended:
         scene.accept("1-02-r1")
         scene.finish("1-02-r1", 2.5)
     scene.finish("1-01", 1.5)
-    scene.send(IterationEnded(iteration=0, best=scene.view.attempt("1-01")))
+    scene.send(IterationEnded(iteration=0, best="1-01"))
     done = 2 if mended else 1
     assert scene.view.trainings_done == done
     # what was trained in this iteration, 3 samples of the next, 2 finalists × 3 seeds, 2 baselines
     # × 3 seeds
     assert scene.view.trainings_total == done + 3 + 6 + 6
-    assert (scene.view.accepted, scene.view.rejected) == (done, 1)
+    assert (scene.view.attempts.accepted, scene.view.attempts.rejected) == (done, 1)
 
 
 def test_a_search_that_its_budget_ends_early_has_no_more_to_train_but_its_finals(
@@ -183,11 +184,7 @@ def test_a_search_that_its_budget_ends_early_has_no_more_to_train_but_its_finals
     # 5 generations of 3, 2 confirmed after each of the 4 that follow, 2 finalists x 3 seeds, 2
     # baselines x 3 seeds
     assert scene.view.trainings_total == 15 + 8 + 6 + 6
-    scene.send(
-        FinalStarted(
-            attempts=tuple(attempt(f"1-0{number}", Stage.TRAINED, 1.0) for number in (3, 2))
-        )
-    )
+    scene.send(FinalStarted(attempts=("1-03", "1-02")))
     assert scene.view.trainings_total == 3 + 6 + 6
 
 
@@ -202,26 +199,26 @@ def test_what_is_trained_again_is_planned_counted_and_ranked_by_its_mean(
     for identifier, fitness in (("1-01", 8.0), ("1-02", 7.0), ("1-03", 1.0)):
         scene.accept(identifier)
         scene.finish(identifier, fitness)
-    assert [entry.id for entry in scene.view.leaderboard] == ["1-01", "1-02", "1-03"]
+    assert [entry.id for entry in scene.view.attempts.leaderboard] == ["1-01", "1-02", "1-03"]
     best = [
         scene.make(identifier, Stage.TRAINED, fitness)
         for identifier, fitness in (("1-01", 8.0), ("1-02", 7.0))
     ]
-    scene.send(ConfirmationStarted(iteration=0, attempts=tuple(best), trainings=2))
+    scene.send(ConfirmationStarted(iteration=0, attempts=("1-01", "1-02"), trainings=2))
     for one, value in zip(best, (2.0, 6.0), strict=True):
         assert one.outcome is not None
         scene.send(
-            TrainingQueued(job=f"{one.id}@9", label=one.id, kind="repeat", seed=9),
-            TrainingEnded(job=f"{one.id}@9", label=one.id, kind="repeat", fitness=value),
+            TrainingQueued(job=f"{one.id}@9", label=one.id, training="repeat", seed=9),
+            TrainingEnded(job=f"{one.id}@9", label=one.id, training="repeat", fitness=value),
         )
         outcome = one.outcome.model_copy(update={"fitness": value})
         made = Repeat(iteration=0, seed=9, outcome=outcome)
-        scene.send(
-            AttemptRepeated(attempt=one.model_copy(update={"repeats": (made,)}), repeat=made)
-        )
+        scene.send(AttemptRepeated(attempt=one.id, repeat=made))
     assert (scene.view.trainings_done, scene.view.trainings_total) == (5, 22)
     # means of 5 and 6.5, drawn to the median of 5
-    assert [(entry.id, entry.fitness, entry.seeds) for entry in scene.view.leaderboard] == [
+    assert [
+        (entry.id, entry.fitness, entry.seeds) for entry in scene.view.attempts.leaderboard
+    ] == [
         ("1-02", 6.5, 2),
         ("1-01", 5.0, 2),
         ("1-03", 1.0, 1),
@@ -240,11 +237,12 @@ def test_a_resumed_run_counts_what_was_trained_again_before(
     before = attempt("1-01", Stage.TRAINED, 8.0)
     assert before.outcome is not None
     made = Repeat(iteration=0, seed=9, outcome=before.outcome)
-    scene.send(scene.started, AttemptEnded(attempt=before.model_copy(update={"repeats": (made,)})))
+    known = (before.model_copy(update={"repeats": (made,)}),)
+    scene.send(scene.started.model_copy(update={"known": known}))
     scene.send(
-        IterationStarted(iteration=0, round=0, samples=3), IterationEnded(iteration=0, best=before)
+        IterationStarted(iteration=0, round=0, samples=3), IterationEnded(iteration=0, best="1-01")
     )
-    assert (scene.view.trainings_done, scene.view.leaderboard[0].seeds) == (2, 2)
+    assert (scene.view.trainings_done, scene.view.attempts.leaderboard[0].seeds) == (2, 2)
     assert scene.view.trainings_total == 1 + 1 + 3 + 6  # it, its repeat, its finals, the baselines
 
 
@@ -280,94 +278,94 @@ def test_the_iterations_under_way_are_named_together(scene: Scene) -> None:
     ]
 
 
-def test_a_curve_goes_on_level_where_no_episode_ended(
-    scene: Scene, point: Callable[..., CurvePoint]
-) -> None:
+def test_a_curve_goes_on_level_where_no_episode_ended(scene: Scene) -> None:
     scene.send(scene.started)
     scene.accept("1-01")
     values = (None, 1.0, None, 3.0, None)
-    points = tuple(point(step, value) for step, value in enumerate(values))
+    points = tuple(progress(step, value) for step, value in enumerate(values))
     scene.send(TrainingProgress(job="1-01@7", points=points))
     training = scene.view.running["1-01@7"]
     assert (training.history.values, training.fitness) == ([None, 1.0, 1.0, 3.0, 3.0], 3.0)
 
 
-def test_speed_and_time_left(scene: Scene, point: Callable[..., CurvePoint]) -> None:
+def test_speed_and_time_left(scene: Scene) -> None:
     scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
     scene.accept("1-01")
     assert scene.view.seconds_left(scene.clock.now) is None
     scene.send(TrainingProgress(job="1-01@7", points=()))
-    scene.send(TrainingProgress(job="1-01@7", points=(point(500, 1.0),)), seconds=5.0)
+    scene.send(TrainingProgress(job="1-01@7", points=(progress(500, 1.0),)), seconds=5.0)
     assert scene.view.steps_per_second == pytest.approx(100.0)
     assert scene.view.seconds_left(scene.clock.now) == pytest.approx((18_000 - 500) / 100.0)
     # a rate is one of the last twenty seconds, so a pause ages out of it
     for step in range(501, 531):
-        scene.send(TrainingProgress(job="1-01@7", points=(point(step, 1.0),)), seconds=1.0)
+        scene.send(TrainingProgress(job="1-01@7", points=(progress(step, 1.0),)), seconds=1.0)
     assert scene.view.steps_per_second == pytest.approx(1.0)
 
 
-def test_a_retried_training_starts_from_nothing(
-    scene: Scene, point: Callable[..., CurvePoint]
-) -> None:
+def test_a_retried_training_starts_from_nothing(scene: Scene) -> None:
     scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
     scene.accept("1-01")
-    scene.send(TrainingProgress(job="1-01@7", points=(point(400, 1.0),)))
+    scene.send(TrainingProgress(job="1-01@7", points=(progress(400, 1.0),)))
     scene.send(TrainingRetried(job="1-01@7", reason="its worker died"))
     assert scene.view.env_steps_done == 0
     assert (list(scene.view.running), list(scene.view.queued)) == ([], ["1-01@7"])
     assert "training of 1-01 starts again: its worker died" in scene.text(80, 24)
-    scene.send(TrainingProgress(job="1-01@7", points=(point(100, 1.0),)))
+    scene.send(TrainingProgress(job="1-01@7", points=(progress(100, 1.0),)))
     assert scene.view.env_steps_done == 100
 
 
-def test_steps_that_outlive_a_worker_took_their_time(
-    scene: Scene, point: Callable[..., CurvePoint]
-) -> None:
+def test_steps_that_outlive_a_worker_took_their_time(scene: Scene) -> None:
     scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
     scene.accept("1-01")
     scene.send(TrainingProgress(job="1-01@7", points=()))
-    scene.send(TrainingProgress(job="1-01@7", points=(point(500, 1.0),)), seconds=5.0)
-    saved = TrainingResumed(job="1-01@7", label="1-01", points=(point(300, 1.0),))
+    scene.send(TrainingProgress(job="1-01@7", points=(progress(500, 1.0),)), seconds=5.0)
+    saved = TrainingResumed(job="1-01@7", label="1-01", points=(progress(300, 1.0),))
     scene.send(TrainingRetried(job="1-01@7", reason="its worker died"), saved, seconds=0.0)
     # of the 500 env steps 300 are left, which took 5 s
     assert scene.view.seconds_left(scene.clock.now) == pytest.approx((18_000 - 300) / 60.0)
 
 
-def test_steps_of_an_earlier_process_took_no_time(
-    scene: Scene, point: Callable[..., CurvePoint]
-) -> None:
+def test_steps_of_an_earlier_process_took_no_time(scene: Scene) -> None:
     scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
     scene.accept("1-01")
     scene.send(TrainingProgress(job="1-01@7", points=()))
-    scene.send(TrainingQueued(job="1-02@8", label="1-02", kind="search", seed=8), seconds=0.0)
-    scene.send(TrainingResumed(job="1-02@8", label="1-02", points=(point(300, 1.0),)), seconds=0.0)
-    scene.send(TrainingProgress(job="1-01@7", points=(point(500, 1.0),)), seconds=5.0)
+    scene.send(TrainingQueued(job="1-02@8", label="1-02", training="search", seed=8), seconds=0.0)
+    scene.send(
+        TrainingResumed(job="1-02@8", label="1-02", points=(progress(300, 1.0),)), seconds=0.0
+    )
+    scene.send(TrainingProgress(job="1-01@7", points=(progress(500, 1.0),)), seconds=5.0)
     assert scene.view.seconds_left(scene.clock.now) == pytest.approx((18_000 - 800) / 100.0)
 
 
 def test_a_resumed_run_counts_what_was_there(scene: Scene) -> None:
-    scene.send(scene.started)
-    scene.send(AttemptEnded(attempt=scene.make("1-01", Stage.TRAINED, 1.5)))
-    scene.send(AttemptEnded(attempt=scene.make("1-02", Stage.REJECTED, reason="no code")))
-    scene.send(AttemptEnded(attempt=scene.make("1-03", Stage.FAILED, reason="NaN")))
+    known = (
+        scene.make("1-01", Stage.TRAINED, 1.5),
+        scene.make("1-02", Stage.REJECTED, reason="no code"),
+        scene.make("1-03", Stage.FAILED, reason="NaN"),
+    )
+    scene.send(scene.started.model_copy(update={"known": known}))
     scene.send(IterationStarted(iteration=0, round=0, samples=3))
     assert (scene.view.trainings_done, scene.view.env_steps_done) == (2, 1000)
     assert scene.view.trainings_total == 3 + 3 + 12, "the iteration still has its three places"
     scene.send(IterationEnded(iteration=0, best=None))
     assert scene.view.trainings_total == 2 + 3 + 12
-    assert (scene.view.proposed, scene.view.rejected, scene.view.failed) == (3, 1, 1)
+    assert (
+        scene.view.attempts.proposed,
+        scene.view.attempts.rejected,
+        scene.view.attempts.failed,
+    ) == (3, 1, 1)
     assert scene.view.steps_per_second is None
 
 
-def test_a_training_that_a_kill_cut_off_counts_once(
-    scene: Scene, point: Callable[..., CurvePoint]
-) -> None:
+def test_a_training_that_a_kill_cut_off_counts_once(scene: Scene) -> None:
     # the archive had it as accepted, so the resumed engine goes straight to its training
-    scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
-    scene.send(TrainingQueued(job="1-01@7", label="1-01", kind="search", seed=7))
-    scene.send(TrainingProgress(job="1-01@7", points=(point(1000, 1.0),)))
+    known = (scene.make("1-01", Stage.ACCEPTED),)
+    scene.send(scene.started.model_copy(update={"known": known}))
+    scene.send(IterationStarted(iteration=0, round=0, samples=3))
+    scene.send(TrainingQueued(job="1-01@7", label="1-01", training="search", seed=7))
+    scene.send(TrainingProgress(job="1-01@7", points=(progress(1000, 1.0),)))
     scene.finish("1-01", 1.5)
-    assert (scene.view.trainings_done, scene.view.env_steps_done, scene.view.proposed) == (
+    assert (scene.view.trainings_done, scene.view.env_steps_done, scene.view.attempts.proposed) == (
         1,
         1000,
         1,
@@ -379,7 +377,7 @@ def test_a_training_that_a_kill_cut_off_counts_once(
 def test_cached_baselines_leave_nothing_to_train(scene: Scene) -> None:
     scene.send(scene.started)
     for seed in (1, 2, 3):
-        scene.send(TrainingEnded(job=f"human@{seed}", label="human", kind="human", fitness=2.0))
+        scene.send(TrainingEnded(job=f"human@{seed}", label="human", training="human", fitness=2.0))
     scene.send(
         Scored(
             score=Score(
@@ -403,13 +401,13 @@ def test_final_trainings_show_seeds_then_scores(scene: Scene) -> None:
     scene.finish("1-01", 1.5)
     scene.send(
         IterationEnded(iteration=0, best=None),
-        FinalStarted(attempts=(scene.make("1-01", Stage.TRAINED, 1.5),)),
+        FinalStarted(attempts=("1-01",)),
     )
-    scene.send(TrainingQueued(job="1-01@100", label="1-01", kind="final", seed=100))
-    scene.send(TrainingEnded(job="1-01@100", label="1-01", kind="final", fitness=1.25))
+    scene.send(TrainingQueued(job="1-01@100", label="1-01", training="final", seed=100))
+    scene.send(TrainingEnded(job="1-01@100", label="1-01", training="final", fitness=1.25))
     assert scene.view.trainings_total == 1 + 3 + 6
     assert "1 of 3 seeds" in scene.text(80, 30)
-    scene.send(TrainingQueued(job="1-01@101", label="1-01", kind="final", seed=101))
+    scene.send(TrainingQueued(job="1-01@101", label="1-01", training="final", seed=101))
     scene.send(TrainingProgress(job="1-01@101", points=()))
     assert "final, seed 2" in scene.text(80, 30)
     score = Score(
@@ -424,7 +422,7 @@ def test_final_trainings_show_seeds_then_scores(scene: Scene) -> None:
     assert "2.00 ± 1.00              1.25  3 seeds" in scene.text(80, 30)
 
 
-def test_lines_at_80_columns(scene: Scene, point: Callable[..., CurvePoint]) -> None:
+def test_lines_at_80_columns(scene: Scene) -> None:
     scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
     scene.accept("1-01")
     scene.accept("1-02")
@@ -432,7 +430,7 @@ def test_lines_at_80_columns(scene: Scene, point: Callable[..., CurvePoint]) -> 
     scene.send(TrainingProgress(job="1-01@7", points=()))
     scene.send(
         TrainingProgress(
-            job="1-01@7", points=tuple(point(step * 50, float(step)) for step in range(1, 9))
+            job="1-01@7", points=tuple(progress(step * 50, float(step)) for step in range(1, 9))
         ),
         seconds=4.0,
     )
@@ -461,14 +459,12 @@ def test_lines_at_80_columns(scene: Scene, point: Callable[..., CurvePoint]) -> 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
 @pytest.mark.parametrize("height", [12, 24, 50])
-def test_many_slots_fit_any_terminal(
-    scene: Scene, point: Callable[..., CurvePoint], width: int, height: int
-) -> None:
+def test_many_slots_fit_any_terminal(scene: Scene, width: int, height: int) -> None:
     scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=100))
     for sample in range(1, 65):
         scene.accept(f"1-{sample:02d}")
         scene.send(
-            TrainingProgress(job=f"1-{sample:02d}@7", points=(point(sample, float(sample)),))
+            TrainingProgress(job=f"1-{sample:02d}@7", points=(progress(sample, float(sample)),))
         )
         scene.accept(f"2-{sample:02d}")
         scene.finish(f"2-{sample:02d}", float(sample))
@@ -485,12 +481,10 @@ def test_many_slots_fit_any_terminal(
         assert not any(line.strip().startswith("1-01") for line in lines), "the lowest is not"
 
 
-def test_a_terminal_without_blocks_gets_ascii(
-    scene: Scene, point: Callable[..., CurvePoint]
-) -> None:
+def test_a_terminal_without_blocks_gets_ascii(scene: Scene) -> None:
     scene.send(scene.started)
     scene.accept("1-01")
-    scene.send(TrainingProgress(job="1-01@7", points=(point(100, 1.0), point(200, 2.0))))
+    scene.send(TrainingProgress(job="1-01@7", points=(progress(100, 1.0), progress(200, 2.0))))
     lines = [
         "".join(text for text, _ in line)
         for line in search_lines(scene.view, scene.clock.now, 80, 24, ascii_only=True)
@@ -553,11 +547,10 @@ def test_plain_lines_tell_of_what_is_trained_again(
     console = Console(file=io.StringIO(), width=40)
     log = PlainLog(console, scene.clock)
     once = scene.make("1-01", Stage.TRAINED, 8.0)
-    again, broken = confirm(once, 2.0), confirm(once, 2.0, None)
-    log(scene.started)
-    log(ConfirmationStarted(iteration=0, attempts=(once,), trainings=2))
-    log(AttemptRepeated(attempt=again, repeat=again.repeats[0]))
-    log(AttemptRepeated(attempt=broken, repeat=broken.repeats[1]))
+    log(scene.started.model_copy(update={"known": (once,)}))
+    log(ConfirmationStarted(iteration=0, attempts=("1-01",), trainings=2))
+    for repeat in confirm(once, 2.0, None).repeats:
+        log(AttemptRepeated(attempt="1-01", repeat=repeat))
     lines = [line.partition("] ")[2] for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
     assert lines[2:] == [
         "the best so far are trained again from other seeds: 1-01 (2 trainings)",
@@ -566,7 +559,7 @@ def test_plain_lines_tell_of_what_is_trained_again(
     ]
 
 
-def test_plain_lines_tell_the_story(scene: Scene, point: Callable[..., CurvePoint]) -> None:
+def test_plain_lines_tell_the_story(scene: Scene) -> None:
     console = Console(file=io.StringIO(), width=40)
     log = progress_view(console, scene.clock)
     assert isinstance(log, PlainLog)
@@ -578,21 +571,22 @@ def test_plain_lines_tell_the_story(scene: Scene, point: Callable[..., CurvePoin
         parents=("0-01",),
         finding="height dominates",
     )
-    events: list[Event] = [
+    events: list[BaseEntry] = [
         scene.started,
         IterationStarted(iteration=0, round=0, samples=2),
-        Proposed(attempt=scene.make("1-01", Stage.PROPOSED)),
-        Judged(attempt=scene.make("1-01", Stage.ACCEPTED)),
-        TrainingQueued(job="1-01@7", label="1-01", kind="search", seed=7),
-        Judged(attempt=scene.make("1-02", Stage.REJECTED, reason="unknown variable 'heigth'")),
-        TrainingProgress(job="1-01@7", points=(point(100, 1.0),)),
-        TrainingProgress(job="1-01@7", points=(point(200, 1.0),)),
+        proposed(trained),
+        judged(scene.make("1-01", Stage.ACCEPTED)),
+        TrainingQueued(job="1-01@7", label="1-01", training="search", seed=7),
+        proposed(scene.make("1-02", Stage.PROPOSED)),
+        judged(scene.make("1-02", Stage.REJECTED, reason="unknown variable 'heigth'")),
+        TrainingProgress(job="1-01@7", points=(progress(100, 1.0),)),
+        TrainingProgress(job="1-01@7", points=(progress(200, 1.0),)),
         TrainingRetried(job="1-01@7", reason="its worker died"),
-        AttemptEnded(attempt=trained),
-        IterationEnded(iteration=0, best=trained),
-        FinalStarted(attempts=(trained,)),
+        ended(trained),
+        IterationEnded(iteration=0, best="1-01"),
+        FinalStarted(attempts=("1-01",)),
         TrainingEnded(
-            job="1-01@1", label="1-01", kind="final", fitness=None, failure="NaN in the reward"
+            job="1-01@1", label="1-01", training="final", fitness=None, failure="NaN in the reward"
         ),
         Scored(
             score=Score(
@@ -620,33 +614,31 @@ def test_plain_lines_tell_the_story(scene: Scene, point: Callable[..., CurvePoin
             " of the foot"
         ),
         "[    6.0 s] iteration 1 of 2: 2 proposals to make",
-        "[   18.0 s] 1-01 accepted by the critic (fresh)",
-        "[   30.0 s] 1-02 thrown out by the critic: C102 line 3: unknown variable 'heigth'",
-        "[   48.0 s] training of 1-01 starts again: its worker died",
-        "[   54.0 s] 1-01 trained: fitness 1.50 (improve from 0-01)",
-        "[   60.0 s] iteration 1 ends: best so far is 1-01 with fitness 1.50",
-        "[   66.0 s] final trainings with fresh seeds: 1-01",
-        "[   72.0 s] final training of 1-01 ended: failed: NaN in the reward",
-        "[   78.0 s] sparse: 1.50 ± 0.71 over 2 seeds (from the cache)",
-        "[   84.0 s] warning: the disk is nearly full",
+        "[   18.0 s] 1-01 accepted by the critic (improve from 0-01)",
+        "[   36.0 s] 1-02 thrown out by the critic: C102 line 3: unknown variable 'heigth'",
+        "[   54.0 s] training of 1-01 starts again: its worker died",
+        "[   60.0 s] 1-01 trained: fitness 1.50 (improve from 0-01)",
+        "[   66.0 s] iteration 1 ends: best so far is 1-01 with fitness 1.50",
+        "[   72.0 s] final trainings with fresh seeds: 1-01",
+        "[   78.0 s] final training of 1-01 ended: failed: NaN in the reward",
+        "[   84.0 s] sparse: 1.50 ± 0.71 over 2 seeds (from the cache)",
+        "[   90.0 s] warning: the disk is nearly full",
         (
-            "[   90.0 s] run failed: it broke; hint: eureka resume runs/jumper; report in"
+            "[   96.0 s] run failed: it broke; hint: eureka resume runs/jumper; report in"
             " runs/jumper/report.md"
         ),
     ]
 
 
-def test_plain_progress_is_one_line_in_ten_seconds(
-    scene: Scene, point: Callable[..., CurvePoint]
-) -> None:
+def test_plain_progress_is_one_line_in_ten_seconds(scene: Scene) -> None:
     console = Console(file=io.StringIO(), width=40)
     log = PlainLog(console, scene.clock)
     log(scene.started)
-    log(Proposed(attempt=scene.make("1-01", Stage.PROPOSED)))
-    log(TrainingQueued(job="1-01@7", label="1-01", kind="search", seed=7))
+    log(proposed(scene.make("1-01", Stage.PROPOSED)))
+    log(TrainingQueued(job="1-01@7", label="1-01", training="search", seed=7))
     for second in range(25):
         scene.clock.now += 1.0
-        log(TrainingProgress(job="1-01@7", points=(point(second * 10, 1.0),)))
+        log(TrainingProgress(job="1-01@7", points=(progress(second * 10, 1.0),)))
     lines = console.file.getvalue().splitlines()[2:]  # type: ignore[attr-defined]
     # 18 trainings of 1000 steps; 100 steps in ten seconds leave 17,900 for 1790 s; then 200 in
     # twenty leave 1780 s

@@ -10,16 +10,13 @@ from collections.abc import Callable
 import click
 import pytest
 from rich.console import Console
+from told import judged, progress, proposed
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.cli import watch as watching
-from eureka_agent.records import Attempt, CurvePoint, Stage, TaskDescription
-from eureka_agent.report import plain
-from eureka_agent.report.events import (
+from eureka_agent.journal.entries import (
     IterationStarted,
-    Judged,
     Notice,
-    Proposed,
     RequestEnded,
     RequestStarted,
     RunStarted,
@@ -27,12 +24,12 @@ from eureka_agent.report.events import (
     TrainingQueued,
     TrainingWaits,
 )
+from eureka_agent.records import Attempt, Stage, TaskDescription
+from eureka_agent.report import plain
 from eureka_agent.report.panels import search_lines
 from eureka_agent.report.plain import PlainLog
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.settings import SearchSettings
-
-MakePoint = Callable[..., CurvePoint]
 
 
 class Log:
@@ -62,9 +59,9 @@ class Log:
         return text.splitlines()
 
     def train(self, make: Callable[..., Attempt], name: str) -> None:
-        self.log(Proposed(attempt=make(name, Stage.PROPOSED)))
-        self.log(Judged(attempt=make(name, Stage.ACCEPTED)))
-        self.log(TrainingQueued(job=f"{name}@7", label=name, kind="search", seed=7))
+        self.log(proposed(make(name, Stage.PROPOSED)))
+        self.log(judged(make(name, Stage.ACCEPTED)))
+        self.log(TrainingQueued(job=f"{name}@7", label=name, training="search", seed=7))
         self.log(TrainingProgress(job=f"{name}@7", points=()))
 
 
@@ -110,13 +107,13 @@ def test_a_change_of_what_runs_is_told_at_once_but_not_within_ten_seconds(
 
 
 def test_a_search_that_stands_still_says_what_it_waits_for_and_since_when(
-    log: Log, attempt: Callable[..., Attempt], point: MakePoint
+    log: Log, attempt: Callable[..., Attempt]
 ) -> None:
     for name in ("1-01", "1-02"):
         log.train(attempt, name)
     log.pass_by(5)
     for name in ("1-01", "1-02"):
-        log.log(TrainingProgress(job=f"{name}@7", points=(point(500, 1.0),)))
+        log.log(TrainingProgress(job=f"{name}@7", points=(progress(500, 1.0),)))
     log.now += 95.0  # to 100 s: both come to the rung, one has no review yet
     request = RequestStarted(number=1, model="openai/tiny", purpose="review of 1-02")
     log.log(request)
@@ -144,20 +141,20 @@ def test_a_search_that_stands_still_says_what_it_waits_for_and_since_when(
     assert any(
         "── 0 trainings now, 1 waiting, 1 at a rung for 2:10 (fitness with" in line for line in view
     )
-    log.log(TrainingProgress(job="1-01@7", points=(point(510, 1.0),)))
+    log.log(TrainingProgress(job="1-01@7", points=(progress(510, 1.0),)))
     log.lines()
     log.pass_by(10)
     assert "1 training running, 1 at a rung for 2:11, 0 of 4 done" in log.lines()[0]
 
 
 def test_the_speed_is_that_of_the_time_in_which_something_trained(
-    log: Log, attempt: Callable[..., Attempt], point: MakePoint
+    log: Log, attempt: Callable[..., Attempt]
 ) -> None:
     log.train(attempt, "1-01")
     log.now = 5.0
-    log.log(TrainingProgress(job="1-01@7", points=(point(250, 1.0),)))
+    log.log(TrainingProgress(job="1-01@7", points=(progress(250, 1.0),)))
     log.now = 10.0
-    log.log(TrainingProgress(job="1-01@7", points=(point(500, 1.0),)))
+    log.log(TrainingProgress(job="1-01@7", points=(progress(500, 1.0),)))
     log.log(RequestStarted(number=1, model="openai/tiny", purpose="review of 1-01"))
     log.log(TrainingWaits(job="1-01@7", waits_for="review"))
     view = log.log.view
@@ -169,7 +166,7 @@ def test_the_speed_is_that_of_the_time_in_which_something_trained(
     log.log(RequestEnded(request=RequestStarted(number=1, model="", purpose=""), cost=None))
     log.log(TrainingWaits(job="1-01@7", waits_for="slot"))
     log.now = 302.0
-    log.log(TrainingProgress(job="1-01@7", points=(point(600, 1.0),)))
+    log.log(TrainingProgress(job="1-01@7", points=(progress(600, 1.0),)))
     # 600 env steps in 10 s and 2 s
     assert view.steps_per_second == pytest.approx(50.0)
     assert view.seconds_left(log.now) == pytest.approx(3400 / 50.0 + 290.0)

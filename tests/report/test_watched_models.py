@@ -5,30 +5,18 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from rich.console import Console
+from told import judged, progress, proposed
 
-from eureka_agent.llm.interface import ChatMessage, CompletionRequest, Role
-from eureka_agent.records import (
-    Attempt,
-    Cost,
-    CurvePoint,
-    Message,
-    RunStatus,
-    Stage,
-    TaskDescription,
-)
-from eureka_agent.report.events import (
-    Event,
+from eureka_agent.journal.entries import (
+    BaseEntry,
     FinalStarted,
     IterationStarted,
-    Judged,
     Notice,
-    Proposed,
     RequestEnded,
     RequestStarted,
     RunEnded,
@@ -37,11 +25,19 @@ from eureka_agent.report.events import (
     TrainingProgress,
     TrainingQueued,
 )
-from eureka_agent.report.ledger import ledger
+from eureka_agent.llm.interface import ChatMessage, CompletionRequest, Role
+from eureka_agent.records import (
+    Attempt,
+    Cost,
+    Message,
+    RunStatus,
+    Stage,
+    TaskDescription,
+)
 from eureka_agent.report.pace import Pace
 from eureka_agent.report.panels import search_lines
 from eureka_agent.report.plain import PlainLog
-from eureka_agent.report.requests import purpose, request_observer
+from eureka_agent.report.requests import asked_before, purpose, request_observer
 from eureka_agent.report.state import SearchView
 from eureka_agent.settings import SearchSettings
 
@@ -61,14 +57,19 @@ def started(description: TaskDescription, settings: SearchSettings) -> RunStarte
     )
 
 
+def with_settings(started: RunStarted, **values: int) -> RunStarted:
+    settings = started.settings.model_copy(update=values)
+    return started.model_copy(update={"settings": settings})
+
+
 class Watch:
     """A view model at times that a test says."""
 
-    def __init__(self, *events: Event, now: float = 0.0) -> None:
+    def __init__(self, *events: BaseEntry, now: float = 0.0) -> None:
         self.view = SearchView()
         self.send(now, *events)
 
-    def send(self, now: float, *events: Event) -> None:
+    def send(self, now: float, *events: BaseEntry) -> None:
         self.now = now
         for event in events:
             self.view.apply(event, now)
@@ -105,7 +106,7 @@ def test_a_request_says_what_for(role: Role, attempt: str, words: str) -> None:
 
 
 def test_a_desk_is_told_of_as_events() -> None:
-    events: list[Event] = []
+    events: list[BaseEntry] = []
     observe = request_observer(events.append)
     first, second = (
         observe("openai/tiny", request(Role.DESIGNER, "1-01")),
@@ -153,9 +154,8 @@ def test_the_view_says_which_replies_are_awaited_how_long_and_what_was_spent(
 
 def test_a_resumed_run_goes_on_counting_replies_and_time(started: RunStarted) -> None:
     message = Message(role="designer", model="openai/tiny", request="", reply="", cost=COST)
-    resumed = replace(
-        started, resumed=True, seconds_before=3600.0, asked_before=ledger([message, message]).total
-    )
+    before = {"seconds_before": 3600.0, "asked": asked_before([message, message])}
+    resumed = started.model_copy(update={"resumed": True, **before})
     watch = Watch(resumed, now=1000.0)
     watch.send(1005.0, sent(0, "design of 1-01"), answered(0, "design of 1-01"))
     assert "models: 3 replies · 10.2k tokens · $0.0369" in watch.text()
@@ -222,7 +222,6 @@ def test_how_a_stopped_run_goes_on_is_not_said_twice(started: RunStarted) -> Non
 def generation(
     watch: Watch,
     make: Callable[..., Attempt],
-    point: Callable[..., CurvePoint],
     begin: float,
     number: int,
     steps: int,
@@ -237,24 +236,24 @@ def generation(
     watch.send(begin + 30.0, answered(number, f"design of {name}"))
     watch.send(
         begin + 30.0,
-        Proposed(attempt=make(name, Stage.PROPOSED)),
-        Judged(attempt=make(name, Stage.ACCEPTED)),
-        TrainingQueued(job=f"{name}@7", label=name, kind="search", seed=7),
+        proposed(make(name, Stage.PROPOSED)),
+        judged(make(name, Stage.ACCEPTED)),
+        TrainingQueued(job=f"{name}@7", label=name, training="search", seed=7),
         TrainingProgress(job=f"{name}@7", points=()),
     )
-    watch.send(begin + 40.0, TrainingProgress(job=f"{name}@7", points=(point(steps, 1.0),)))
+    watch.send(begin + 40.0, TrainingProgress(job=f"{name}@7", points=(progress(steps, 1.0),)))
 
 
 def test_the_time_left_has_the_replies_to_come_in_it(
-    started: RunStarted, attempt: Callable[..., Attempt], point: Callable[..., CurvePoint]
+    started: RunStarted, attempt: Callable[..., Attempt]
 ) -> None:
-    watch = Watch(replace(started, settings=started.settings.model_copy(update={"samples": 1})))
-    generation(watch, attempt, point, 0.0, 1, 500)
+    watch = Watch(with_settings(started, samples=1))
+    generation(watch, attempt, 0.0, 1, 500)
     # 50 env steps a second: 2500 of 3 x 1000 are left, which take 50 s; and two more generations
     # wait 30 s each
     assert watch.view.seconds_left(40.0) == pytest.approx(50.0 + 60.0)
-    watch.send(50.0, TrainingProgress(job="1-01@7", points=(point(1000, 1.0),)))
-    watch.send(50.0, TrainingEnded(job="1-01@7", label="1-01", kind="search", fitness=1.0))
+    watch.send(50.0, TrainingProgress(job="1-01@7", points=(progress(1000, 1.0),)))
+    watch.send(50.0, TrainingEnded(job="1-01@7", label="1-01", training="search", fitness=1.0))
     watch.send(50.0, IterationStarted(iteration=1, round=0, samples=1), sent(2, "design of 2-01"))
     # 10 s into the wait: 20 s of it, 30 s of the next generation's, and 2000 env steps
     assert watch.view.seconds_left(60.0) == pytest.approx(20.0 + 30.0 + 40.0)
@@ -267,32 +266,30 @@ def test_the_time_left_has_the_replies_to_come_in_it(
 
 
 def test_what_baselines_make_while_a_model_is_awaited_is_not_the_searchs_speed(
-    started: RunStarted, attempt: Callable[..., Attempt], point: Callable[..., CurvePoint]
+    started: RunStarted, attempt: Callable[..., Attempt]
 ) -> None:
-    settings = started.settings.model_copy(
-        update={"samples": 1, "finalists": 1, "final_seeds": 1, "baselines": True}
-    )
-    watch = Watch(replace(started, settings=settings), now=0.0)
+    own = with_settings(started, samples=1, finalists=1, final_seeds=1, baselines=True)
+    watch = Watch(own)
     watch.send(0.0, IterationStarted(iteration=0, round=0, samples=1), sent(1, "design of 1-01"))
-    watch.send(0.0, TrainingQueued(job="human@1", label="human", kind="human", seed=1))
+    watch.send(0.0, TrainingQueued(job="human@1", label="human", training="human", seed=1))
     watch.send(0.0, TrainingProgress(job="human@1", points=()))
-    watch.send(10.0, TrainingProgress(job="human@1", points=(point(800, 1.0),)))
+    watch.send(10.0, TrainingProgress(job="human@1", points=(progress(800, 1.0),)))
     assert watch.view.seconds_left(10.0) is None  # how long a generation waits is not known yet
-    generation(watch, attempt, point, 10.0, 1, 500)
+    generation(watch, attempt, 10.0, 1, 500)
     # in the 10 s that were no wait 500 were made; 800 more, of 6 x 1000, while it waited 40 s in
     # all
     assert watch.view.seconds_left(50.0) == pytest.approx((6000 - 1300) / 50.0 + 2 * 40.0)
 
 
 def test_requests_while_candidates_train_hold_nothing_up(
-    started: RunStarted, attempt: Callable[..., Attempt], point: Callable[..., CurvePoint]
+    started: RunStarted, attempt: Callable[..., Attempt]
 ) -> None:
-    watch = Watch(replace(started, settings=started.settings.model_copy(update={"samples": 1})))
-    generation(watch, attempt, point, 0.0, 1, 500)
+    watch = Watch(with_settings(started, samples=1))
+    generation(watch, attempt, 0.0, 1, 500)
     watch.send(40.0, sent(9, "review of 1-01"))
     watch.send(
         50.0,
-        TrainingProgress(job="1-01@7", points=(point(1000, 1.0),)),
+        TrainingProgress(job="1-01@7", points=(progress(1000, 1.0),)),
         answered(9, "review of 1-01"),
     )
     assert watch.view.seconds_left(50.0) == pytest.approx(2000 / 50.0 + 60.0)
@@ -302,13 +299,13 @@ def test_requests_while_candidates_train_hold_nothing_up(
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
-def test_the_seed_of_a_baseline_is_shown_whole(
-    started: RunStarted, point: Callable[..., CurvePoint], width: int
-) -> None:
+def test_the_seed_of_a_baseline_is_shown_whole(started: RunStarted, width: int) -> None:
     watch = Watch(started)
     for seed in range(1, 13):
-        watch.send(1.0, TrainingQueued(job=f"human@{seed}", label="human", kind="human", seed=seed))
-        watch.send(1.0, TrainingProgress(job=f"human@{seed}", points=(point(100, 1234.5),)))
+        watch.send(
+            1.0, TrainingQueued(job=f"human@{seed}", label="human", training="human", seed=seed)
+        )
+        watch.send(1.0, TrainingProgress(job=f"human@{seed}", points=(progress(100, 1234.5),)))
     lines = watch.text(width, 60)
     assert all(len(line) <= width for line in lines)
     shown = [line for line in lines if "baseline, seed " in line]
@@ -318,14 +315,12 @@ def test_the_seed_of_a_baseline_is_shown_whole(
     assert all("1,234" in line for line in shown)
 
 
-def test_the_curves_of_a_table_are_on_one_scale(
-    started: RunStarted, point: Callable[..., CurvePoint]
-) -> None:
+def test_the_curves_of_a_table_are_on_one_scale(started: RunStarted) -> None:
     watch = Watch(started)
     for label, values in (("1-01", (0.0, 7.0)), ("1-02", (1.0, 2.0))):
-        watch.send(1.0, TrainingQueued(job=label, label=label, kind="search", seed=1))
+        watch.send(1.0, TrainingQueued(job=label, label=label, training="search", seed=1))
         watch.send(
-            1.0, TrainingProgress(job=label, points=tuple(point(100, value) for value in values))
+            1.0, TrainingProgress(job=label, points=tuple(progress(100, value) for value in values))
         )
     rows = {line.split()[0]: line for line in watch.text() if line.strip().startswith("1-0")}
     assert "▁█" in rows["1-01"]

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console, RenderableType
 
+from eureka_agent.journal.entries import Notice, RunStarted
 from eureka_agent.records import Finding, RunStatus, TaskDescription, Verdict, WrittenFitness
 from eureka_agent.report.as_json import attempt_in_full_to_json, to_json
-from eureka_agent.report.events import Notice, RunStarted
 from eureka_agent.report.fitness import render_fitness
 from eureka_agent.report.live import LiveView
 from eureka_agent.report.markdown import markdown

@@ -18,12 +18,13 @@ from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.critic import Critic, Reviews
 from eureka_agent.critic.memory import NOTHING_KNOWN, Memory
 from eureka_agent.designer.interface import DesignRequest
+from eureka_agent.journal.entries import Observer
 from eureka_agent.records import Finding, Proposal, Verdict
-from eureka_agent.report.events import Observer
 from eureka_agent.search.assembly import _generations
 from eureka_agent.search.attempts import AttemptRunner
 from eureka_agent.search.briefing import Analyses, Briefing
 from eureka_agent.search.deadline import Deadline
+from eureka_agent.search.ending import Recorder
 from eureka_agent.search.engine import SearchEngine
 from eureka_agent.search.final import FinalTrainings
 from eureka_agent.search.strategies.greedy import Greedy
@@ -192,17 +193,18 @@ class ScriptedSearch:
         self.run = run
         self.designer = designer
         self.trials: Any = trials  # the runner's place, without its pool and evaluator
+        recorder = Recorder(run, observer)
         attempts = AttemptRunner(
-            run, designer, CountingCritic(run, fuse or Fuse(), reviewer), self.trials, observer
+            run, designer, CountingCritic(run, fuse or Fuse(), reviewer), self.trials, recorder
         )
-        briefing = Briefing(run, strategy or Greedy(), analyst=analyst)
+        briefing = Briefing(run, strategy or Greedy(), recorder, analyst=analyst)
         self.cache = BaselineCache(run.folder.parent, run.description, run.settings)
-        self.finals = FinalTrainings(run, self.trials, self.cache, observer)
-        self.engine = SearchEngine(run, designer, attempts, briefing, observer, deadline, spent)
+        self.finals = FinalTrainings(run, self.trials, self.cache, recorder)
+        self.engine = SearchEngine(run, designer, attempts, briefing, recorder, deadline, spent)
 
     async def see_through(self) -> None:
         """Generations and final trainings, with the baselines beside them."""
-        self.engine._baselines = self.finals.known
+        self.engine.baselines = self.finals.known
         async with asyncio.TaskGroup() as group:
             group.create_task(self.finals.baselines())
             group.create_task(_generations(self.engine, self.finals, self.run.settings.finalists))

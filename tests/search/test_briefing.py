@@ -13,11 +13,14 @@ from raced_trials import RacedTrials, restorable
 from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, reward, rows
 
 from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.designer.llm_designer import opening
-from eureka_agent.records import Diagnosis, DiagnosisFinding, Operator, Stage
+from eureka_agent.journal.entries import AttemptImported
+from eureka_agent.records import Attempt, Diagnosis, DiagnosisFinding, Operator, Stage
 from eureka_agent.search.briefing import Briefing
 from eureka_agent.search.strategies.best_of_n import BestOfN
 from eureka_agent.search.strategies.greedy import Greedy
+from eureka_agent.search.strategies.interface import Strategy
 
 MakeRun = Callable[..., Run]
 
@@ -61,6 +64,14 @@ async def test_no_two_proposals_are_asked_for_in_the_same_words(make_run: MakeRu
     )
 
 
+async def requests(
+    run: Run, strategy: Strategy, iteration: int, samples: range
+) -> list[DesignRequest]:
+    """What designers are asked for these places of a generation."""
+    briefing = Briefing(run, strategy, run.archive.append)
+    return [await briefing.request(plan) for plan in briefing.plan(iteration, samples)]
+
+
 def test_the_prompt_that_is_printed_is_of_the_generation_after_the_last(
     make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,7 +81,7 @@ def test_the_prompt_that_is_printed_is_of_the_generation_after_the_last(
     told = []
     for iteration in range(2):
         for sample in range(6):
-            run.archive.put_attempt(planned(iteration, sample, float(iteration)))
+            run.archive.append(AttemptImported(record=planned(iteration, sample, float(iteration))))
         told.append(
             {parent.id for request in requests_of(str(run.folder)) for parent in request.parents}
         )
@@ -84,13 +95,10 @@ def test_the_prompt_that_is_printed_is_of_the_generation_after_the_last(
 
 async def test_later_generations_without_parents_go_on_with_other_angles(make_run: MakeRun) -> None:
     run = restorable(make_run(**SETTINGS))
-    first, second = [
-        await Briefing(run, BestOfN()).requests(iteration, range(6), [], 1.0)
-        for iteration in (0, 1)
-    ]
+    first, second = [await requests(run, BestOfN(), iteration, range(6)) for iteration in (0, 1)]
     assert [request.angle for request in (*first, *second)] == list(range(12))
     assert [request.number for request in second] == list(range(1, 7))
-    again = await Briefing(run, BestOfN()).requests(0, range(6, 12), [], 1.0)
+    again = await requests(run, BestOfN(), 0, range(6, 12))
     assert len({opening(request)[1].content for request in (*first, *again)}) == 12, (
         "a second round of the same generation"
     )
@@ -113,7 +121,7 @@ async def test_a_resumed_run_asks_in_the_same_bytes(make_run: MakeRun, place: in
 
 
 async def test_a_parent_comes_with_what_was_changed(make_run: MakeRun) -> None:
-    search = search_with(restorable(make_run(**{**SETTINGS, "work_ahead": False})), Fuse())
+    search = search_with(restorable(make_run(**SETTINGS)), Fuse())
     await search.engine.search()
     parents = {
         parent.id: parent for request in search.designer.requests[12:] for parent in request.parents
@@ -157,11 +165,13 @@ async def test_what_was_advised_in_vain_is_not_said_again(make_run: MakeRun) -> 
         for sample in (1, 2)
     ]
 
-    async def told(iteration: int, *history: object) -> Diagnosis | None:
-        requests = await Briefing(run, Greedy()).requests(iteration, range(1), list(history), 1.0)  # type: ignore[arg-type]
-        return requests[0].parents[0].diagnosis
+    async def told(iteration: int, *history: Attempt) -> Diagnosis | None:
+        for attempt in history:
+            run.archive.append(AttemptImported(record=attempt))
+        (request,) = await requests(run, Greedy(), iteration, range(1))
+        return request.parents[0].diagnosis
 
     assert await told(1, best) == diagnosis
-    later = await told(2, best, *made)
+    later = await told(2, *made)
     assert later is not None
     assert (later.findings, later.text) == ((), "table")

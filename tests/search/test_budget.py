@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +8,6 @@ from typing import Any
 import pytest
 import yaml
 from command_line import CommandLine
-from raced_trials import RacedTrials, restorable
 from scripted_search import (
     Fuse,
     Killed,
@@ -22,8 +20,8 @@ from scripted_search import (
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.errors import SettingsError
+from eureka_agent.journal.entries import IterationEnded, Notice, RunStarted
 from eureka_agent.records import TaskDescription
-from eureka_agent.report.events import IterationEnded, IterationStarted, Notice, RunStarted
 from eureka_agent.report.state import SearchView
 from eureka_agent.search.budget import (
     Dial,
@@ -36,11 +34,11 @@ from eureka_agent.search.budget import (
     time_text,
 )
 from eureka_agent.search.deadline import Deadline
+from eureka_agent.search.ending import Recorder
 from eureka_agent.search.resumption import check_resumable
 from eureka_agent.search.session import effective_settings
-from eureka_agent.search.summary import BUDGET_FACT, run_report
-from eureka_agent.search.time_limit import TimeLimit, time_limit
-from eureka_agent.search.trial import TrialRequest
+from eureka_agent.search.summary import run_report
+from eureka_agent.search.time_limit import time_limit
 from eureka_agent.settings import SearchSettings, parse_settings
 
 MakeRun = Callable[..., Run]
@@ -250,17 +248,26 @@ def test_where_nobody_is_stopped_nothing_is_saved(settings: dict[str, Any]) -> N
     assert candidates_cost(SETTINGS.model_copy(update=settings)) == 1.0
 
 
-def test_a_generation_begins_no_earlier_than_the_last_rung_of_the_one_before() -> None:
-    # with 100 workers a generation takes 1 alone, less what racing saves; the others begin where
-    # the last rung of the one before is
-    late = SETTINGS.model_copy(
-        update={"rungs": (0.45,), "racing": False, "samples": 8, "confirm": 0, "finalists": 0}
-    )
+@pytest.mark.parametrize("schedule", ["generations", "steady"])
+def test_a_generation_takes_a_training_at_least(schedule: str) -> None:
+    values = {"racing": False, "samples": 8, "confirm": 0, "finalists": 0, "schedule": schedule}
     dial = Dial(parse_budget("1h"), missing, restorable=True, speed=Speed(100, 100.0, 0.0))
     seconds = [
-        dial.seconds(late.model_copy(update={"iterations": number})) * 0.85 for number in (1, 2, 3)
+        dial.seconds(SETTINGS.model_copy(update={**values, "iterations": number})) * 0.85
+        for number in (1, 2, 3)
     ]
-    assert seconds == pytest.approx([10.0, 15.0, 20.0])  # the checkpoint at 0.5
+    assert seconds == pytest.approx([10.0, 20.0, 30.0])  # 1000 env steps at 100 a second
+
+
+def test_a_steady_search_leaves_no_worker_idle_between_generations() -> None:
+    # 3 candidates on 2 workers: by generations 2 each time, else 1.5 each but for the last
+    values = {"racing": False, "samples": 3, "confirm": 0, "finalists": 0, "iterations": 3}
+    dial = Dial(parse_budget("1h"), missing, restorable=True, speed=Speed(2, 100.0, 0.0))
+    seconds = [
+        dial.seconds(SETTINGS.model_copy(update={**values, "schedule": schedule})) * 0.85
+        for schedule in ("generations", "steady")
+    ]
+    assert seconds == pytest.approx([60.0, 50.0])
 
 
 def candidates_cost(settings: SearchSettings) -> float:
@@ -471,54 +478,32 @@ def in_time(text: str, workers: int, **options: Any) -> Any:
 @pytest.mark.parametrize(
     ("text", "workers", "rate", "expected"),
     [
-        # 6.185 + 6.65 + 13 = 25.835: 313.9 s; 2 x 10 takes 6.65 + 6.65 + 13 = 26.3: 319.4 s
-        ("5m15s", 2, "200", (2, 9)),
-        # 4 * 7.115 + 7.58 + 13 = 49.04: 586.9 s; 5 x 12 takes 4 * 7.58 + 7.58 + 13 = 50.9: 608.8 s
-        ("10m", 2, "200", (5, 11)),
-        # with 3 seeds and 2 finalists 8.37 + 4 + 6 + 6 = 24.37: 296.7 s; 1 x 10 takes 25.3: 307.6 s
-        ("5m", 1, "100", (1, 9)),
-        # (14.88 + 4) / 16 = 1.18, alone 1.93, and 2: 17 * 1.18 + 3.93 = 23.99: 292.2 s; 19
-        # generations take 25.17: 306.1 s
-        ("5m", 16, "1.60k", (18, 16)),
-        # 29 * 0.7 + 3.93 = 24.23: 295.1 s; 31 generations take 24.93: 303.3 s
-        ("5m", 100, "10.0k", (30, 16)),
-    ],
-)
-def test_wall_time_is_shared_by_the_workers(
-    text: str, workers: int, rate: str, expected: tuple[int, int]
-) -> None:
-    made = in_time(text, workers, given=("baselines",))
-    assert size(made) == expected
-    assert f"at the {rate} env steps/s that were measured" in made.text
-
-
-@pytest.mark.parametrize(
-    ("text", "workers", "expected"),
-    [
         (
             "5m15s",
             2,
+            "200",
             (2, 8),
         ),  # 2 * 5.72 + 13 = 24.44: 297.5 s; 2 x 9 takes 2 * 6.65 + 13 = 26.3: 319.4 s
         (
             "10m",
             2,
+            "200",
             (5, 10),
         ),  # 5 * 6.65 + 13 = 46.25: 554.1 s; 5 x 11 takes 5 * 7.58 + 13 = 50.9: 608.8 s
         (
             "5m",
             16,
+            "1.60k",
             (11, 16),
         ),  # a generation takes 1.93, finals and baselines 2: 11 * 1.93 + 2 = 23.23: 283.3 s
     ],
 )
-def test_without_working_ahead_every_phase_waits_for_the_last_training(
-    text: str, workers: int, expected: tuple[int, int]
+def test_wall_time_is_shared_by_the_workers_and_every_phase_waits_for_its_last_training(
+    text: str, workers: int, rate: str, expected: tuple[int, int]
 ) -> None:
-    assert (
-        size(in_time(text, workers, settings=SETTINGS.model_copy(update={"work_ahead": False})))
-        == expected
-    )
+    made = in_time(text, workers, settings=SETTINGS)
+    assert size(made) == expected
+    assert f"at the {rate} env steps/s that were measured" in made.text
 
 
 def test_too_short_a_time_says_what_the_shortest_is() -> None:
@@ -544,7 +529,7 @@ class Timed:
         trials = TableTrials({reward(number): float(number) for number in range(1, 21)}, fuse)
         limit = time_limit(run.settings)
         assert limit is not None
-        deadline = Deadline(run, limit, lambda: self.now, self.observe)
+        deadline = Deadline(run, limit, lambda: self.now, Recorder(run, self.observe))
         self.search = ScriptedSearch(
             run, self.designer, trials, observer=self.observe, fuse=fuse, deadline=deadline
         ).engine.search
@@ -619,45 +604,11 @@ async def test_repeats_are_left_time_for(timed_run: Callable[..., Run]) -> None:
     assert timed.notices[0].endswith("would have taken about 1 min 40 s")
 
 
-async def test_repeats_that_a_search_working_ahead_has_not_begun_are_left_time_for(
-    make_run: MakeRun,
-) -> None:
-    sizes = {"iterations": 4, "samples": 2, "env_steps": 1000, "num_envs": 10, "horizon": 10}
-    run = restorable(make_run(**sizes, budget="1m", racing=False, confirm=2, finalists=0))
-    events: list[Any] = []
-    decided = asyncio.Event()
-
-    def observe(event: Any) -> None:
-        events.append(event)
-        if isinstance(event, Notice) or (
-            isinstance(event, IterationStarted) and event.iteration == 1
-        ):
-            decided.set()
-
-    class Patient(RacedTrials):
-        async def before_the_end(self, request: TrialRequest) -> None:
-            await decided.wait()
-
-    sources = [reward(number) for number in range(1, 9)]
-    trials = Patient({source: float(number) for number, source in enumerate(sources, 1)})
-    deadline = Deadline(run, TimeLimit("60s", 60.0), lambda: 14.0, observe)
-    search = ScriptedSearch(
-        run, ScriptedDesigner(sources), trials, observer=observe, deadline=deadline
-    )
-    async with asyncio.timeout(30):
-        await search.engine.search()
-    # at the last rung 2 x 700 env steps took 14 s. The trainings' rest takes 6 s, their two repeats
-    # 20 s, another generation with its own repeats 40 s
-    texts = [event.text for event in events if isinstance(event, Notice)]
-    assert [text.rpartition(" would ")[2] for text in texts] == ["have taken about 1 min 6 s"]
-    assert generations(run) == 1
-
-
 async def test_the_time_before_the_first_generation_counts_but_is_no_training(
     timed_run: Callable[..., Run],
 ) -> None:
     run = timed_run()
-    run.archive.set_fact(BUDGET_FACT, {"text": "", "seconds_before": 30.0})
+    run.archive.append(run.archive.state.began.model_copy(update={"seconds_before": 30.0}))
     await Timed(run, now=30.0).search()
     # at 150 s it ends at 270 s; at 210 s it would at 330 s
     assert generations(run) == 3

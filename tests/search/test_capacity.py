@@ -10,15 +10,14 @@ def test_a_default_search_on_two_cores_fills_its_slots() -> None:
         SearchSettings(iterations=2, samples=8, finalists=3, final_seeds=5), places=2
     )
     assert (capacity.workers, capacity.slots) == (2, 9)
-    # two generations of 8 at times, and only 6 baselines
-    capacity = plan_capacity(
-        SearchSettings(iterations=2, samples=8, finalists=3, final_seeds=3), places=2
-    )
-    assert (capacity.workers, capacity.slots) == (2, 8)
+    # in a steady search the repeats of the 4 best may train beside 8 candidates, fewer than the
+    # baselines
+    steady = SearchSettings(iterations=2, samples=8, finalists=3, final_seeds=1, schedule="steady")
+    assert plan_capacity(steady, places=2).slots == 6
 
 
-def test_a_search_that_waits_for_its_generations_needs_half_as_many() -> None:
-    waiting = SearchSettings(iterations=2, samples=8, finalists=3, final_seeds=3, work_ahead=False)
+def test_with_few_baselines_finals_need_most() -> None:
+    waiting = SearchSettings(iterations=2, samples=8, finalists=3, final_seeds=3)
     # a generation has 8 candidates, and the 6 baselines beside it; the finals are 9
     capacity = plan_capacity(waiting, places=2)
     assert (capacity.workers, capacity.slots) == (2, 7)

@@ -6,14 +6,11 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from outcomes import make_outcome
-from planned_attempts import planned
 from scripted_search import ScriptedDesigner, ScriptedSearch, TableTrials, reward
 
 from eureka_agent.archive.run_folder import Run, open_run
-from eureka_agent.records import Attempt, Repeat
-from eureka_agent.report.events import AttemptRepeated, ConfirmationStarted, IterationEnded
-from eureka_agent.search.confirmation import to_confirm
+from eureka_agent.journal.entries import AttemptRepeated, ConfirmationStarted, IterationEnded
+from eureka_agent.records import Attempt
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.summary import run_report
 
@@ -55,13 +52,14 @@ async def test_the_next_generation_starts_from_the_best_mean_not_from_the_luckie
     assert repeats(run) == {"1-01": [(0, 2.0)], "1-02": [(0, 6.0)]}
     # the second generation has none among the best two, so nothing is trained again after it
     assert Counter(request.kind for request in trials.requests) == {"search": 6, "repeat": 2}
-    ended = [event.best.id for event in events if isinstance(event, IterationEnded) and event.best]
+    ended = [event.best for event in events if isinstance(event, IterationEnded) and event.best]
     assert ended == ["1-02", "1-02"]
     started = [event for event in events if isinstance(event, ConfirmationStarted)]
-    assert [
-        (event.iteration, event.trainings, [one.id for one in event.attempts]) for event in started
-    ] == [(0, 2, ["1-01", "1-02"])]
-    assert [event.attempt.fitness for event in events if isinstance(event, AttemptRepeated)] == [
+    assert [(event.iteration, event.trainings, list(event.attempts)) for event in started] == [
+        (0, 2, ["1-01", "1-02"])
+    ]
+    repeated = (each for each in events if isinstance(each, AttemptRepeated))
+    assert [run.archive.state.by_id[each.attempt].fitness for each in repeated] == [
         5.0,
         6.5,
     ]
@@ -139,13 +137,3 @@ def test_an_attempt_that_was_stored_before_there_were_repeats_is_read(
     stored = make_attempt(0, 0, 2.5).model_dump(mode="json")
     del stored["repeats"]
     assert Attempt.model_validate(stored).fitness == 2.5
-
-
-def test_what_a_repeat_gave_does_not_change_what_was_to_be_repeated() -> None:
-    first, second = planned(0, 0, 3.0), planned(0, 1, 2.0)
-    assert to_confirm([first, second], 0, 1) == ["0-0"]
-    made = Repeat(iteration=0, seed=5, outcome=make_outcome(-9.0))
-    first = first.model_copy(update={"repeats": (made,)})
-    assert to_confirm([first, second], 0, 1) == ["0-0"]
-    # a generation later its mean is known to be -3
-    assert to_confirm([first, second], 1, 1) == ["0-1"]

@@ -6,28 +6,39 @@ from collections.abc import Callable
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.snapshots import SnapshotStore
-from eureka_agent.report.events import Event, Notice
+from eureka_agent.journal.entries import BaseEntry, Notice, RunStarted
 from eureka_agent.sandbox.devices import CPU, Hardware
-from eureka_agent.search.capacity import plan_capacity
-from eureka_agent.search.session import DEVICES_FACT, _note_devices
+from eureka_agent.search.session import _note_devices
 from eureka_agent.search.summary import run_report
 
 MakeRun = Callable[..., Run]
 
 
 def told(run: Run, hardware: Hardware) -> list[Notice]:
-    notices: list[Event] = []
-    _note_devices(run, hardware, notices.append)
+    """What is told when the run begins, or goes on, on this hardware."""
+    before = run.archive.state.devices
+    run.archive.append(
+        RunStarted(
+            run_name=run.name,
+            description=run.description,
+            sentence=run.sentence,
+            settings=run.settings,
+            wall="process",
+            designer="offline",
+            devices=" and ".join(hardware.names),
+        )
+    )
+    notices: list[BaseEntry] = []
+    if before:
+        _note_devices(run, before[-1], notices.append)
     return [notice for notice in notices if isinstance(notice, Notice)]
 
 
 def test_the_run_says_and_keeps_what_it_trains_on(make_run: MakeRun) -> None:
     run = make_run()
-    (notice,) = told(run, CPU)
-    assert notice.text == CPU.sentence(plan_capacity(run.settings, CPU.places).workers)
-    assert notice.level == "info"
-    assert len(told(run, CPU)) == 1  # resumed on the same
-    assert run.archive.fact(DEVICES_FACT) == ["cpu"]
+    assert told(run, CPU) == []
+    assert told(run, CPU) == []  # resumed on the same
+    assert run.archive.state.devices == ("cpu",)
     assert run_report(run).devices == ("cpu",)
 
 
@@ -39,8 +50,8 @@ def test_another_kind_of_device_is_warned_of_and_drops_saved_states(make_run: Ma
     store.state_path("1-01@7").write_bytes(b"state")
     told(run, Hardware(("cuda:1",)))  # the same kind
     assert store.state_path("1-01@7").exists()
-    _, warning = told(run, CPU)
+    (warning,) = told(run, CPU)
     assert warning.level == "warning"
     assert "trained on cuda:1 before" in warning.text
     assert not store.state_path("1-01@7").exists()
-    assert run.archive.fact(DEVICES_FACT) == ["cuda:0 and cuda:1", "cuda:1", "cpu"]
+    assert run.archive.state.devices == ("cuda:0 and cuda:1", "cuda:1", "cpu")

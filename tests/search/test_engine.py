@@ -21,12 +21,12 @@ from scripted_search import (
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.errors import EnvironmentFaultError, EurekaError
+from eureka_agent.journal.entries import IterationEnded, IterationStarted, Notice
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import Diagnosis, Finding, Operator, Proposal, Verdict
-from eureka_agent.report.events import IterationEnded, IterationStarted, Notice
 from eureka_agent.search.assembly import AnalystIfReachable
 from eureka_agent.search.engine import SearchFailedError, first_error
-from eureka_agent.search.summary import ENDED_EARLY_FACT, run_report
+from eureka_agent.search.summary import run_report
 from eureka_agent.search.trial import Trial, TrialRequest
 
 MakeRun = Callable[..., Run]
@@ -291,7 +291,7 @@ async def test_parents_are_the_best_so_far_and_a_worse_generation_changes_nothin
         assert parent.diagnosis is not None
         assert parent.diagnosis == archived.diagnosis
         assert parent.diagnosis.fitness == parent.fitness
-    assert [event.best.id for event in events if isinstance(event, IterationEnded)] == ["1-02"] * 3
+    assert [event.best for event in events if isinstance(event, IterationEnded)] == ["1-02"] * 3
     # 4, 3.7, 3.5, 3, then the two with 2 and the two with 1 in the order in which they came, 0.5,
     # 0, -1
     assert [attempt.id for attempt in trained] == [
@@ -458,7 +458,7 @@ async def test_an_environment_at_fault_ends_the_run_whatever_is_trained(
     with pytest.raises(EnvironmentFaultError, match="the simulator raised"):
         await ScriptedSearch(run, designer, TableTrials(FITNESS)).engine.search()
     assert [row[1] for row in rows(run)][:2] == ["trained", "trained"]
-    assert run.archive.fact(ENDED_EARLY_FACT) is None
+    assert run.archive.state.ended_early == ""
 
 
 async def test_a_reviewer_and_a_second_answer_that_cannot_be_had_lose_nothing(

@@ -25,10 +25,11 @@ from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.gate import is_wrong
 from eureka_agent.critic.memory import NOTHING_KNOWN, Memory
+from eureka_agent.journal.entries import Notice
 from eureka_agent.records import Finding, Verdict
-from eureka_agent.report.events import Notice
 from eureka_agent.search.attempts import AttemptRunner
-from eureka_agent.search.summary import GATE_FACT, run_report
+from eureka_agent.search.ending import Recorder
+from eureka_agent.search.summary import run_report
 from eureka_agent.search.trial import Trial, TrialRequest
 from eureka_agent.worker.messages import Scored
 
@@ -123,8 +124,9 @@ def search_of(
     search = ScriptedSearch(
         run, designer, RecordedTrials(TABLE, fuse), observer=observer, fuse=fuse
     )
+    recorder = Recorder(run, observer)
     critic = Fused(run.description, Runner(run), novelty=False, gate=run.settings.gate)
-    search.engine._attempts = AttemptRunner(run, designer, critic, search.trials, observer)
+    search.engine._attempts = AttemptRunner(run, designer, critic, search.trials, recorder)
     return search
 
 
@@ -167,7 +169,7 @@ async def test_what_a_wrong_gate_refused_is_trained_with_a_warning_and_costs_no_
         "the trajectory gate refused 3 of the 4 proposals of generation 2 that it judged"
     )
     assert run_report(run).remarks == (warning,)
-    assert run.archive.fact(GATE_FACT)["sample"] == 0
+    assert run.archive.state.gate_loosened.sample == 0
 
 
 async def test_a_gate_that_refuses_half_is_believed(make_run: MakeRun) -> None:
@@ -181,7 +183,7 @@ async def test_a_gate_that_refuses_half_is_believed(make_run: MakeRun) -> None:
         ("2-03", "trained"),
         ("2-04", "trained"),
     ]
-    assert run.archive.fact(GATE_FACT) is None
+    assert run.archive.state.gate_loosened is None
 
 
 THREE_OF_TWO = {"samples": 2, "iterations": 3, "revisions": 0}
@@ -202,7 +204,7 @@ async def test_earlier_rounds_of_a_generation_count(make_run: MakeRun) -> None:
         ("3-03", "trained"),  # four of four
         ("3-04", "trained"),
     ]
-    assert run.archive.fact(GATE_FACT)["sample"] == 2
+    assert run.archive.state.gate_loosened.sample == 2
 
 
 async def test_once_loosened_it_stays_so(make_run: MakeRun) -> None:
@@ -254,7 +256,7 @@ async def test_killed_and_resumed_the_gate_is_loosened_at_the_same_place(
     again = open_run(broken.folder)
     await search_of(again, designer(again, seed=5)).see_through()
     assert known(again) == known(whole)
-    assert again.archive.fact(GATE_FACT) == whole.archive.fact(GATE_FACT)
+    assert again.archive.state.gate_loosened == whole.archive.state.gate_loosened
 
 
 async def test_switched_off_when_it_is_resumed_it_lets_pass_what_it_refused_last(

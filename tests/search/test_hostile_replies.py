@@ -59,7 +59,6 @@ def search(puck: Path, server: ModelServer) -> Callable[[], tuple[str, ...]]:
         "0",
         "--seed",
         "1",
-        "--no-tuning",
     )
     model = (
         "--model",

@@ -20,8 +20,8 @@ from scripted_search import (
 )
 
 from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.journal.entries import AttemptEnded, AttemptRepeated, Judged
 from eureka_agent.records import Stage
-from eureka_agent.report.events import AttemptEnded, AttemptRepeated
 from eureka_agent.search.seeds import derive_seed
 
 MakeRun = Callable[..., Run]
@@ -87,7 +87,9 @@ def search_with(run: Run, fuse: Fuse) -> ScriptedSearch:
     designer = ScriptedDesigner(SCRIPT[known:], MENDED, fuse=fuse)
 
     def observe(event: Any) -> None:
-        if isinstance(event, AttemptEnded):
+        if isinstance(event, AttemptEnded) or (
+            isinstance(event, Judged) and not event.verdict.accepted
+        ):
             fuse("ended")
         if isinstance(event, AttemptRepeated):
             fuse("repeated")
@@ -169,4 +171,5 @@ async def test_a_resumed_search_asks_the_designer_what_it_would_have_asked(
         resumed = search_with(open_run(run.folder), Fuse())
         await resumed.see_through()
         assert resumed.designer.requests == whole.designer.requests[proposed:]
-        assert {attempt.id: attempt.seed for attempt in run.archive.attempts()} == seeds
+        made = resumed.run.archive.attempts()
+        assert {attempt.id: attempt.seed for attempt in made} == seeds

@@ -22,7 +22,8 @@ from scripted_search import (
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.critic.memory import Memory
-from eureka_agent.records import Attempt, Stage
+from eureka_agent.journal.entries import AttemptImported, Planned
+from eureka_agent.records import Attempt, Operator, Stage
 from eureka_agent.search.memory import MOST_KNOWN_EPISODES, RunMemory
 
 MakeRun = Callable[..., Run]
@@ -180,46 +181,33 @@ def run(make_run: MakeRun, make_attempt: MakeAttempt) -> Run:
     ]
     for place, fields in stages:
         attempt = make_attempt(*place, **fields)
-        made.archive.put_attempt(attempt)
+        made.archive.append(AttemptImported(record=attempt))
         if attempt.stage is Stage.TRAINED:
             write_episodes(made, attempt.id, worst=[0.5, 0.25], best=[1.0, 2.0, 3.0])
     return made
 
 
-def test_values_and_episodes_are_those_of_earlier_rounds_that_passed(
-    run: Run, make_attempt: MakeAttempt
-) -> None:
+def test_known_is_what_the_plan_was_made_from(run: Run, make_attempt: MakeAttempt) -> None:
+    """The journal: first 1-01 to 1-06, then a plan for 2-03 is made, then come 2-01 to 2-03."""
+    seen = next(
+        each.number
+        for each in run.archive.entries()
+        if isinstance(each.entry, AttemptImported) and each.entry.record.id == "1-06"
+    )
+    plan = Planned(iteration=1, sample=2, operator=Operator.FRESH, seen=seen)
+    run.archive.append(plan)
     judged = make_attempt(1, 2, stage=Stage.PROPOSED)
     before = ["1-01", "1-04", "1-05", "1-06"]
-    assert ids(RunMemory(run, in_order=True, works_ahead=False).before(judged)) == (
+    assert ids(RunMemory(run, in_order=True).before(judged)) == (
         [*before, "2-01", "2-02"],
         before,
         ["1-04", "1-05"],
     )
-    assert ids(RunMemory(run, in_order=False, works_ahead=False).before(judged)) == (
+    assert ids(RunMemory(run, in_order=False).before(judged)) == (
         before,
         before,
         ["1-04", "1-05"],
     )
-    # a second round knows the first one, and what came later is not known yet
-    assert ids(RunMemory(run, in_order=True, works_ahead=False).before(make_attempt(0, 4))) == (
-        ["1-01", "1-04"],
-        ["1-01"],
-        [],
-    )
-    assert ids(RunMemory(run, in_order=True, works_ahead=False).before(make_attempt(0, 0))) == (
-        [],
-        [],
-        [],
-    )
-
-
-def test_a_search_that_works_ahead_knows_no_episodes_of_the_generation_that_trains_beside(
-    run: Run, make_attempt: MakeAttempt
-) -> None:
-    memory = RunMemory(run, in_order=True, works_ahead=True)
-    assert ids(memory.before(make_attempt(1, 2)))[1:] == (["1-01", "1-04", "1-05", "1-06"], [])
-    assert ids(memory.before(make_attempt(2, 0)))[2] == ["1-04", "1-05"]
 
 
 @pytest.mark.parametrize(
@@ -231,9 +219,7 @@ def test_an_episodes_fitness_is_reduced_as_the_task_does(
 ) -> None:
     described = run.description.model_copy(update={"fitness_reduction": reduction})
     other = Run(run.folder, run.settings, described, run.archive)
-    first = (
-        RunMemory(other, in_order=True, works_ahead=False).before(make_attempt(1, 0)).episodes[0]
-    )
+    first = RunMemory(other, in_order=True).before(make_attempt(1, 0)).episodes[0]
     assert first.fitness == {"worst": worst, "best": best}
     assert first.path == run.folder / "attempts/1-04/trajectories.npz"
 
@@ -241,9 +227,7 @@ def test_an_episodes_fitness_is_reduced_as_the_task_does(
 def test_files_that_are_gone_or_broken_are_left_out(run: Run, make_attempt: MakeAttempt) -> None:
     (run.folder / "attempts/1-04/trajectories.npz").unlink()
     (run.folder / "attempts/1-05/trajectories.npz").write_bytes(b"PK\x03\x04")
-    assert (
-        RunMemory(run, in_order=True, works_ahead=False).before(make_attempt(1, 0)).episodes == ()
-    )
+    assert RunMemory(run, in_order=True).before(make_attempt(1, 0)).episodes == ()
 
 
 def test_of_many_attempts_a_spread_over_fitness_is_kept(
@@ -252,9 +236,9 @@ def test_of_many_attempts_a_spread_over_fitness_is_kept(
     run = make_run(iterations=2, samples=100)
     for sample in range(100):
         attempt = make_attempt(0, sample, float(sample))
-        run.archive.put_attempt(attempt)
+        run.archive.append(AttemptImported(record=attempt))
         write_episodes(run, attempt.id, worst=[0.0], best=[float(sample)])
-    episodes = RunMemory(run, in_order=True, works_ahead=False).before(make_attempt(1, 0)).episodes
+    episodes = RunMemory(run, in_order=True).before(make_attempt(1, 0)).episodes
     best = [each.fitness["best"] for each in episodes]
     assert len(best) == MOST_KNOWN_EPISODES
     assert (best[0], best[-1]) == (0.0, 99.0)

@@ -20,7 +20,6 @@ from eureka_agent.records import CheckpointRecord, FinalTraining, Outcome
 from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.noise import training_noise
 from eureka_agent.search.seeds import final_seeds
-from eureka_agent.search.summary import NOT_AWAITED_FACT
 from eureka_agent.search.time_limit import TimeLimit
 from eureka_agent.search.trial import Trial, TrialRequest
 
@@ -134,7 +133,7 @@ async def test_who_is_within_the_noise_of_the_baselines_is_not_stopped(make_run:
     ]  # 8.15 − 1 = 7.15
 
 
-@pytest.mark.parametrize("settings", [{}, {"work_ahead": False}, {"racing": False}])
+@pytest.mark.parametrize("settings", [{}, {"racing": False}])
 async def test_the_second_generation_is_designed_when_the_baselines_are_known(
     make_run: MakeRun, settings: dict[str, Any]
 ) -> None:
@@ -198,7 +197,7 @@ async def test_when_the_time_is_up_nobody_waits_and_a_resumed_run_does_not_eithe
 
     finals_began = asyncio.Event()
     run = restorable(make_run(**SETTINGS, max_time="1m"))
-    deadline = Deadline(run, TimeLimit("1m", 60.0), lambda: 60.0, lambda event: None)
+    deadline = Deadline(run, TimeLimit("1m", 60.0), lambda: 60.0, run.archive.append)
     async with asyncio.timeout(30):
         await search_with(run, Endless(FITNESS), deadline=deadline).see_through()
     assert stages(run) == {
@@ -207,13 +206,13 @@ async def test_when_the_time_is_up_nobody_waits_and_a_resumed_run_does_not_eithe
         "1-03": "trained",
         "1-04": "stopped",
     }
-    assert run.archive.fact(NOT_AWAITED_FACT) == "1m"
+    assert run.archive.state.baselines_not_awaited == "1m"
     assert (
         len(run.archive.trainings()) == 6
     )  # the finalist and the baselines were trained in the end
     again = search_with(run, RacedTrials(FITNESS), deadline=deadline)
-    again.engine._baselines = again.finals.known
-    assert not await again.engine._baselines_are_known()
+    again.engine.baselines = again.finals.known
+    assert not await again.engine.baselines_are_known()
 
 
 async def test_baselines_of_an_earlier_process_count_also_when_the_time_is_up(
@@ -221,8 +220,8 @@ async def test_baselines_of_an_earlier_process_count_also_when_the_time_is_up(
 ) -> None:
     run = restorable(make_run(**SETTINGS, max_time="1m"))
     await search_with(run, RacedTrials(FITNESS)).see_through()
-    deadline = Deadline(run, TimeLimit("1m", 60.0), lambda: 60.0, lambda event: None)
+    deadline = Deadline(run, TimeLimit("1m", 60.0), lambda: 60.0, run.archive.append)
     again = search_with(open_run(run.folder), RacedTrials(FITNESS), deadline=deadline)
-    again.engine._baselines = again.finals.known
-    assert await again.engine._baselines_are_known()
-    assert run.archive.fact(NOT_AWAITED_FACT) is None
+    again.engine.baselines = again.finals.known
+    assert await again.engine.baselines_are_known()
+    assert run.archive.state.baselines_not_awaited is None

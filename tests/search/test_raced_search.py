@@ -13,6 +13,7 @@ from raced_trials import RacedTrials, point, restorable
 from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, reward, rows
 
 from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.journal.entries import AttemptImported
 from eureka_agent.records import Stage
 from eureka_agent.search.summary import run_report
 from eureka_agent.search.trial import Trial, TrialRequest
@@ -172,8 +173,10 @@ async def test_who_failed_behind_a_rung_still_counts_there_when_the_race_is_resu
     for name in ("1-03", "1-04"):  # killed before these two were archived
         attempt = run.archive.attempt(name)
         assert attempt is not None
-        run.archive.put_attempt(
-            attempt.model_copy(update={"stage": Stage.ACCEPTED, "outcome": None})
+        run.archive.append(
+            AttemptImported(
+                record=attempt.model_copy(update={"stage": Stage.ACCEPTED, "outcome": None})
+            )
         )
     resumed = restorable(open_run(run.folder))
     await ScriptedSearch(resumed, ScriptedDesigner([]), FailingTrials(FITNESS)).engine.search()

@@ -9,11 +9,32 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from eureka_agent.search.racing import Race, Rungs, behind
+from eureka_agent.records import Attempt, Operator, Proposal, RungScore, Stage
+from eureka_agent.search.racing import GenerationRace, OpenRace, Rungs, behind, falls_behind
 from eureka_agent.settings import TrainingSettings
 
 # 10 iterations of 100 steps, a checkpoint after each
 SETTINGS = TrainingSettings(env_steps=1000, num_envs=10, horizon=10, checkpoints=10)
+RUNGS = Rungs(SETTINGS, (0.3, 0.5))
+
+
+def attempt(sample: int, *scores: float) -> Attempt:
+    """A candidate with its scores at the first rungs."""
+    rungs = tuple(
+        RungScore(env_steps=env_steps, fitness=score)
+        for env_steps, score in zip(RUNGS.env_steps, scores, strict=False)
+    )
+    proposal = Proposal(source="", reasoning="", operator=Operator.FRESH)
+    return Attempt(
+        id=f"1-{sample + 1:02d}",
+        iteration=0,
+        sample=sample,
+        revision=0,
+        proposal=proposal,
+        stage=Stage.ACCEPTED,
+        seed=0,
+        rungs=rungs,
+    )
 
 
 def test_who_is_clearly_behind_by_hand() -> None:
@@ -73,14 +94,14 @@ async def test_at_the_second_rung_one_must_be_twice_as_far_behind() -> None:
     # less than the whole
     scores = {0: 10.0, 1: 11.0, 2: 9.0, 3: 10.0, 4: 12.0, 5: 4.0}
     for rung, stopped in ((0, {2, 5}), (1, {5})):
-        race = Race(scores, [[], []])
+        race = GenerationRace(RUNGS, scores, [[], []])
         async with asyncio.timeout(10), asyncio.TaskGroup() as group:
             told = {
-                candidate: group.create_task(race.at_rung(candidate, rung, score))
+                candidate: group.create_task(race.at_rung(attempt(candidate), rung, score))
                 for candidate, score in scores.items()
             }
             for candidate in scores if rung else ():
-                race.tell(candidate, 0, 10.0)
+                await race.tell(attempt(candidate, 10.0))
         assert {candidate for candidate, task in told.items() if task.result()} == stopped
 
 
@@ -108,14 +129,14 @@ SCORES = {
 
 async def race_through(arrival: Sequence[int]) -> dict[int, list[str]]:
     """Everybody comes to both rungs, in this order each time; what each was told there."""
-    race = Race(SCORES, [[], []])
+    race = GenerationRace(RUNGS, SCORES, [[], []])
     told: dict[int, list[str]] = {candidate: [] for candidate in SCORES}
 
     async def run(candidate: int) -> None:
         for rung, score in enumerate(SCORES[candidate]):
             for _ in range(arrival.index(candidate)):
                 await asyncio.sleep(0)
-            stop = await race.at_rung(candidate, rung, score)
+            stop = await race.at_rung(attempt(candidate), rung, score)
             told[candidate].append(stop)
             if stop:
                 break
@@ -136,8 +157,10 @@ async def test_the_order_of_arrival_changes_nothing() -> None:
 
 
 async def test_nobody_waits_for_who_has_left() -> None:
-    race = Race(range(4), [[]])
-    waiting = [asyncio.create_task(race.at_rung(candidate, 0, 5.0)) for candidate in (0, 1)]
+    race = GenerationRace(RUNGS, range(4), [[]])
+    waiting = [
+        asyncio.create_task(race.at_rung(attempt(candidate), 0, 5.0)) for candidate in (0, 1)
+    ]
     for left in (2, 3):
         await asyncio.sleep(0)
         assert not any(task.done() for task in waiting)
@@ -147,9 +170,9 @@ async def test_nobody_waits_for_who_has_left() -> None:
 
 
 async def test_who_is_in_the_better_half_in_any_case_does_not_wait() -> None:
-    race = Race(range(6), [[]])
+    race = GenerationRace(RUNGS, range(6), [[]])
     tasks = {
-        candidate: asyncio.create_task(race.at_rung(candidate, 0, score))
+        candidate: asyncio.create_task(race.at_rung(attempt(candidate), 0, score))
         for candidate, score in {0: 3.0, 1: 7.0, 2: None, 3: 5.0, 4: 9.0}.items()
     }
     for _ in range(20):
@@ -167,12 +190,12 @@ async def raced(
     scores: Mapping[int, float | None], earlier: Sequence[float], arrival: Sequence[int]
 ) -> dict[int, str]:
     """Who was stopped at the only rung, and why."""
-    race, told = Race(scores, [earlier]), dict[int, str]()
+    race, told = GenerationRace(RUNGS, scores, [earlier]), dict[int, str]()
 
     async def run(candidate: int) -> None:
         for _ in range(3 * arrival.index(candidate)):
             await asyncio.sleep(0)
-        told[candidate] = await race.at_rung(candidate, 0, scores[candidate])
+        told[candidate] = await race.at_rung(attempt(candidate), 0, scores[candidate])
 
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
         for candidate in scores:
@@ -195,25 +218,25 @@ async def test_whoever_comes_first_what_is_decided_is_the_same() -> None:
 async def test_a_race_that_is_taken_up_again_decides_as_before() -> None:
     """Three was stopped and one trained to the end before the kill; two had passed the first rung,
     zero had not come to it."""
-    race = Race(SCORES, [[], []])
+    race = GenerationRace(RUNGS, SCORES, [[], []])
     for candidate in (1, 3):
-        for rung, score in enumerate(SCORES[candidate]):
-            race.tell(candidate, rung, score)
+        await race.tell(attempt(candidate, *SCORES[candidate]))
         await race.leave(candidate)
-    passed = asyncio.create_task(race.at_rung(2, 0, 9.9))
+    passed = asyncio.create_task(race.at_rung(attempt(2), 0, 9.9))
     async with asyncio.timeout(10):
-        assert await race.at_rung(0, 0, 10.0) == ""
+        assert await race.at_rung(attempt(0), 0, 10.0) == ""
         assert await passed == ""
-        second = asyncio.create_task(race.at_rung(0, 1, 20.0))
-        assert (await race.at_rung(2, 1, 5.0)).startswith("fitness 5.00")
+        second = asyncio.create_task(race.at_rung(attempt(0), 1, 20.0))
+        assert (await race.at_rung(attempt(2), 1, 5.0)).startswith("fitness 5.00")
         assert await second == ""
 
 
 async def test_nobody_is_stopped_before_the_noise_is_known_and_the_better_half_goes_on() -> None:
     scores = {0: 10.0, 1: 11.0, 2: 9.0, 3: 10.0, 4: 12.0, 5: 4.0}
-    race = Race(scores, [[]], noise_is_known=False)
+    race = GenerationRace(RUNGS, scores, [[]], noise_is_known=False)
     tasks = {
-        each: asyncio.create_task(race.at_rung(each, 0, score)) for each, score in scores.items()
+        each: asyncio.create_task(race.at_rung(attempt(each), 0, score))
+        for each, score in scores.items()
     }
     for _ in range(50):
         await asyncio.sleep(0)
@@ -224,8 +247,40 @@ async def test_nobody_is_stopped_before_the_noise_is_known_and_the_better_half_g
 
 
 async def test_earlier_generations_are_compared_with() -> None:
-    race = Race(range(2), [[20.0, 21.0, 22.0]])
-    first = asyncio.create_task(race.at_rung(0, 0, 5.0))
+    race = GenerationRace(RUNGS, range(2), [[20.0, 21.0, 22.0]])
+    first = asyncio.create_task(race.at_rung(attempt(0), 0, 5.0))
     async with asyncio.timeout(10):
-        assert await race.at_rung(1, 0, 6.0) == ""  # at most half
+        assert await race.at_rung(attempt(1), 0, 6.0) == ""  # at most half
         assert "behind the median of 20.00" in await first
+
+
+@pytest.mark.parametrize(
+    ("score", "others", "noise", "stopped"),
+    [
+        # of 4, 9, 10, 11 the median is 9.5, the distances 5.5, 0.5, 0.5, 1.5 and so the spread
+        # 1.4826, half of which is 0.74
+        (4.0, [9.0, 10.0, 11.0], 0.0, True),
+        (4.0, [9.0, 10.0, 11.0], 6.0, False),  # the seeds alone do more
+        # median 9.7, distances 0.3, 0.7, 0.3, 1.3: a bar of 9.7 − 0.37
+        (9.4, [9.0, 10.0, 11.0], 0.0, False),
+        (4.0, [9.0, 10.0], 0.0, False),  # too few to tell
+        (None, [9.0, 10.0, 11.0], 0.0, False),
+    ],
+)
+def test_who_comes_alone_is_compared_with_those_before(
+    score: float | None, others: list[float], noise: float, stopped: bool
+) -> None:
+    assert bool(falls_behind(score, others, noise=noise)) is stopped
+
+
+async def test_in_an_open_race_nobody_waits_for_who_has_not_come() -> None:
+    known = [attempt(0, 9.0), attempt(1, 10.0), attempt(2, 11.0), attempt(3)]
+
+    async def noise(checkpoint: int) -> float:
+        assert checkpoint == RUNGS.places[0]
+        return 0.0
+
+    race = OpenRace(RUNGS, lambda: known, noise)
+    assert await race.at_rung(attempt(1), 0, 10.0) == ""
+    stop = await race.at_rung(attempt(4), 0, 4.0)
+    assert stop == "fitness 4.00, behind the median of 9.50"

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from planned_attempts import planned
 
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.journal.entries import AttemptImported
 from eureka_agent.records import Attempt, Finding, Operator, Stage, Verdict
 from eureka_agent.search.briefing import FAILURES_SHOWN, Briefing
 from eureka_agent.search.strategies.greedy import Greedy
@@ -29,7 +30,11 @@ def test_every_reward_that_the_gate_refused_in_the_run_is_named(
     ]
     others = [refused(20, "unsafe", "S201"), refused(21, "let pass", "G601", "warning")]
     history = [planned(0, 30, 5.0), *misleading, *others]
-    asked = asyncio.run(Briefing(make_run(), Greedy()).requests(1, range(8), history, 1.0))
+    run = make_run()
+    for attempt in history:
+        run.archive.append(AttemptImported(record=attempt))
+    briefing = Briefing(run, Greedy(), run.archive.append)
+    asked = [asyncio.run(briefing.request(plan)) for plan in briefing.plan(1, range(8))]
     assert {request.misleading for request in asked} == {
         tuple(f"reward {place}" for place in range(FAILURES_SHOWN + 2))
     }

@@ -105,7 +105,7 @@ def test_every_other_setting_is_refused_with_why(folder: Path, name: str) -> Non
         "rungs": (0.5,),
         "tuning": True,
         "blind": True,
-        "work_ahead": False,
+        "schedule": "steady",
         "clip_value_loss": False,
     }
     values |= {"temperature": 0.5, "reply_tokens": 9, "revisions": 1, "confirm": 1}

@@ -13,10 +13,10 @@ from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, rewa
 from eureka_agent.archive.artefacts import CURVES, attempt_folder
 from eureka_agent.archive.files import write_text
 from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.journal.entries import BaseEntry, TrainingWaits
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import Finding, Stage
-from eureka_agent.report.events import Event, TrainingWaits
 from eureka_agent.report.state import SearchView
 from eureka_agent.report.tensorboard import FILE_PREFIX
 from eureka_agent.search.trial import Trial, TrialRequest
@@ -99,7 +99,7 @@ def search_with(
     fuse: Fuse,
     *,
     late: bool = True,
-    view: Callable[[Event], None] = lambda event: None,
+    view: Callable[[BaseEntry], None] = lambda event: None,
 ) -> ScriptedSearch:
     known = sum(attempt.revision == 0 for attempt in run.archive.attempts())
     designer = ScriptedDesigner(SCRIPT[known:], {reward(2): reward(20)}, concurrent=True, fuse=fuse)
@@ -144,7 +144,7 @@ async def test_when_it_comes_makes_no_difference(make_run: MakeRun, late: bool) 
 async def test_what_a_candidate_waits_for_at_its_rungs_is_told(make_run: MakeRun) -> None:
     run, waits = restorable(make_run(**SETTINGS)), dict[str, list[str]]()
 
-    def view(event: Event) -> None:
+    def view(event: BaseEntry) -> None:
         if isinstance(event, TrainingWaits):
             waits.setdefault(event.job.partition("@")[0], []).append(event.waits_for)
 

@@ -16,8 +16,8 @@ from sentences import DIFFERENT, DIFFERENT_UNSEEN, FITTING, FITTING_UNSEEN
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.designer.offline.designer import OfflineDesigner
 from eureka_agent.designer.source_tools import normalized
+from eureka_agent.journal.entries import Notice
 from eureka_agent.records import Operator, TaskDescription
-from eureka_agent.report.events import Notice
 from eureka_agent.report.live import LiveView
 from eureka_agent.search.sentence import (
     agrees,

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from eureka_agent.archive.run_folder import Run
+from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.journal.entries import RequestEnded, RequestStarted, RunEnded
 from eureka_agent.records import Cost, FinalTraining, RunStatus, TaskDescription
-from eureka_agent.report.events import RequestEnded, RequestStarted, RunEnded
-from eureka_agent.search.ending import REPORT_FILE, Stopwatch, end_run
+from eureka_agent.search.ending import REPORT_FILE, Recorder, end_run
 from eureka_agent.search.session import effective_settings
 from eureka_agent.search.summary import run_cost
 
@@ -35,13 +35,14 @@ def test_the_report_of_a_run_counts_its_time_up_to_its_end(
     make_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = make_run()
-    run.add_seconds(20.0)  # of an earlier process
+    run.archive.clock = lambda: 20.0  # an earlier process
+    run.archive.append(RunEnded(status=RunStatus.STOPPED))
     now = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     events: list[Any] = []
-    stopwatch = Stopwatch(run, events.append)
+    recorder = Recorder(run, events.append)
     now += 100.0
-    end_run(run, RunStatus.STOPPED, "", stopwatch)
+    end_run(run, RunStatus.STOPPED, "", recorder)
     assert "2 min 0 s of wall time" in (run.folder / REPORT_FILE).read_text()
     assert [type(event) for event in events] == [RunEnded]
     assert run.seconds == 120.0
@@ -53,16 +54,13 @@ def test_the_time_of_a_reply_outlives_a_kill(
     run = make_run()
     now = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    stopwatch = Stopwatch(run, lambda event: None)
+    recorder = Recorder(run, lambda event: None)
     request = RequestStarted(number=0, model="openai/tiny", purpose="design of 1-01")
     now += 50.0
-    stopwatch(request)
-    assert run.seconds == 0.0
-    stopwatch(RequestEnded(request=request, cost=Cost()))
-    assert run.seconds == 50.0
-    now += 50.0
-    stopwatch(RequestEnded(request=request, cost=None))  # given up, after the run has ended
-    assert run.seconds == 50.0
+    recorder(request)
+    assert open_run(run.folder).seconds == 0.0
+    recorder(RequestEnded(request=request, cost=Cost()))
+    assert open_run(run.folder).seconds == 50.0
 
 
 def test_finals_and_baselines_that_started_again_are_counted() -> None:
@@ -73,4 +71,4 @@ def test_finals_and_baselines_that_started_again_are_counted() -> None:
             name="sparse", seed=1, outcome=None, retries=1, cached=True
         ),  # of another run
     ]
-    assert run_cost((), trainings, ()).final_restarts == 3
+    assert run_cost((), trainings).final_restarts == 3

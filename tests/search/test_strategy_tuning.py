@@ -10,6 +10,7 @@ from planned_attempts import TUNABLE, invented_search, planned
 
 from eureka_agent.designer.tuning.designer import worth_tuning
 from eureka_agent.records import Attempt, Operator, Stage
+from eureka_agent.search.assembly import strategy_of
 from eureka_agent.search.strategies.best_of_n import BestOfN
 from eureka_agent.search.strategies.credit import (
     CHANGING,
@@ -23,6 +24,7 @@ from eureka_agent.search.strategies.greedy import Greedy
 from eureka_agent.search.strategies.interface import ProposalPlan, Strategy
 from eureka_agent.search.strategies.islands import Islands
 from eureka_agent.search.strategies.tree import Tree
+from eureka_agent.settings import SearchSettings
 
 TUNE = Operator.TUNE_WEIGHTS
 BARE = "def compute_reward(position):\n    return 2.0 * position, {}\n"
@@ -186,6 +188,14 @@ def test_the_model_retunes_until_five_trainings_of_the_form_are_known() -> None:
     assert tuned(strategy.plan(1, [*history, planned(0, 8, 5.0, source=form.format(8))], 8)) == [
         (1, "0-0")
     ]
+
+
+@pytest.mark.parametrize("model", ["offline", "openai/x"])
+def test_a_search_is_tuned_where_it_was_asked_for(model: str) -> None:
+    settings = SearchSettings(env="cartpole", model=(model,))
+    assert type(strategy_of(settings)) is Greedy
+    asked = settings.model_copy(update={"tuning": True})
+    assert type(strategy_of(asked)) is WithTuning
 
 
 def test_best_of_n_is_never_tuned() -> None:

@@ -12,11 +12,11 @@ import pytest
 from eureka_agent.archive.database import Archive
 from eureka_agent.archive.run_folder import Run, list_runs
 from eureka_agent.designer.given import GivenDesigner
-from eureka_agent.errors import RunFolderError, SettingsError
+from eureka_agent.errors import SettingsError
+from eureka_agent.journal.entries import BaseEntry, Notice, RunCreated
 from eureka_agent.llm.budget import Limits
 from eureka_agent.llm.interface import Completion, CompletionRequest, FinishReason
 from eureka_agent.records import Message, TaskDescription, Verdict, WrittenFitness
-from eureka_agent.report.events import Event, Notice
 from eureka_agent.search.models import Models
 from eureka_agent.search.session import start
 from eureka_agent.search.summary import run_report
@@ -118,7 +118,7 @@ async def test_a_reply_that_is_under_way_when_it_is_stopped_is_kept(
     model, told = SlowModel(), asyncio.Event()
     models = Models((model,), None, None, {}, Limits(), None, None)
 
-    def observer(event: Event) -> None:
+    def observer(event: BaseEntry) -> None:
         if isinstance(event, Notice) and "paid for" in event.text:
             told.set()
 
@@ -152,7 +152,7 @@ def run(make_run: MakeRun) -> Run:
         stored.put(key, Message(role="metric", model="openai/tiny", request="?", reply=key))
     stored.close()
     accepted = AcceptedFitness(FITNESS, "accepted by --yes at the start", ("first", "second"), 0.0)
-    run.archive.set_facts(accepted.facts())
+    run.archive.append(RunCreated(**accepted.recorded()))
     return run
 
 
@@ -181,12 +181,6 @@ def test_a_run_by_the_task_s_own_metric_has_none(make_run: MakeRun) -> None:
     keep_in_run(run)
     assert (run.written_fitness, run.fitness_origin) == (None, "")
     assert not (run.folder / "fitness.json").exists()
-
-
-def test_a_damaged_fitness_is_told(run: Run) -> None:
-    run.archive.set_fact("written_fitness", {"source": "x"})
-    with pytest.raises(RunFolderError, match="is damaged"):
-        assert run.written_fitness
 
 
 def test_the_drafts_are_no_run(run: Run) -> None:

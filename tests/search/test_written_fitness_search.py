@@ -271,8 +271,10 @@ def test_a_fitness_that_is_another_than_the_run_began_with_is_refused(
     copy = tmp_path / folder.name
     shutil.copytree(folder, copy)
     archive = Archive(copy)
-    fact = archive.fact("written_fitness")
-    archive.set_fact("written_fitness", {**fact, "source": SOURCE.replace("3.0", "4.0")})
+    began = archive.state.began
+    assert began.written_fitness is not None
+    other = began.written_fitness.model_copy(update={"source": SOURCE.replace("3.0", "4.0")})
+    archive.append(began.model_copy(update={"written_fitness": other}))
     archive.close()
     assert "run the fitness function in it" in searcher.eureka(
         "resume", str(copy), status=2

@@ -1,12 +1,15 @@
-"""A small environment folder to write and to break: a point mass pushed along a line."""
+"""A small environment folder to write and to break, a point mass pushed along a line; and the
+gripper of the tests of MuJoCo."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from gripper import MJCF, Gripper
 
 ENVIRONMENT = '''
 """A point mass on a line."""
@@ -112,3 +115,26 @@ def write_folder(tmp_path: Path) -> WriteFolder:
         return folder
 
     return write
+
+
+@pytest.fixture
+def gripper(tmp_path: Path) -> Callable[..., Any]:
+    """`gripper(num_envs, seed, device, **attributes of the class)`, freshly reset unless
+    `reset=False`."""
+    path = tmp_path / "gripper.xml"
+    path.write_text(MJCF)
+
+    def made(
+        num_envs: int = 4,
+        seed: int = 0,
+        device: str = "cpu",
+        reset: bool = True,
+        **attributes: object,
+    ) -> Any:
+        cls = type("Gripper", (Gripper,), {"model_file": str(path), **attributes})
+        environment = cls(num_envs, device, seed)
+        if reset:
+            environment.reset()
+        return environment
+
+    return made

@@ -66,24 +66,28 @@ class Pendulum(MujocoTask):
     velocity_noise = 0.1  # and with velocities of this standard deviation
     termination_causes = ("too_fast", "unstable_physics")
 
+    def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
+        super().__init__(num_envs, device, seed)
+        # CHANGE: what is read in every step, looked up once by its name in the MJCF; a list of
+        # names and patterns, such as self.joint([".*_knee"]), is a group
+        self.hinge = self.joint("hinge")
+        self.tip = self.site("tip")
+
     def compute_observations(self) -> None:
-        """CHANGE: what the policy sees, from `joint_positions` (qpos), `joint_velocities` (qvel)
-        and `sensors` by name."""
-        angle = self.joint_positions[:, 0]
-        self.obs_buf[:, 0] = torch.sin(angle)
-        self.obs_buf[:, 1] = torch.cos(angle)
-        self.obs_buf[:, 2] = 0.2 * self.joint_velocities[:, 0]
+        """CHANGE: what the policy sees."""
+        self.obs_buf[:, 0] = torch.sin(self.hinge.position)
+        self.obs_buf[:, 1] = torch.cos(self.hinge.position)
+        self.obs_buf[:, 2] = 0.2 * self.hinge.velocity
 
     def compute_variables(self) -> dict[str, Tensor]:
         """Every name in `variables`, and no other."""
-        angle = self.joint_positions[:, 0]
         return {
-            "angle": angle,
-            "angular_velocity": self.joint_velocities[:, 0],
-            "upright": -torch.cos(angle),
-            "tip_position_w": self.sensors["tip_position"],
+            "angle": self.hinge.position,
+            "angular_velocity": self.hinge.velocity,
+            "upright": -torch.cos(self.hinge.position),
+            "tip_position_w": self.tip.position_w,
         }
 
     def compute_failures(self) -> dict[str, Tensor]:
         """Rows whose episode ends here, by cause; unstable physics is found by the base class."""
-        return {"too_fast": self.joint_velocities[:, 0].abs() > FASTEST}
+        return {"too_fast": self.hinge.velocity.abs() > FASTEST}

@@ -1,16 +1,17 @@
 """Which named constants of a reward are its parameters, and the same reward with others.
 
-A parameter is a number with a name at the top level (`EFFORT_WEIGHT = 0.05`) that the code reads.
+A parameter is a float with a name at the top level (`EFFORT_WEIGHT = 0.05`) that the code reads.
 Numbers within expressions are left alone: an author who names a number says that it is one to turn.
+So are whole numbers, which may be counts, and cannot be told from those that are not.
 Left out are
 
 - zero, which has no size to multiply, and sizes at the ends of what float32 can say (`LARGEST`);
 - names that are bound more than once, and those that nothing reads;
-- whole numbers, where a float in their place might not do (`whole_numbers.py`);
 - facts: π, gravity, the control step, and guards against a division by zero (`FACTS`).
 
 Within these bounds it is names and uses that count, not sizes. So a retuned reward has the same
-parameters.
+parameters. A change of one that only multiplies the total trains to the same policy; the critic
+finds that by the values on stored steps, before it is trained (N502).
 """
 
 from __future__ import annotations
@@ -24,8 +25,6 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from eureka_agent.designer.source_tools import normalized, number_assignments, parsed
-from eureka_agent.designer.tuning.rescaling import only_rescales
-from eureka_agent.designer.tuning.whole_numbers import a_float_would_do
 
 FACTS = frozenset({"PI", "GRAVITY", "DT", "TIMESTEP", "EPS", "EPSILON"})
 """Words of a name (`CONTROL_DT`, `HALF_PI`) that make it a fact and no parameter. Targets,
@@ -42,16 +41,6 @@ def tunable_constants(source: str) -> dict[str, float]:
     """The reward's parameters by name, in the order of the source; none for source that does not
     parse."""
     return {name: _value(literal) for name, literal in _tunable(source).items()}
-
-
-def effective_constants(source: str) -> dict[str, float]:
-    """The parameters but for those that only multiply the total, or do not enter it: they change no
-    training."""
-    return {
-        name: value
-        for name, value in tunable_constants(source).items()
-        if not only_rescales(source, name)
-    }
 
 
 def with_constants(source: str, values: Mapping[str, float]) -> str:
@@ -115,16 +104,13 @@ def _tunable(source: str) -> dict[str, ast.expr]:
         if bound[name] == 1
         and name in read
         and FACTS.isdisjoint(name.upper().split("_"))
+        and isinstance(ast.literal_eval(literal), float)
         and 1.0 / LARGEST <= abs(_value(literal)) <= LARGEST
-        and (isinstance(ast.literal_eval(literal), float) or a_float_would_do(tree, name))
     }
 
 
 def _value(literal: ast.expr) -> float:
-    try:
-        return float(ast.literal_eval(literal))
-    except OverflowError:  # a whole number beyond all floats
-        return math.inf
+    return float(ast.literal_eval(literal))
 
 
 def _names_read(table: symtable.SymbolTable) -> set[str]:

@@ -14,7 +14,6 @@ from eureka_agent.designer.interface import DesignRequest, ParentSummary
 from eureka_agent.designer.source_tools import entry_function
 from eureka_agent.designer.tuning.constants import (
     as_written,
-    effective_constants,
     family,
     tunable_constants,
     with_constants,
@@ -32,8 +31,8 @@ _CLOSER = 0.5
 
 
 def can_tune(source: str) -> bool:
-    """Whether the reward has constants whose change can make another policy."""
-    return entry_function(source) is not None and bool(effective_constants(source))
+    """Whether the reward has constants to choose."""
+    return entry_function(source) is not None and bool(tunable_constants(source))
 
 
 def worth_tuning(source: str, trained: Sequence[str]) -> bool:
@@ -105,14 +104,11 @@ def _propose(
 
 
 def _form(request: DesignRequest, parent: ParentSummary, rejected: Proposal | None) -> _Form:
-    constants, form = effective_constants(parent.source), family(parent.source)
+    constants, form = tunable_constants(parent.source), family(parent.source)
 
     def constants_of(source: str) -> dict[str, float] | None:
         """None for a reward of another form."""
-        if family(source) != form:
-            return None
-        values = tunable_constants(source)
-        return {name: values[name] for name in constants}
+        return tunable_constants(source) if family(source) == form else None
 
     found = {each.id: (constants_of(each.source), each.fitness) for each in request.trained}
     trials = {
@@ -183,8 +179,7 @@ def _nothing_to_tune(parent: ParentSummary | None) -> str:
     if parent is None:
         return "There is no reward to tune."
     return (
-        f"The reward of {parent.id} has no constants to tune: numbers with a name at the top level"
-        " that do more than multiply the total."
+        f"The reward of {parent.id} has no constants to tune: floats with a name at the top level."
     )
 
 

@@ -1,5 +1,5 @@
-"""Where this package keeps what is made once for a person: the wheelhouse, what `eureka sandbox
-build` was told, the markers of drivers."""
+"""Folder of what this package keeps for a person: what `eureka sandbox build` was told, the markers
+of drivers."""
 
 from __future__ import annotations
 

@@ -224,11 +224,6 @@ def _refusal_hint(words: str) -> str:
             "the engine must see this machine's files under the same paths (it may run in another"
             " container)"
         )
-    if "invalid reference format" in lowered:
-        return (
-            "expected NAME or NAME:TAG, in lower case:"
-            f" {command('sandbox build --base-image NAME')}"
-        )
     if "no such image" in lowered:
         return f"build it again: {command('sandbox build')}"
     return "see the engine's log (journalctl -u docker)" + OTHER_WALL

@@ -1,4 +1,4 @@
-"""Containers that nobody ends any more: found by their labels, removed."""
+"""Containers and images of this package: found by their labels, listed, removed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import json
 import time
 from typing import Any
 
-from docker.errors import APIError, NotFound
+from docker.errors import APIError, ImageNotFound, NotFound
 
 from eureka_agent.errors import EurekaError
 from eureka_agent.sandbox.docker.engine import Engine, connect, engine_errors
-from eureka_agent.sandbox.docker.image import IMAGE_LABEL
 from eureka_agent.sandbox.docker.markers import dead_markers, is_gone, this_driver
 
+LABEL = "eureka-agent"
+"""Label of the images and containers of this package; its value says of what kind."""
 DRIVER_LABEL = "eureka-agent.driver"
 """Label of a container: who started it, as JSON (`markers.this_driver`)."""
 CONTAINER_KIND = "worker"
@@ -25,7 +26,7 @@ _LOOK_SECONDS = 0.05
 
 def container_labels() -> dict[str, str]:
     """Labels of a container that this process starts."""
-    return {IMAGE_LABEL: CONTAINER_KIND, DRIVER_LABEL: json.dumps(this_driver(), sort_keys=True)}
+    return {LABEL: CONTAINER_KIND, DRIVER_LABEL: json.dumps(this_driver(), sort_keys=True)}
 
 
 def driver_of(container: dict[str, Any]) -> dict[str, str]:
@@ -42,7 +43,7 @@ def list_containers(engine: Engine) -> list[dict[str, Any]]:
     WallError."""
     with engine_errors(engine.host):
         found: list[dict[str, Any]] = engine.client.api.containers(
-            all=True, filters={"label": f"{IMAGE_LABEL}={CONTAINER_KIND}"}
+            all=True, filters={"label": f"{LABEL}={CONTAINER_KIND}"}
         )
     return found
 
@@ -60,6 +61,21 @@ def remove_container(engine: Engine, name: str) -> None:
             while time.monotonic() < deadline:
                 engine.client.api.inspect_container(name)
                 time.sleep(_LOOK_SECONDS)
+
+
+def list_images(engine: Engine) -> list[Any]:
+    """Images of this package, newest first. Raises WallError."""
+    with engine_errors(engine.host):
+        images = engine.client.images.list(filters={"label": LABEL})
+    return sorted(images, key=lambda image: str(image.attrs.get("Created")), reverse=True)
+
+
+def remove_image(engine: Engine, image: Any) -> None:
+    """Remove an image under all its names. Raises WallError, for one in use too."""
+    with engine_errors(engine.host):
+        for name in image.tags or [image.id]:
+            with contextlib.suppress(ImageNotFound):
+                engine.client.images.remove(name)
 
 
 def name_of(container: dict[str, Any]) -> str:

@@ -18,10 +18,10 @@ from docker.errors import NotFound
 from eureka_agent.errors import WallError
 from eureka_agent.sandbox.cores import usable_cores
 from eureka_agent.sandbox.devices import VISIBLE_GPUS
+from eureka_agent.sandbox.docker.build import Say, built_image, ensure_image
 from eureka_agent.sandbox.docker.container import Surroundings, container_options
 from eureka_agent.sandbox.docker.engine import CALL_SECONDS, Engine, connect, engine_errors
 from eureka_agent.sandbox.docker.handle import DockerHandle, Ending, ending_of, engine_gone
-from eureka_agent.sandbox.docker.image import Say, built_image, ensure_image, image_for, read_choice
 from eureka_agent.sandbox.docker.leftovers import (
     container_labels,
     remove_container,
@@ -29,6 +29,7 @@ from eureka_agent.sandbox.docker.leftovers import (
 )
 from eureka_agent.sandbox.docker.markers import Marker
 from eureka_agent.sandbox.docker.mounts import prepare, readable_folders
+from eureka_agent.sandbox.docker.recipe import current_recipe
 from eureka_agent.sandbox.readable import package_parent, python_path
 from eureka_agent.sandbox.wall import Limits, WorkerHandle
 from eureka_agent.seccomp.profile import worker_profile
@@ -84,12 +85,13 @@ class DockerWall:
         """The same as `prepare`, for a caller without an event loop to hold up. Raises
         WallError."""
         remove_leftovers(self._engine)
-        self._image = ensure_image(self._engine, image_for(self._engine, read_choice()), self._say)
+        recipe = current_recipe(self._engine.has_gpus)
+        self._image = ensure_image(self._engine, recipe, self._say)
 
     def look(self) -> None:
         """Take the image that is there; build and remove nothing. Raises WallNotBuiltError where
         there is none, WallError."""
-        self._image = built_image(self._engine, read_choice())
+        self._image = built_image(self._engine)
 
     async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
         """See `Wall.start`. The worker does not see the folder."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from eureka_agent.designer.source_tools import number_constants
 from eureka_agent.records import Attempt, Operator
-from eureka_agent.search.strategies.history import last_revisions
+from eureka_agent.search.strategies.history import NOT_ENDED, last_revisions
 from eureka_agent.search.strategies.interface import ProposalPlan, Strategy
 
 CHANGING = (
@@ -51,7 +51,7 @@ def record_of(operators: Sequence[Operator], finished: Sequence[Attempt]) -> Rec
     fitness = {attempt.id: attempt.fitness for attempt in finished}
     wins = losses = 0
     for attempt in last_revisions(finished):
-        if attempt.proposal.operator not in operators:
+        if attempt.proposal.operator not in operators or attempt.stage in NOT_ENDED:
             continue
         parents = [
             value for value in map(fitness.get, attempt.proposal.parents) if value is not None

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eureka_agent.records import Attempt
+from eureka_agent.records import Attempt, Stage
+
+NOT_ENDED = (Stage.PROPOSED, Stage.ACCEPTED)
+"""Stages of attempts whose worth nobody knows yet."""
 
 
 def last_revisions(attempts: Sequence[Attempt]) -> list[Attempt]:

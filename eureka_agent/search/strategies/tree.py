@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Operator
-from eureka_agent.search.strategies.history import last_revisions
+from eureka_agent.search.strategies.history import NOT_ENDED, last_revisions
 from eureka_agent.search.strategies.interface import ProposalPlan
 
 EXPLORATION = 0.25
@@ -114,8 +114,8 @@ def grow(finished: Sequence[Attempt], order: Sequence[Attempt]) -> dict[str, Nod
     """The tree's nodes by attempt id, parents before children, the root first with the id "";
     `order`: the trained ones, best first.
 
-    A parent may turn out to fail after its children were made, in a search that works ahead: they
-    go to the nearest one above that did not.
+    A parent may turn out to fail when its repeats are known, after its children were made: they go
+    to the nearest one above that did not.
     """
     values = {attempt.id: 1.0 - place / len(order) for place, attempt in enumerate(order)}
     root = Node(None, None)
@@ -123,7 +123,7 @@ def grow(finished: Sequence[Attempt], order: Sequence[Attempt]) -> dict[str, Nod
     for attempt in last_revisions(finished):
         made_from = attempt.proposal.parents[0] if attempt.proposal.parents else ""
         above = home.get(made_from, root)
-        above.add_try(values.get(attempt.id, 0.0))
+        above.add_try(None if attempt.stage in NOT_ENDED else values.get(attempt.id, 0.0))
         if nodes.get(made_from) is above:
             above.made[attempt.proposal.operator] += 1
             above.crossed.update(attempt.proposal.parents[1:])

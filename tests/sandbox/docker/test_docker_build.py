@@ -1,125 +1,111 @@
-"""Builds that fail, on a real engine: what a person is told, and that nothing stays behind."""
+"""Builds on a real engine, of a few small packages: what comes of one, what a person is told of one
+that fails, and that nothing stays behind."""
 
 from __future__ import annotations
 
-import importlib.metadata
-import tarfile
-import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
 
 import pytest
 
 from eureka_agent.errors import WallError
+from eureka_agent.sandbox.docker import build
+from eureka_agent.sandbox.docker.build import ensure_image, has_image
 from eureka_agent.sandbox.docker.engine import Engine
-from eureka_agent.sandbox.docker.host_base import base_tag
-from eureka_agent.sandbox.docker.image import Choice, Recipe, ensure_image, image_for
-from eureka_agent.sandbox.docker.wheelhouse import own_wheelhouse
+from eureka_agent.sandbox.docker.leftovers import list_containers, list_images
+from eureka_agent.sandbox.docker.recipe import Recipe, image_members
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
-
-@pytest.fixture(scope="module")
-def on_a_named_base(engine: Engine) -> Recipe:
-    """This machine's Python under a name, and none of the packages."""
-    host = image_for(engine, Choice())
-    ensure_image(engine, host, print)
-    base = base_tag(host.base_identity, host.pins)
-    return replace(host, base=base, base_identity=str(engine.client.images.get(base).id), pins=())
+IMPORTED = ("torch", "numpy", "mujoco", "gymnasium", "pydantic", "yaml")
 
 
 @pytest.fixture
-def wheelhouse(tmp_path: Path) -> Path:
-    """pip alone."""
-    name = f"pip-{importlib.metadata.version('pip')}-*.whl"
-    for wheel in own_wheelhouse().glob(name):
-        (tmp_path / wheel.name).symlink_to(wheel)
-    return tmp_path
+def recipe(install: Callable[..., Path], tmp_path: Path) -> Recipe:
+    """All that a worker imports, each an empty module, on this machine's Python."""
+    for name in IMPORTED:
+        install(name, "0.1")
+    install("safetensors", "0.1", "", ("safetensors/__init__.py", "safetensors/torch.py"))
+    return Recipe(tuple(f"{name}==0.1" for name in (*IMPORTED, "safetensors")), str(tmp_path))
 
 
-@pytest.fixture
-def empty_image(engine: Engine) -> Iterator[str]:
-    archive = BytesIO()
-    with tarfile.open(fileobj=archive, mode="w") as made:
-        made.addfile(tarfile.TarInfo("file"))
-    engine.client.api.import_image_from_data(
-        archive.getvalue(), repository="eureka-test-empty", tag="1"
-    )
-    yield "eureka-test-empty:1"
-    engine.client.images.remove("eureka-test-empty:1")
+@pytest.fixture(autouse=True)
+def nothing_left(engine: Engine) -> Iterator[None]:
+    """No image without a name, no draft, no container."""
+
+    def left() -> set[str]:
+        images = [*list_images(engine), *engine.client.images.list(filters={"dangling": True})]
+        return {
+            *(str(image.id) for image in images),
+            *(str(container["Id"]) for container in list_containers(engine)),
+        }
+
+    before = left()
+    yield
+    assert left() == before
 
 
-def test_a_base_of_another_python(
-    engine: Engine, on_a_named_base: Recipe, wheelhouse: Path
+def test_an_image_is_built_once_and_has_the_packages(
+    engine: Engine, install: Callable[..., Path], recipe: Recipe
 ) -> None:
-    before = unnamed(engine)
-    with pytest.raises(
-        WallError, match=r"its `python` is Python 3\.\S+, and the packages are for Python 3\.99"
-    ) as caught:
-        ensure_image(engine, replace(on_a_named_base, python="3.99"), print, wheelhouse)
-    assert "such as python:3.99-slim" in caught.value.hint
-    assert unnamed(engine) == before
-
-
-def test_a_base_without_python(
-    engine: Engine, on_a_named_base: Recipe, wheelhouse: Path, empty_image: str
-) -> None:
-    before = unnamed(engine)
-    identity = str(engine.client.images.get(empty_image).id)
-    with pytest.raises(WallError, match=r'built: .*"python": executable file not found') as caught:
-        ensure_image(
-            engine,
-            replace(on_a_named_base, base=empty_image, base_identity=identity),
-            print,
-            wheelhouse,
+    install("some_package", "2.0", "import ssl, sqlite3, torch\nword = 'here'")
+    recipe = replace(recipe, pins=(*recipe.pins, "some_package==2.0"))
+    said: list[str] = []
+    tag = ensure_image(engine, recipe, said.append)
+    try:
+        assert [line.partition(" (")[0] for line in said] == [
+            f"building the image of the sandbox, {tag}"
+        ]
+        output = engine.client.containers.run(
+            tag,
+            ["-c", "import os, some_package; print(some_package.word, os.getuid())"],
+            entrypoint=["python"],
+            network_mode="none",
+            remove=True,
         )
-    assert "--base-image host" in caught.value.hint
-    assert unnamed(engine) == before
+        assert output == b"here 65534\n"
+        assert ensure_image(engine, recipe, said.append) == tag
+        assert len(said) == 1
+    finally:
+        engine.client.images.remove(tag)
 
 
-def test_a_base_that_lacks_a_library(
-    engine: Engine, on_a_named_base: Recipe, wheelhouse: Path
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        # numpy puts a page of advice around the reason
+        ("raise ImportError('\\nADVICE\\n\\nOriginal error was: libx.so\\n')", "was: libx.so"),
+        ("import os; os._exit(3)", "python ends at once"),
+    ],
+)
+def test_a_package_that_cannot_be_imported_there(
+    engine: Engine, install: Callable[..., Path], recipe: Recipe, source: str, words: str
 ) -> None:
     """It was found to be no good in the first search only."""
-    code = (
-        "try:\n    raise OSError('libnowhere.so: cannot open')\nexcept OSError as error:\n    raise"
-        " ImportError('advice') from error\n"
-    )
-    with zipfile.ZipFile(wheelhouse / "numpy-0.1-py3-none-any.whl", "w") as wheel:
-        wheel.writestr("numpy.py", code)
-        wheel.writestr(
-            "numpy-0.1.dist-info/METADATA", "Metadata-Version: 2.1\nName: numpy\nVersion: 0.1\n"
-        )
-        wheel.writestr(
-            "numpy-0.1.dist-info/WHEEL",
-            "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        )
-        wheel.writestr("numpy-0.1.dist-info/RECORD", "")
-    with pytest.raises(WallError, match=r"cannot import numpy: libnowhere\.so: cannot open"):
-        ensure_image(engine, replace(on_a_named_base, pins=("numpy==0.1",)), print, wheelhouse)
+    install("numpy", "0.1", source)
+    with pytest.raises(WallError, match="the image of the sandbox cannot be built: ") as caught:
+        ensure_image(engine, recipe, print)
+    assert caught.value.message.endswith(words)
+    assert not has_image(engine, recipe.tag)
 
 
-def test_requirements_that_are_not_there(
-    engine: Engine, on_a_named_base: Recipe, wheelhouse: Path
+def test_a_file_that_vanishes_meanwhile(
+    engine: Engine, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(
-        WallError, match="No matching distribution found for no-such-package"
-    ) as caught:
-        ensure_image(
-            engine, replace(on_a_named_base, requirements="no-such-package"), print, wheelhouse
-        )
-    assert "--requirements" in caught.value.hint
+    """The engine imports half an archive without a word."""
+    monkeypatch.setattr(
+        build, "image_members", lambda recipe: image_members(recipe) | {"x": tmp_path / "gone"}
+    )
+    with pytest.raises(WallError, match=r"cannot read '.*/gone', .* no such file"):
+        ensure_image(engine, recipe, print)
+    assert not has_image(engine, recipe.tag)
 
 
-@pytest.mark.parametrize("name", ["two words", "UPPER", "a:b:c"])
-def test_a_name_that_is_none(engine: Engine, name: str) -> None:
-    with pytest.raises(WallError, match="invalid reference format") as caught:
-        image_for(engine, Choice(name))
-    assert "--base-image NAME" in caught.value.hint
-
-
-def unnamed(engine: Engine) -> set[str]:
-    """Images of the engine that are left over."""
-    return {str(image.id) for image in engine.client.images.list(filters={"dangling": True})}
+def test_what_a_killed_build_has_left_is_built_anew(engine: Engine, recipe: Recipe) -> None:
+    name, _, tag = recipe.tag.partition(":")
+    engine.client.api.import_image_from_data(bytes(1024), repository=name, tag=f"{tag}-draft")
+    assert not has_image(engine, recipe.tag)
+    assert ensure_image(engine, recipe, print) == recipe.tag
+    assert not has_image(engine, f"{recipe.tag}-draft")
+    engine.client.images.remove(recipe.tag)

@@ -1,4 +1,4 @@
-"""What goes into the image: its name, the wheels, the base made of this machine's Python. No engine
+"""The content of the image: its name, the packages, this machine's Python, the archive. No engine
 is needed."""
 
 from __future__ import annotations
@@ -8,62 +8,57 @@ import fcntl
 import importlib.metadata
 import io
 import os
+import py_compile
 import subprocess
 import sys
 import tarfile
-import tempfile
-import zipfile
-from dataclasses import replace
+from collections.abc import Callable
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
 
 from eureka_agent.errors import WallError
-from eureka_agent.sandbox.docker.archive import Entry, tar_stream
-from eureka_agent.sandbox.docker.build_log import BuildLog
+from eureka_agent.sandbox.docker.build import tar_stream
 from eureka_agent.sandbox.docker.cache import cache_lock
-from eureka_agent.sandbox.docker.host_base import base_files, base_tag, host_identity
-from eureka_agent.sandbox.docker.image import Choice, Recipe, choice_file, keep_choice, read_choice
-from eureka_agent.sandbox.docker.packages import OPTIONAL_ROOTS, ROOTS, pinned
-from eureka_agent.sandbox.docker.wheelhouse import choose, fill
-
-RECIPE = Recipe("FROM x", "print()", "host", "abc", ("numpy==2.0.0", "torch==2.13.0+cpu"))
-
-
-def make_wheel(folder: Path, name: str, version: str) -> Path:
-    """A wheel that pip installs: one module."""
-    path = folder / f"{name}-{version}-py3-none-any.whl"
-    info = f"{name}-{version}.dist-info"
-    with zipfile.ZipFile(path, "w") as wheel:
-        wheel.writestr(f"{name}.py", f"version = {version!r}\n")
-        wheel.writestr(
-            f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
-        )
-        wheel.writestr(
-            f"{info}/WHEEL",
-            "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        )
-        wheel.writestr(f"{info}/RECORD", "")
-    return path
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"dockerfile": "FROM x\nUSER 0"},
-        {"install": "print(1)"},
-        {"base": "python:3.11-slim"},
-        {"base_identity": "abd"},
-        {"pins": ("numpy==2.0.1", "torch==2.13.0+cpu")},
-        {"pins": ("numpy==2.0.0", "torch==2.13.0")},
-        {"requirements": "scipy"},
-        {"python": "3.12"},
-    ],
+from eureka_agent.sandbox.docker.recipe import (
+    Member,
+    Recipe,
+    current_recipe,
+    image_members,
+    keep_requirements,
+    needed_libraries,
+    pinned,
 )
-def test_the_tag_is_another_when_anything_that_goes_in_is(changed: dict[str, object]) -> None:
-    assert RECIPE.tag == replace(RECIPE).tag
-    assert replace(RECIPE, **changed).tag != RECIPE.tag
-    assert RECIPE.tag.startswith("eureka-worker:")
+
+on_linux = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="the image is made on Linux alone"
+)
+SITE = f"opt/eureka/lib/python3.{sys.version_info.minor}/site-packages"
+Install = Callable[..., Path]
+
+
+@on_linux
+def test_the_tag_is_another_when_anything_that_goes_in_is(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tag(gpus: bool = False) -> str:
+        return current_recipe(gpus, "some-package").tag
+
+    assert Recipe(("a==1",), "x").tag != Recipe(("a==2",), "x").tag
+    assert Recipe(("a==1",), "x").tag != Recipe(("a==1",), "y").tag
+    install("some_package", "1.0", "x = 1")
+    first = tag()
+    assert first.startswith("eureka-worker:")
+    assert tag() == first
+    assert current_recipe(False, "").tag != first
+    install("some_package", "1.0", "x = 2")  # the same version, other files
+    second = tag()
+    assert second != first
+    install("mujoco_warp", "0.1")  # for a GPU alone
+    assert (tag(), tag(gpus=True) == second) == (second, False)
+    monkeypatch.setattr(sys, "version", "3.99.0")
+    assert tag() != second
 
 
 def test_pins_are_the_installed_versions_of_all_that_a_worker_requires() -> None:
@@ -72,12 +67,26 @@ def test_pins_are_the_installed_versions_of_all_that_a_worker_requires() -> None
     for name in ("torch", "pydantic-core"):
         assert pins[name] == importlib.metadata.version(name)
     assert not {"openai", "anthropic", "litellm", "docker", "pytest", "matplotlib"} & set(pins)
-    assert set(pinned(optional=())) <= set(pinned(optional=OPTIONAL_ROOTS))
 
 
-def test_a_package_that_is_not_installed_is_named() -> None:
-    with pytest.raises(WallError, match="'no-such-package-here'"):
-        pinned((*ROOTS, "no-such-package-here"))
+def test_without_gpus_only_what_is_for_gpus_stays_out(install: Install) -> None:
+    for name in ("mujoco_warp", "warp_lang", "imageio", "packaging"):
+        install(name, "0.1")
+    only_for_gpus = set(pinned(gpus=True)) - set(pinned(gpus=False))
+    assert only_for_gpus == {"mujoco-warp==0.1", "warp-lang==0.1"}
+    # environments of Gymnasium import these
+    assert {"imageio==0.1", "packaging==0.1"} <= set(pinned(gpus=False))
+
+
+@pytest.mark.parametrize("line", ["no-such-package-here", "numpy<1.0", "torch ==0.1  # old"])
+def test_a_package_that_is_not_installed_is_named(line: str) -> None:
+    with pytest.raises(WallError) as caught:
+        pinned(f"# packages of mine\n\nattrs; python_version < '3'\n{line}\n")
+    wanted = line.partition("#")[0].replace(" ", "")
+    assert f"needs the package '{wanted}', and the version that is installed here" in str(
+        caught.value
+    )
+    assert "install" in caught.value.hint
 
 
 def test_what_workers_import_is_among_the_pins() -> None:
@@ -100,194 +109,161 @@ def test_what_workers_import_is_among_the_pins() -> None:
     assert imported - pins <= {"eureka-agent", "tqdm", "coverage", "pytest-cov"}
 
 
-def test_a_wheelhouse_is_chosen_from_without_a_network(tmp_path: Path) -> None:
-    wheel, pip = make_wheel(tmp_path, "some_package", "1.0"), make_wheel(tmp_path, "pip", "23.0")
-    other = make_wheel(tmp_path, "more", "2.0")
-    assert choose(tmp_path, ["some-package==1.0"], "") == ([wheel], pip)
-    assert choose(tmp_path, ["some-package==1.0"], "more") == ([wheel, other], pip)
-    with pytest.raises(WallError, match=r"no wheel of some-package==1.0\+cpu") as caught:
-        choose(tmp_path, ["some-package==1.0+cpu"], "")
-    assert "--download-only" in caught.value.hint
-
-
-def test_wheels_for_another_python_are_as_good_as_none(tmp_path: Path) -> None:
-    make_wheel(tmp_path, "pip", "23.0")
-    wheel = make_wheel(tmp_path, "some_package", "1.0")
-    other = wheel.rename(wheel.with_name("some_package-1.0-cp27-cp27m-win32.whl"))
-    with pytest.raises(
-        WallError, match=r"no wheel of some-package==1.0 for Python 3\.\d+ and this system"
-    ):
-        choose(tmp_path, ["some-package==1.0"], "")
-    wheel = make_wheel(tmp_path, "some_package", "1.0")
-    (tmp_path / "download.whl").write_bytes(b"")
-    assert choose(tmp_path, ["some-package==1.0"], "some-package")[0] == [wheel]
-    assert other.exists()
-    with pytest.raises(WallError, match="there is no wheelhouse") as caught:
-        choose(tmp_path / "nowhere", ["some-package==1.0"], "")
-    assert "--download-only" in caught.value.hint
-
-
 @pytest.mark.parametrize(
     "line", ["numpy >>> 2", "-r other.txt", "./folder", "scipy @ https://x/y.whl"]
 )
 def test_requirements_are_names_of_packages(tmp_path: Path, line: str) -> None:
     file = tmp_path / "requirements.txt"
     file.write_text(f"# further ones\nscipy>=1.14  # a comment\n{line}\n")
-    command = [
-        sys.executable,
-        "-m",
-        "eureka_agent.cli.main",
-        "sandbox",
-        "build",
-        "--download-only",
-        str(tmp_path),
-    ]
+    command = [sys.executable, "-m", "eureka_agent.cli.main", "sandbox", "build"]
     result = subprocess.run(
         [*command, "--requirements", str(file)], capture_output=True, text=True, check=False
     )
     assert result.returncode == 2
-    assert f"has the line {line!r}" in result.stderr
+    assert f"the line {line!r}" in result.stderr
     assert "Traceback" not in result.stderr
 
 
-def test_a_failed_build_is_told_by_pips_words_and_not_by_the_engines() -> None:
-    log = BuildLog()
-    streams = [
-        *(
-            "Step 1/9 : FROM x",
-            "\n",
-            " ---> 0123456789ab\n",
-            "FOUND: Python 3.11.2 and glibc 2.36\n",
-            "Looking in links\n",
-        ),
-        *("INSTALLS: requirements\n", "\x1b[91mERROR: Cannot install numpy<2 because ...\n\x1b[0m"),
-        *(
-            "The conflict is caused by:\n",
-            "    The user requested numpy<2\n",
-            "    The user requested (constraint) numpy==2\n",
-        ),
-        *(
-            "\x1b[91mERROR: ResolutionImpossible: for help visit ...\n\x1b[0m",
-            "Removing intermediate container 1\n",
-        ),
-    ]
-    log.follow(
-        [
-            *({"stream": stream} for stream in streams),
-            {"error": "The command returned a non-zero code: 1"},
-        ]
-    )
-    causes = "The user requested numpy<2; The user requested (constraint) numpy==2"
-    assert log.error == f"ERROR: Cannot install numpy<2 because ...; {causes}"
-    assert (log.found, log.installs, log.layers) == (
-        "Python 3.11.2 and glibc 2.36",
-        "requirements",
-        ["0123456789ab"],
-    )
-
-
-def test_a_wheelhouse_is_filled_by_this_machines_pip(
+@on_linux
+def test_requirements_are_kept_for_all_searches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index, house = tmp_path / "index", tmp_path / "house"
-    index.mkdir()
-    make_wheel(index, "eureka_test_package", "1.0+cpu")
-    make_wheel(index, "eureka_test_other", "3.0")
-    make_wheel(index, "pip", importlib.metadata.version("pip"))
-    for name, value in (
-        ("PIP_NO_INDEX", "1"),
-        ("PIP_FIND_LINKS", str(index)),
-        ("PIP_CONFIG_FILE", os.devnull),
-    ):
-        monkeypatch.setenv(name, value)
-    fill(house, ["eureka-test-package==1.0+cpu"], "eureka-test-other")
-    wheels, pip = choose(house, ["eureka-test-package==1.0+cpu"], "eureka-test-other")
-    assert [wheel.name.split("-")[0] for wheel in wheels] == [
-        "eureka_test_package",
-        "eureka_test_other",
-    ]
-    assert pip.name.startswith("pip-")
-    with pytest.raises(WallError, match="eureka-test-package==2"):
-        fill(house, ["eureka-test-package==2.0"], "")
-    with pytest.raises(
-        WallError, match=r"requested \(constraint\) eureka-test-package==1.0"
-    ) as caught:
-        fill(house, ["eureka-test-package==1.0+cpu"], "eureka-test-package>2")
-    assert "--requirements" in caught.value.hint
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert current_recipe(False) == current_recipe(False, "")
+    keep_requirements("click\n")
+    assert current_recipe(False) == current_recipe(False, "click")
+    keep_requirements("")
+    assert current_recipe(False) == current_recipe(False, "")
+    (tmp_path / "cache" / "eureka-agent" / "requirements.txt").write_text("[1")
+    with pytest.raises(WallError, match=r"the line '\[1'"):
+        current_recipe(False)
 
 
-def test_a_disk_that_is_full_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
-    with pytest.raises(WallError, match="nowhere"):
-        fill(tmp_path / "house", ["eureka-test-package==1.0"], "")
-
+def test_a_cache_without_locks_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_locks(descriptor: int, how: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(fcntl, "flock", no_locks)
     with pytest.raises(WallError, match="No locks"), cache_lock("build"):
         pass
-
-
-def test_a_choice_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert read_choice() == Choice()
-    keep_choice(Choice("python:3.11-slim", "scipy>=1.14"))
-    assert read_choice() == Choice("python:3.11-slim", "scipy>=1.14")
-    choice_file().write_text("[1")
-    with pytest.raises(WallError, match="cannot read"):
-        read_choice()
+    (tmp_path / "eureka-agent" / "requirements.txt").mkdir()
+    with pytest.raises(WallError, match=r"requirements\.txt"):
+        keep_requirements("")
 
 
 def test_an_archive_holds_what_was_put_in(tmp_path: Path) -> None:
     source = tmp_path / "file"
     source.write_bytes(os.urandom(3_000_001))
-    name = "a" * 90 + "/" + "ü" * 90
-    entries = [
-        Entry("a"),
-        Entry(name, source=source, mode=0o755),
-        Entry("b", data=b"12"),
-        Entry("c", link="/b"),
-    ]
-    with tarfile.open(fileobj=io.BytesIO(b"".join(tar_stream(entries)))) as archive:
-        assert archive.getnames() == ["a", name, "b", "c"]
-        member = archive.extractfile(name)
-        assert member is not None
-        assert member.read() == source.read_bytes()
-        assert (archive.getmember(name).mode, archive.getmember("c").linkname) == (0o755, "/b")
+    source.chmod(0o700)
+    name = "a" * 90 + "/" + "ü" * 90 + "/c"
+    members: dict[str, Member] = {"tmp": None, name: source, "b": b"12"}
+    with tarfile.open(fileobj=io.BytesIO(b"".join(tar_stream(members)))) as archive:
+        # a folder comes before what is in it, and everybody may enter it
+        assert archive.getnames() == ["tmp", "a" * 90, "a" * 90 + "/" + "ü" * 90, name, "b"]
+        assert [archive.getmember(found).mode for found in archive.getnames()] == [
+            *(0o1777, 0o755, 0o755, 0o755, 0o644)
+        ]
+        assert {(member.uid, member.gid) for member in archive.getmembers()} == {(0, 0)}
+        assert archive.getmember(name).mtime == int(source.stat().st_mtime)
+        for found, content in ((name, source.read_bytes()), ("b", b"12")):
+            member = archive.extractfile(found)
+            assert member is not None
+            assert member.read() == content
 
 
-def test_a_file_that_shrinks_is_an_error_and_no_archive(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_an_error_and_no_archive(tmp_path: Path) -> None:
     source = tmp_path / "file"
     source.write_bytes(bytes(5_000_000))
-    pieces = tar_stream([Entry("x", source=source)])
+    pieces = tar_stream({"x": source})
     next(pieces)
     source.write_bytes(b"")
-    with pytest.raises(OSError, match="shorter"):
+    with pytest.raises(WallError, match=r"cannot read '.*/file'.* it became shorter"):
         list(pieces)
+    source.unlink()
+    with pytest.raises(WallError, match=r"cannot read '.*/file'.* there is no such file"):
+        list(tar_stream({"x": source}))
 
 
-@pytest.mark.skipif(
-    not sys.platform.startswith("linux"), reason="the base image is made on Linux alone"
-)
-def test_the_base_is_this_python_with_its_libraries_and_little_else() -> None:
-    entries, settings = base_files(())
-    names = [entry.name for entry in entries]
-    assert len(names) == len(set(names))
-    executable = os.path.realpath(getattr(sys, "_base_executable", sys.executable)).lstrip("/")
-    assert executable in names
-    assert any(name.endswith("/os.py") for name in names)
-    assert any("/libm.so" in name for name in names) or any("/libc." in name for name in names)
-    assert {entry.name: entry.mode for entry in entries}["tmp"] == 0o1777
+@on_linux
+def test_the_image_is_this_python_with_its_libraries_and_little_else() -> None:
+    members = image_members(Recipe((), ""))
+    executable = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
+    assert members["opt/eureka/bin/python"] == executable
+    assert members["opt/eureka/pyvenv.cfg"] == f"home = {executable.parent}\n".encode()
+    assert members["tmp"] is None
+    assert any(name.endswith("/os.py") for name in members)
+    assert any(
+        name.endswith("/__pycache__/os.cpython-" + suffix)
+        for name in members
+        for suffix in [f"3{sys.version_info.minor}.pyc"]
+    )
+    libraries = [name for name in members if name.startswith("opt/eureka/lib/")]
+    assert any(
+        name.startswith(("opt/eureka/lib/libm.so", "opt/eureka/lib/libc.")) for name in libraries
+    )
+    # the loader is where programs name it
+    assert any("/ld-" in f"/{name}" for name in members if name.startswith("lib"))
     assert not [
-        name for name in names if name.endswith(("/sh", "/bash")) or "site-packages/" in name
+        name for name in members if name.endswith(("/sh", "/bash")) or "site-packages/" in name
     ]
-    # every member's folder comes before it
-    seen: set[str] = set()
-    for name in names:
-        parent = os.path.dirname(name)
-        assert not parent or parent in seen
-        seen.add(name)
-    assert settings[0] == "ENV PATH=/usr/local/bin"
-    assert base_tag(host_identity(), ["a==1"]) != base_tag(host_identity(), ["a==2"])
+
+
+@on_linux
+def test_of_a_package_goes_in_what_a_worker_opens(install: Install) -> None:
+    unused = ("torch/include/x.h", "torch/test/x.py", "torch/bin/test_api", "../../../bin/torchrun")
+    used = ("torch/testing/x.py", "torch/bin/torch_shm_manager", "torch/__init__.py")
+    site = install("torch", "0.1", "", (*unused, *used))
+    py_compile.compile(str(site / "torch" / "__init__.py"))
+    (site / "torch" / "stray.py").write_text("")  # of no package
+    names = {name for name in image_members(Recipe(("torch==0.1",), "")) if "torch" in name}
+    compiled = cache_from_source("torch/__init__.py")  # without it every worker compiles
+    assert names == {f"{SITE}/{name}" for name in (*used, compiled, "torch.py")}
+
+
+@on_linux
+@pytest.mark.parametrize("fault", ["editable", "no list"])
+def test_a_package_whose_files_are_not_known_is_named(install: Install, fault: str) -> None:
+    information = install("some_package", "1.0") / "some_package-1.0.dist-info"
+    if fault == "editable":
+        (information / "direct_url.json").write_text(
+            '{"url": "file:///x", "dir_info": {"editable": true}}'
+        )
+    else:
+        (information / "RECORD").unlink()
+    with pytest.raises(WallError, match=r"package 'some-package==1\.0'.* its files are not known"):
+        image_members(Recipe(("some-package==1.0",), ""))
+
+
+@on_linux
+def test_a_machine_without_ldd_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(WallError, match="'ldd': there is no such file") as caught:
+        needed_libraries([Path(sys.executable)])
+    assert "libc-bin" in caught.value.hint
+
+
+def test_a_gpus_driver_stays_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy of it would be older than the kernel's part after the next update."""
+    lines = [
+        "\tlinux-vdso.so.1 (0x00007ffc)",
+        "\tlibcuda.so.1 => /usr/lib/x86_64-linux-gnu/libcuda.so.1 (0x00007f00)",
+        "\tlibnvidia-ml.so.1 => /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1 (0x00007f00)",
+        "\tlibmissing.so => not found",
+        "\tlibc.so.6 => /conda/bin/../lib/libc.so.6 (0x00007f00)",
+        "\t/lib64/ld-linux-x86-64.so.2 (0x00007f00)",
+    ]
+    program = tmp_path / "ldd"
+    program.write_text("#!/bin/sh\ncat <<'END'\n" + "\n".join(lines) + "\nEND\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert needed_libraries([Path("/x")]) == {
+        "opt/eureka/lib/libc.so.6": Path("/conda/lib/libc.so.6"),
+        "lib64/ld-linux-x86-64.so.2": Path("/lib64/ld-linux-x86-64.so.2"),
+    }
+
+
+def test_another_system_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(WallError, match="'darwin'"):
+        current_recipe(False, "")

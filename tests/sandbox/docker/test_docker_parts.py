@@ -19,13 +19,13 @@ import docker
 import pytest
 
 from eureka_agent.errors import WallError
-from eureka_agent.sandbox.docker import image, wall
-from eureka_agent.sandbox.docker.archive import Entry
+from eureka_agent.sandbox.docker import build, wall
 from eureka_agent.sandbox.docker.container import Surroundings, container_options
 from eureka_agent.sandbox.docker.engine import Engine, _host, connect
 from eureka_agent.sandbox.docker.handle import DockerHandle, Ending, ending_of
 from eureka_agent.sandbox.docker.markers import Marker, dead_markers, is_gone, this_driver
 from eureka_agent.sandbox.docker.mounts import Folder, prepare, readable_folders
+from eureka_agent.sandbox.docker.recipe import Recipe
 from eureka_agent.sandbox.readable import package_parent, python_path
 from eureka_agent.sandbox.wall import Limits
 
@@ -125,21 +125,24 @@ VERSION = b'{"ApiVersion": "1.41"}'
 
 
 @pytest.mark.parametrize(
-    "answer",
+    ("answer", "message"),
     [
-        b"",
-        b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n14\r\n{"stream": "Step 1"}\r\n',
-        b'HTTP/1.1 500 No\r\nContent-Length: 14\r\n\r\n{"message": 1}',
+        (b"", "went away"),
+        (b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n14\r\n{"st\r\n', "went away"),
+        (b'HTTP/1.1 500 No\r\nContent-Length: 14\r\n\r\n{"message": 1}', "refused"),
+        (
+            b'HTTP/1.1 200 OK\r\nContent-Length: 37\r\n\r\n{"error": "no space left on device"}\r\n',
+            "refused: no space left on device",
+        ),
     ],
-    ids=["goes away", "goes away in the middle", "refuses"],
+    ids=["goes away", "goes away in the middle", "refuses", "refuses at the end"],
 )
-@pytest.mark.parametrize("what", ["image", "base"])
 def test_an_engine_that_fails_in_a_build_is_named_in_one_line(
-    what: str, answer: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    answer: bytes, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And not the cache, of which a failure looks the same: the SDK's errors are OSErrors."""
-    (tmp_path / "pip-1-py3-none-any.whl").touch()
-    monkeypatch.setattr(image, "base_files", lambda pins: ([Entry("x", data=b"x")], []))
+    """And not a file of this machine, of which a failure looks the same: the SDK's errors are
+    OSErrors."""
+    monkeypatch.setattr(build, "image_members", lambda recipe: {"x": Path(__file__)})
     path = str(tmp_path / "docker.sock")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
@@ -160,7 +163,9 @@ def test_an_engine_that_fails_in_a_build_is_named_in_one_line(
                         )
                         connection.sendall(head.encode() + VERSION)
                     else:
-                        while request and not request.endswith(b"0\r\n\r\n"):
+                        while request.startswith(b"POST") or not request.endswith(b"\r\n\r\n"):
+                            if not request or request.endswith(b"0\r\n\r\n"):
+                                break
                             request = connection.recv(1 << 16)
                         connection.sendall(answer)
 
@@ -168,16 +173,13 @@ def test_an_engine_that_fails_in_a_build_is_named_in_one_line(
         engine = Engine(
             docker.DockerClient(base_url=f"unix://{path}", version="1.41"), f"unix://{path}", {}
         )
-        recipe = image.Recipe("FROM x", "", "x", "sha256:x", ())
-        build = {
-            "image": lambda: image._build(engine, recipe, lambda line: None, tmp_path),
-            "base": lambda: image._import_base(engine, "x:y", ()),
-        }
         with pytest.raises(WallError) as caught:
-            build[what]()
+            build._build(engine, Recipe((), ""))
         engine.close()
         listener.shutdown(socket.SHUT_RDWR)
-    assert "Docker engine" in caught.value.message
+    assert f"the Docker engine {message}" in caught.value.message.replace(
+        f"at '{engine.host}' ", ""
+    )
     assert "\n" not in caught.value.message
 
 

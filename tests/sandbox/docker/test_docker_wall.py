@@ -25,8 +25,8 @@ from eureka_agent.errors import WallNotBuiltError
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.choose import open_wall
 from eureka_agent.sandbox.docker.engine import Engine
-from eureka_agent.sandbox.docker.image import Choice, keep_choice
 from eureka_agent.sandbox.docker.leftovers import list_containers, name_of, remove_container
+from eureka_agent.sandbox.docker.recipe import keep_requirements
 from eureka_agent.sandbox.docker.wall import DockerWall
 from eureka_agent.sandbox.last_words import FLOOD_BYTES, KEPT_BYTES
 from eureka_agent.sandbox.wall import Limits
@@ -69,7 +69,7 @@ print(json.dumps({
     "ids": os.getresuid() + os.getresgid(), "groups": os.getgroups(), "pid": os.getpid(),
     "capabilities": [status[name] for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")],
     "no_new_privileges": status["NoNewPrivs"], "seccomp": status["Seccomp"],
-    "writes": {path: tries(path) for path in ("/x", "/etc/x", "/usr/local/bin/x", "/tmp/x", "/scratch/x", "/var/x")},
+    "writes": {path: tries(path) for path in ("/x", "/etc/x", "/opt/eureka/bin/x", "/tmp/x", "/scratch/x", "/var/x")},
     "interfaces": [line.split(":")[0].strip() for line in open("/proc/net/dev").readlines()[2:]], "connects": connects(), "becomes_root": becomes_root(),
     "limits": {name: resource.getrlimit(getattr(resource, name)) for name in ("RLIMIT_NOFILE", "RLIMIT_CORE", "RLIMIT_FSIZE")},
     "sizes": {path: size(path) for path in ("/tmp", "/scratch", "/dev/shm")},
@@ -103,7 +103,7 @@ async def test_what_a_worker_is_inside(
     assert found["writes"] == {
         "/x": "EROFS",
         "/etc/x": "EROFS",
-        "/usr/local/bin/x": "EROFS",
+        "/opt/eureka/bin/x": "EROFS",
         "/tmp/x": "written",
         "/scratch/x": "written",
         "/var/x": found["writes"]["/var/x"],
@@ -159,6 +159,20 @@ async def test_a_worker_opens_an_environment_and_makes_a_dry_run(
     finally:
         await wall.kill(handle)
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_worker_opens_an_environment_of_gymnasium_s_own(
+    wall: DockerWall, lines: Any, tmp_path: Path
+) -> None:
+    """Its package imports more than it requires."""
+    handle = await wall.start(tmp_path, Limits())
+    try:
+        opening = {"type": "open", "environment": "gymnasium:Hopper-v5", "task": None}
+        await handle.write(json.dumps(opening).encode() + b"\n")
+        opened = await lines(handle).next()
+        assert opened["type"] == "opened", opened
+    finally:
+        await wall.kill(handle)
 
 
 async def test_an_environment_that_only_its_owner_may_read(
@@ -321,6 +335,7 @@ async def test_a_start_that_is_given_up_leaves_no_container(
 DRIVER = """
 import asyncio, sys
 from pathlib import Path
+from eureka_agent.sandbox.docker.recipe import keep_requirements
 from eureka_agent.sandbox.docker.wall import DockerWall
 from eureka_agent.sandbox.wall import Limits
 
@@ -416,15 +431,10 @@ def test_the_commands_list_and_clean(engine: Engine, wall: DockerWall) -> None:
     assert "building" not in built.stdout  # it was there
 
 
-@pytest.mark.parametrize(
-    "choice", [Choice(requirements="of-another-image>=1"), Choice(base_image="not-here:ever")]
-)
 @pytest.mark.usefixtures("engine")
-def test_what_only_looks_builds_and_pulls_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choice: Choice
-) -> None:
+def test_what_only_looks_builds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    keep_choice(choice)
+    keep_requirements("click")  # installed here, and in no image of searches
     with pytest.raises(WallNotBuiltError) as caught:
         open_wall("docker", build=False)
     assert "has not been built yet" in caught.value.message
@@ -434,4 +444,4 @@ def test_what_only_looks_builds_and_pulls_nothing(
     assert "there is no image for what is installed here" in listed.output
     checks = {check.name: check for check in walls()}
     assert checks["sandbox docker"].detail.startswith("can be had: ")
-    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["sandbox.json"]
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["requirements.txt"]

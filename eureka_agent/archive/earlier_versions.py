@@ -1,0 +1,146 @@
+"""Archives of earlier versions, which had a table of facts and whole attempts in place of a
+journal: what they hold becomes the journal's first entries."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import ValidationError
+
+from eureka_agent.archive.rows import PLACES, attempt_row
+from eureka_agent.archive.safe_files import check_numbers, load_json
+from eureka_agent.journal.entries import (
+    AttemptImported,
+    BaseEntry,
+    BaselinesNotAwaited,
+    DeadlineReached,
+    FinalTrained,
+    GateLoosened,
+    ModelBudgetSpent,
+    RunCreated,
+    RunEnded,
+    SearchEndedEarly,
+    SettingChanged,
+)
+from eureka_agent.journal.state import Recorded, RunState
+from eureka_agent.records import Attempt, FinalTraining, Outcome, RunStatus
+
+_MOST_ROWS = 100_000
+
+
+def fill_journal(connection: sqlite3.Connection) -> None:
+    """Write the journal of the facts, attempts and trainings that this database has, within the
+    transaction that is open. Raises DatabaseError where one of them is damaged."""
+    try:
+        facts = {
+            str(key): load_json(value)
+            for key, value in connection.execute("SELECT key, value FROM run").fetchmany(1000)
+        }
+        if not facts and not connection.execute("SELECT 1 FROM old_attempts").fetchone():
+            return
+        time, seconds = str(facts.get("created", "")), float(facts.get("seconds", 0.0))
+        state = RunState()
+        for number, entry in enumerate(_entries(connection, facts), 1):
+            state.apply(Recorded(number, time, seconds, entry))
+            connection.execute(
+                "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, '')",
+                (
+                    number,
+                    time,
+                    seconds,
+                    str(getattr(entry, "kind")),  # noqa: B009
+                    entry.version,
+                    entry.of_attempt,
+                    entry.model_dump_json(),
+                ),
+            )
+        # a signature covers facts that are no more: such a run counts as unsigned
+        connection.execute("DELETE FROM run")
+        connection.executemany(
+            f"INSERT INTO attempts VALUES ({PLACES})",
+            [attempt_row(each) for each in state.attempts()],
+        )
+    except (ValidationError, ValueError, TypeError, KeyError) as error:
+        raise sqlite3.DatabaseError(
+            f"what an earlier version wrote into it is damaged: {str(error).splitlines()[0][:200]}"
+        ) from None
+
+
+def _entries(connection: sqlite3.Connection, facts: dict[str, Any]) -> Iterator[BaseEntry]:
+    budget = facts.get("budget") or {}
+    yield RunCreated.model_validate(
+        {
+            **{
+                name: facts[name]
+                for name in (
+                    "command",
+                    "settings",
+                    "versions",
+                    "git_commit",
+                    "prices",
+                    "recorded_settings",
+                    "given_source",
+                    "written_fitness",
+                    "fitness_accepted",
+                    "fitness_messages",
+                )
+                if name in facts
+            },
+            "designer": facts.get("designer", ""),
+            "wall": facts.get("wall", ""),
+            "devices": facts.get("devices", ()),
+            "budget": budget.get("text", ""),
+            "seconds_before": budget.get("seconds_before", 0.0),
+        }
+    )
+    for change in facts.get("settings_changes", ()):
+        yield SettingChanged.model_validate(
+            {name: change[name] for name in ("name", "before", "now")}
+        )
+    for record in _texts(connection, "SELECT record FROM old_attempts ORDER BY rowid"):
+        fields = load_json(record)
+        fields.pop("midway", None)  # what was known of it at a rung decides nothing any more
+        yield AttemptImported(record=Attempt.model_validate(fields))
+    for name, seed, failure, cached, retries, outcome in connection.execute(
+        "SELECT name, seed, failure, cached, retries, outcome FROM trainings ORDER BY name, seed"
+    ).fetchmany(_MOST_ROWS):
+        known = None if outcome is None else Outcome.model_validate_json(outcome)
+        yield FinalTrained(
+            training=FinalTraining(
+                name=name,
+                seed=seed,
+                outcome=known,
+                failure=failure,
+                cached=bool(cached),
+                retries=retries,
+            )
+        )
+    yield from _decisions(facts)
+    yield RunEnded(
+        status=RunStatus(facts.get("status", RunStatus.RUNNING.value)),
+        message=str(facts.get("message", "")),
+    )
+
+
+def _decisions(facts: dict[str, Any]) -> Iterator[BaseEntry]:
+    if "gate_loosened" in facts:
+        yield GateLoosened.model_validate(facts["gate_loosened"])
+    if isinstance(facts.get("baselines_not_awaited"), str):
+        yield BaselinesNotAwaited(limit=facts["baselines_not_awaited"])
+    if "stopped_by_budget" in facts:
+        stopped = facts["stopped_by_budget"]
+        yield DeadlineReached(
+            limit=stopped["budget"], iterations=stopped["iterations"], text=stopped["text"]
+        )
+    if "budget_for_models_spent" in facts:
+        yield ModelBudgetSpent.model_validate(facts["budget_for_models_spent"])
+    if facts.get("ended_early"):
+        yield SearchEndedEarly(text=facts["ended_early"])
+
+
+def _texts(connection: sqlite3.Connection, statement: str) -> Iterator[str]:
+    for (text,) in connection.execute(statement).fetchmany(_MOST_ROWS):
+        check_numbers(text)
+        yield text

@@ -1,0 +1,136 @@
+"""The attempts of a run as a view shows them: counted, ranked, and those that came to nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+
+from eureka_agent.journal.entries import BaseEntry
+from eureka_agent.journal.state import Recorded, changed
+from eureka_agent.ranking import ranked
+from eureka_agent.records import Attempt, Stage
+from eureka_agent.report.entries import Discarded, Standing, discarded, standing
+
+TRAINING_ENDED = (Stage.TRAINED, Stage.FAILED, Stage.STOPPED)
+CAME_TO_NOTHING = (Stage.REJECTED, Stage.FAILED, Stage.STOPPED)
+
+
+class Attempts:
+    """Folds the entries that are about attempts."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, Attempt] = {}
+        self._stages: Counter[Stage] = Counter()
+        self._to_nothing: dict[str, None] = {}
+        """Ids of those that came to nothing, in that order."""
+        self._leaderboard: list[Standing] | None = None
+        """None: to be made when it is next looked at."""
+        self._in_training: dict[str, bool] = {}
+        """Accepted ones whose training was asked for; True once it has ended."""
+        self.repeats = 0
+        """Trainings of those that were trained again."""
+
+    def __getitem__(self, attempt: str) -> Attempt:
+        return self._by_id[attempt]
+
+    def get(self, attempt: str) -> Attempt | None:
+        """The attempt with this id."""
+        return self._by_id.get(attempt)
+
+    # ── what is shown ─────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def proposed(self) -> int:
+        """Proposals, revisions among them."""
+        return len(self._by_id)
+
+    @property
+    def accepted(self) -> int:
+        """Those that the critic let pass."""
+        return self.proposed - self._stages[Stage.PROPOSED] - self.rejected
+
+    @property
+    def rejected(self) -> int:
+        return self._stages[Stage.REJECTED]
+
+    @property
+    def failed(self) -> int:
+        return self._stages[Stage.FAILED]
+
+    @property
+    def stopped(self) -> int:
+        return self._stages[Stage.STOPPED]
+
+    @property
+    def leaderboard(self) -> list[Standing]:
+        """Those with a fitness, best first."""
+        if self._leaderboard is None:
+            trained = [each for each in self._by_id.values() if each.fitness is not None]
+            self._leaderboard = [standing(each) for each in ranked(trained)]
+        return self._leaderboard
+
+    def discarded(self, most: int, env_steps: int) -> list[Discarded]:
+        """The last that came to nothing, the latest first. `env_steps`: those of a training."""
+        names = islice(reversed(self._to_nothing), most)
+        return [discarded(self._by_id[name], env_steps) for name in names]
+
+    @property
+    def trainings(self) -> int:
+        """Trainings that ended. One that its review ended counts as none."""
+        ended = sum(self._stages[stage] for stage in TRAINING_ENDED)
+        return ended + sum(self._in_training.values()) + self.repeats
+
+    def trained_samples(self, iteration: int) -> set[int]:
+        """Samples of a generation whose training was asked for."""
+        return {
+            each.sample
+            for each in self._by_id.values()
+            if each.iteration == iteration
+            and (each.stage in TRAINING_ENDED or each.id in self._in_training)
+        }
+
+    # ── entries ───────────────────────────────────────────────────────────────────────────────────
+
+    def change(self, entry: BaseEntry) -> None:
+        """Take over an entry. Raises KeyError for one on an attempt that nobody proposed."""
+        self._put(changed(self._by_id, Recorded(0, "", 0.0, entry)))
+
+    def take_in(self, attempt: Attempt) -> int:
+        """Take over an attempt of an earlier process, with all that happened to it. Returns its
+        env steps."""
+        self._put(attempt)
+        outcomes = (attempt.outcome, *(repeat.outcome for repeat in attempt.repeats))
+        return sum(each.env_steps for each in outcomes if each is not None)
+
+    def begin_training(self, name: str) -> None:
+        """The training of a candidate is asked for."""
+        attempt = self._by_id.get(name)
+        if attempt is not None and attempt.stage is Stage.ACCEPTED:
+            self._in_training[name] = False
+
+    def end_training(self, name: str) -> None:
+        """It has ended."""
+        if name in self._in_training:
+            self._in_training[name] = True
+
+    def drop_trainings(self) -> None:
+        """Nothing is in training any more."""
+        self._in_training.clear()
+
+    def _put(self, attempt: Attempt) -> None:
+        """Remember an attempt as it is now."""
+        before = self._by_id.get(attempt.id)
+        self._by_id[attempt.id] = attempt
+        if before is not None:
+            self._stages[before.stage] -= 1
+            self.repeats -= len(before.repeats)
+        self._stages[attempt.stage] += 1
+        self.repeats += len(attempt.repeats)
+        if attempt.stage is not Stage.ACCEPTED:
+            # of a rejected one: the training of what is made of it counts in its place
+            self._in_training.pop(attempt.id, None)
+        if attempt.stage not in CAME_TO_NOTHING:
+            self._to_nothing.pop(attempt.id, None)
+        elif before is None or before.stage is not attempt.stage:
+            self._to_nothing[attempt.id] = None
+        self._leaderboard = None

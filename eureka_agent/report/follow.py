@@ -1,0 +1,100 @@
+"""A run that another process works on, told from its journal as that grows."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+from eureka_agent.archive.database import Archive
+from eureka_agent.archive.run_folder import is_held
+from eureka_agent.errors import RunFolderError
+from eureka_agent.journal.entries import Observer, RunEnded
+from eureka_agent.journal.state import Recorded
+from eureka_agent.records import RunStatus
+
+POLL_S = 0.5
+"""Seconds between two looks into the journal."""
+LONGEST_SILENCE_S = 3600.0
+"""Time since the last entry that is believed of the clocks."""
+
+
+class RunClock:
+    """Wall time that a run has taken, in seconds over all its processes: that of the entry which is
+    told now, and from the last one on the time that passes."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._seconds = 0.0
+        self._since: float | None = None
+
+    def __call__(self) -> float:
+        return self._seconds + (0.0 if self._since is None else self._clock() - self._since)
+
+    def stand(self, seconds: float) -> None:
+        """Show so many seconds."""
+        self._seconds, self._since = seconds, None
+
+    def run(self, seconds: float) -> None:
+        """Show so many seconds now, and more as the time passes."""
+        self._seconds, self._since = seconds, self._clock()
+
+
+class Follower:
+    """Hands the entries of a run to an observer, those of earlier processes too."""
+
+    def __init__(self, folder: Path, observer: Observer, clock: RunClock) -> None:
+        self._folder = folder
+        self._observer = observer
+        self._clock = clock
+        self._last: Recorded | None = None
+
+    async def follow(self) -> None:
+        """Return once nobody works on the run and all is told. Raises RunFolderError where the
+        archive cannot be read."""
+        while self.poll():
+            await asyncio.sleep(POLL_S)
+
+    def poll(self) -> bool:
+        """Hand on what is new; False once nobody works on the run, and the observer knows that."""
+        held = is_held(self._folder)  # before the look: what such a process wrote last is found
+        before = self._last
+        # opened anew each time: a process that was killed in the middle of a write leaves a file
+        # that only a fresh look can read
+        with closing(Archive(self._folder, reading=True)) as archive:
+            for recorded in archive.entries(0 if before is None else before.number):
+                self._clock.stand(recorded.seconds)
+                hand_on(recorded, self._observer, self._folder)
+                self._last = recorded
+        last = self._last
+        if not held:
+            if last is None or not isinstance(last.entry, RunEnded):  # it was killed
+                self._observer(RunEnded(status=RunStatus.STOPPED))
+        elif last is not None and last is not before:
+            self._clock.run(last.seconds + _silence(last.time))
+        return held
+
+
+def hand_on(recorded: Recorded, observer: Observer, folder: Path) -> None:
+    """Hand an entry of the run in `folder` to an observer. Raises RunFolderError for one on an
+    attempt that nobody proposed."""
+    try:
+        observer(recorded.entry)
+    except KeyError as error:
+        raise RunFolderError(
+            f"the journal of {str(folder)!r} is damaged: entry {recorded.number} is about {error},"
+            " which no entry before it proposes",
+            "do not trust who made this folder",
+        ) from None
+
+
+def _silence(time: str) -> float:
+    """Seconds since a time in ISO 8601; 0 for one that is none, is to come, or cannot be."""
+    try:
+        seconds = (datetime.now(UTC) - datetime.fromisoformat(time)).total_seconds()
+    except (ValueError, TypeError):
+        return 0.0
+    return seconds if 0 < seconds < LONGEST_SILENCE_S else 0.0

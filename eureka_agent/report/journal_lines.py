@@ -1,0 +1,139 @@
+"""The journal entry by entry, for `eureka show RUN --events`: a plain line each, or JSON."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from eureka_agent.journal.entries import (
+    Analysed,
+    AttemptImported,
+    BaseEntry,
+    BaselinesNotAwaited,
+    DeadlineReached,
+    FinalTrained,
+    GateLoosened,
+    ModelBudgetSpent,
+    Planned,
+    Proposed,
+    RequestStarted,
+    Reviewed,
+    RunCreated,
+    RungDecided,
+    RungScored,
+    SearchEndedEarly,
+    SettingChanged,
+    TrainingEnded,
+    TrainingProgress,
+    TrainingQueued,
+    TrainingWaits,
+)
+from eureka_agent.journal.state import Recorded
+from eureka_agent.llm.text import one_line
+from eureka_agent.report import wording
+from eureka_agent.report.follow import hand_on
+from eureka_agent.report.plain import event_line, origin
+from eureka_agent.report.state import SearchView
+
+LONGEST_LINE = 300
+"""Characters of what an entry's line says."""
+_TIME_CHARACTERS = len("2026-11-21T03:55:00")
+_WAITS = {"review": "its review", "others": "the others", "slot": "a slot"}
+
+
+def journal_lines(entries: Iterable[Recorded], folder: Path) -> Iterator[str]:
+    """A line for each entry: time (UTC), seconds that the run had taken, kind, what happened."""
+    view = SearchView()
+    for recorded in entries:
+        entry, seconds = recorded.entry, recorded.seconds
+        hand_on(recorded, lambda entry, seconds=seconds: view.apply(entry, seconds), folder)
+        time = one_line(recorded.time, _TIME_CHARACTERS + 1)[:_TIME_CHARACTERS].replace("T", " ")
+        text = one_line(event_line(entry, view) or _other_line(entry), LONGEST_LINE)
+        yield f"{time} {seconds:9.1f} s  {kind_of(entry):<22} {text}".rstrip()
+
+
+def entry_to_json(recorded: Recorded) -> dict[str, Any]:
+    """An entry in plain JSON types: its place in the journal, and its own fields apart, of which
+    one may have the name of a place."""
+    return {
+        "number": recorded.number,
+        "time": recorded.time,
+        "seconds": recorded.seconds,
+        "kind": kind_of(recorded.entry),
+        "version": recorded.entry.version,
+        "fields": json.loads(recorded.entry.model_dump_json(exclude={"kind"})),
+    }
+
+
+def kind_of(entry: BaseEntry) -> str:
+    """`"attempt-ended"`."""
+    return str(type(entry).model_fields["kind"].default)
+
+
+def _other_line(entry: BaseEntry) -> str:
+    """What the log of a search has no line for."""
+    match entry:
+        case RunCreated():
+            return f"made by: {shlex.join(entry.command)}" if entry.command else ""
+        case SettingChanged():
+            return f"{entry.name} changed from {entry.before} to {entry.now}"
+        case SearchEndedEarly() if not entry.text:
+            return "the search goes on where it had ended early"
+        case GateLoosened() | DeadlineReached() | ModelBudgetSpent() | SearchEndedEarly():
+            return entry.text
+        case BaselinesNotAwaited():
+            return f"the time is up, the baselines are not awaited: {entry.limit}"
+        case Planned():
+            name = f"{entry.iteration + 1}-{entry.sample + 1:02d}"
+            parents = f" from {' and '.join(entry.parents)}" if entry.parents else ""
+            return f"{name} planned: {wording.words(entry.operator.value)}{parents}"
+        case FinalTrained(training=training):
+            fitness = None if training.outcome is None else training.outcome.fitness
+            result = training.failure or f"fitness {wording.number(fitness)}"
+            return f"{training.name} from seed {training.seed}: {result}"
+        case RequestStarted():
+            return f"request to {entry.model}: {entry.purpose}"
+    return _attempt_line(entry) or _training_line(entry)
+
+
+def _attempt_line(entry: BaseEntry) -> str:
+    match entry:
+        case Proposed():
+            return f"{entry.attempt} proposed: {origin(entry.proposal)}"
+        case Reviewed():
+            findings = wording.plural(len(entry.verdict.findings), "finding")
+            return f"{entry.attempt} passed its review: {findings}"
+        case RungScored(score=score):
+            place = f"{wording.count(score.env_steps)} env steps"
+            return f"{entry.attempt} at {place}: fitness {wording.number(score.fitness)}"
+        case RungDecided():
+            place = f"{wording.count(entry.env_steps)} env steps"
+            return f"{entry.attempt} at {place}: {entry.stop or 'goes on'}"
+        case Analysed():
+            return f"{entry.attempt} analysed: {entry.text}"
+        case AttemptImported(record=attempt):
+            return f"{attempt.id} taken over from an earlier version: {attempt.stage.value}"
+    return ""
+
+
+def _training_line(entry: BaseEntry) -> str:
+    match entry:
+        case TrainingQueued():
+            what = f"{entry.training} training of {entry.label}"
+            return f"{what} from seed {entry.seed} waits for a slot"
+        case TrainingProgress():
+            if not entry.points:
+                return f"training {entry.job} begins"
+            last = entry.points[-1]
+            place = f"{wording.count(last.env_steps)} env steps"
+            return f"training {entry.job} at {place}: fitness {wording.number(last.fitness)}"
+        case TrainingWaits():
+            return f"training {entry.job} waits for {_WAITS[entry.waits_for]}"
+        case TrainingEnded():
+            result = f"failed: {entry.failure}" if entry.failure else ""
+            result = result or f"fitness {wording.number(entry.fitness)}"
+            return f"{entry.training} training of {entry.label} ended: {result}"
+    return ""

@@ -1,0 +1,225 @@
+"""Lookups of a MujocoTask: joints, actuators, sensors, bodies, sites and contacts by name."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+
+import mujoco
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.simulation.mujoco_names import Kind, Names, can_touch, find, find_geoms
+from eureka_agent.simulation.mujoco_readings import (
+    AddedSensors,
+    Target,
+    contact_readings,
+    frame_readings,
+)
+from eureka_agent.simulation.mujoco_views import (
+    Actuator,
+    AddedValues,
+    Columns,
+    Contact,
+    Frame,
+    FreeJoint,
+    Joint,
+    Sensor,
+)
+from eureka_agent.simulation.physics import Physics
+
+_SENSOR = mujoco.mjtSensor
+_OBJECTS: dict[Kind, mujoco.mjtObj] = {
+    "body": mujoco.mjtObj.mjOBJ_XBODY,
+    "site": mujoco.mjtObj.mjOBJ_SITE,
+}
+_WIDTHS = {
+    mujoco.mjtJoint.mjJNT_FREE: (7, 6),
+    mujoco.mjtJoint.mjJNT_BALL: (4, 3),
+    mujoco.mjtJoint.mjJNT_SLIDE: (1, 1),
+    mujoco.mjtJoint.mjJNT_HINGE: (1, 1),
+}
+"""Numbers of a joint in qpos and in qvel."""
+
+
+class MujocoLookups(ABC):
+    """Lookups by name, to be made once, in `__init__` after `super().__init__(…)`; what they give
+    is read in every step.
+
+    A name is one object; a list of names and regular expressions, each of which has to match whole
+    names, is a group in the list's order. All raise EnvironmentLoadError for what is not there.
+    """
+
+    model: mujoco.MjModel
+    device: torch.device
+    joint_positions: Tensor
+    joint_velocities: Tensor
+    _sensor_values: Tensor
+    """The float32 copy of the MJCF's own sensors. Shape: (num_envs, nsensordata)."""
+    _added_sensors: AddedSensors
+
+    @property
+    @abstractmethod
+    def physics(self) -> Physics:
+        """The simulator, made when it is read for the first time."""
+
+    @property
+    def _added_values(self) -> Tensor:
+        """The float32 copy of the sensors that were added for what was looked up. Shape: (num_envs,
+        entries)."""
+        _ = self.physics  # with which they are made
+        return self._added_sensors.values
+
+    # cached and not plain: a subclass may write `self.ctrl += …`
+    @cached_property
+    def qpos(self) -> Tensor:
+        """The simulator's own positions, to be written in `place`. Shape: (num_envs, nq)."""
+        return self.physics.qpos
+
+    @cached_property
+    def qvel(self) -> Tensor:
+        """The simulator's own velocities, to be written in `place`. Shape: (num_envs, nv)."""
+        return self.physics.qvel
+
+    @cached_property
+    def ctrl(self) -> Tensor:
+        """Controls of the actuators, to be written in `pre_physics_step`. Shape: (num_envs, nu)."""
+        return self.physics.ctrl
+
+    def joint(self, names: Names) -> Joint:
+        """Joints by name; a group is of hinges and slides."""
+        found = find(self.model, "joint", names)
+        single = isinstance(names, str)
+        kinds = {
+            name: mujoco.mjtJoint(int(self.model.jnt_type[joint])) for name, joint in found.items()
+        }
+        for name, kind in kinds.items():
+            if not single and _WIDTHS[kind] != (1, 1):
+                raise EnvironmentLoadError(
+                    f"{name!r} is a {_word(kind)} joint: a group is of hinges and slides",
+                    f"look it up by itself: self.joint({name!r})",
+                )
+        ids = list(found.values())
+        positions, velocities = _WIDTHS[next(iter(kinds.values()))]
+        single = single and positions == 1
+        return Joint(
+            self,
+            Columns(_columns(self.model.jnt_qposadr[ids], positions), self.device, single),
+            Columns(_columns(self.model.jnt_dofadr[ids], velocities), self.device, single),
+            self._limits(self.model.jnt_range[ids], self.model.jnt_limited[ids], names),
+        )
+
+    def free_joint(self, name: str) -> FreeJoint:
+        """The free joint of a body that moves freely."""
+        joint = find(self.model, "joint", name)[name]
+        kind = mujoco.mjtJoint(int(self.model.jnt_type[joint]))
+        if kind != mujoco.mjtJoint.mjJNT_FREE:
+            raise EnvironmentLoadError(
+                f"{name!r} is a {_word(kind)} joint, expected a free one",
+                f"use self.joint({name!r})",
+            )
+        return FreeJoint(
+            self, int(self.model.jnt_qposadr[joint]), int(self.model.jnt_dofadr[joint])
+        )
+
+    def actuator(self, names: Names) -> Actuator:
+        """Actuators by name, whose control is read and set."""
+        ids = list(find(self.model, "actuator", names).values())
+        limits = self._limits(
+            self.model.actuator_ctrlrange[ids], self.model.actuator_ctrllimited[ids], names
+        )
+        return Actuator(self, Columns(ids, self.device, isinstance(names, str)), limits)
+
+    def sensor(self, names: Names) -> Sensor:
+        """Sensors of the MJCF by name."""
+        ids = list(find(self.model, "sensor", names).values())
+        columns = [
+            column
+            for sensor in ids
+            for column in _columns(
+                self.model.sensor_adr[[sensor]], int(self.model.sensor_dim[sensor])
+            )
+        ]
+        single = isinstance(names, str) and len(columns) == 1
+        return Sensor(self, Columns(columns, self.device, single))
+
+    def body(self, names: Names) -> Frame:
+        """Poses and velocities of bodies by name."""
+        return self._frame("body", names)
+
+    def site(self, names: Names) -> Frame:
+        """Poses and velocities of sites by name."""
+        return self._frame("site", names)
+
+    def contact(self, names: Names, other: str | None = None) -> Contact:
+        """The contacts of a geom with `other`, or with anything. Either may be a body, which stands
+        for all its geoms; of a group each has its own."""
+        if not isinstance(other, (str, type(None))):
+            raise EnvironmentLoadError(
+                f"contact({names!r}, {other!r}): expected one name to be touched",
+                "only the first may be a list, which gives each of a group its own contact",
+            )
+        firsts = find_geoms(self.model, names)
+        seconds = {} if other is None else find_geoms(self.model, other)
+        for name, (_, geoms) in firsts.items():
+            for second, (_, others) in seconds.items():
+                if not can_touch(self.model, geoms, others):
+                    raise EnvironmentLoadError(
+                        f"{name!r} and {second!r} can have no contact: the MJCF's contype and"
+                        " conaffinity or an <exclude> leave them out, or they are of one body or of"
+                        " two that a joint connects",
+                        "give one of them a contype that the other's conaffinity has, or name the"
+                        " two geoms in a <contact><pair>",
+                    )
+        targets = [_contact_target(kind, name) for name, (kind, _) in firsts.items()]
+        counterpart = next(
+            (_contact_target(kind, name) for name, (kind, _) in seconds.items()), Target()
+        )
+        first = self._added_sensors.add(contact_readings(targets, counterpart))
+        return Contact(AddedValues(self, first, _group(names, len(targets)), 4))
+
+    def _frame(self, kind: Kind, names: Names) -> Frame:
+        targets = [Target(_OBJECTS[kind], name) for name in find(self.model, kind, names)]
+
+        def values(sensor: mujoco.mjtSensor, entries: int) -> AddedValues:
+            first = self._added_sensors.add(frame_readings(sensor, targets))
+            return AddedValues(self, first, _group(names, len(targets)), entries)
+
+        return Frame(
+            values(_SENSOR.mjSENS_FRAMEPOS, 3),
+            values(_SENSOR.mjSENS_FRAMEQUAT, 4),
+            values(_SENSOR.mjSENS_FRAMELINVEL, 3),
+            values(_SENSOR.mjSENS_FRAMEANGVEL, 3),
+        )
+
+    def _limits(
+        self, ranges: NDArray[np.float64], limited: NDArray[np.bool_], names: Names
+    ) -> tuple[Tensor, Tensor]:
+        """Lower and upper limits in float32, infinite where there are none. Shape of each: () or
+        (n,)."""
+        unlimited = np.array([-np.inf, np.inf])
+        values = np.where(limited.astype(bool)[:, None], ranges, unlimited)
+        if isinstance(names, str):
+            values = values[0]
+        lower, upper = torch.from_numpy(values.T.copy()).float().to(self.device)
+        return lower, upper
+
+
+def _columns(first: NDArray[np.int32], width: int) -> list[int]:
+    return [int(start) + offset for start in first for offset in range(width)]
+
+
+def _group(names: Names, length: int) -> tuple[int, ...]:
+    """The dimension that a group has, and one object has not."""
+    return () if isinstance(names, str) else (length,)
+
+
+def _word(kind: mujoco.mjtJoint) -> str:
+    return kind.name.removeprefix("mjJNT_").lower()
+
+
+def _contact_target(kind: Kind, name: str) -> Target:
+    return Target(mujoco.mjtObj.mjOBJ_GEOM if kind == "geom" else mujoco.mjtObj.mjOBJ_BODY, name)

@@ -1,0 +1,289 @@
+"""Joints, actuators, sensors, bodies, sites and contacts of a MujocoTask, found by name once.
+
+What they give are live views of the task's tensors, current after every step and reset, with the
+environments in their first dimension: copy what must outlast a step. One that was found by a single
+name has no dimension of its own, a group that was found by a list has one of size n, in the list's
+order. Only a group whose columns are not evenly spaced in MuJoCo's tensor is a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+
+class State(Protocol):
+    """A MujocoTask, as far as its tensors are read here."""
+
+    device: torch.device
+    joint_positions: Tensor
+    joint_velocities: Tensor
+    _sensor_values: Tensor
+
+    @property
+    def qpos(self) -> Tensor: ...
+    @property
+    def qvel(self) -> Tensor: ...
+    @property
+    def ctrl(self) -> Tensor: ...
+    @property
+    def _added_values(self) -> Tensor: ...
+
+
+class Columns:
+    """Columns of tensors with a row for each environment."""
+
+    def __init__(self, columns: Sequence[int], device: torch.device, single: bool = False) -> None:
+        """`single`: of one column, which then has no dimension."""
+        self._single = columns[0] if single else None
+        self._index = torch.tensor(columns, device=device)
+        step = columns[1] - columns[0] if len(columns) > 1 else 1
+        even = step > 0 and list(columns) == list(range(columns[0], columns[-1] + 1, step))
+        self._slice = slice(columns[0], columns[-1] + 1, step) if even else None
+
+    def of(self, tensor: Tensor) -> Tensor:
+        """Shape: (num_envs,) or (num_envs, n)."""
+        if self._single is not None:
+            return tensor[:, self._single]
+        if self._slice is not None:
+            return tensor[:, self._slice]
+        return tensor.index_select(1, self._index)
+
+    def fill(self, tensor: Tensor, values: Tensor) -> None:
+        """Put values of the same or a smaller shape into these columns of all rows."""
+        if self._slice is None:
+            tensor[:, self._index] = values.to(tensor)
+        else:
+            self.of(tensor).copy_(values)
+
+    def write(self, tensor: Tensor, env_ids: Tensor, values: Tensor) -> None:
+        """Put values of the same or a smaller shape into these columns of the rows `env_ids`
+        (int64)."""
+        if self._single is not None:
+            values = values.unsqueeze(-1)
+        tensor[env_ids.unsqueeze(-1), self._index] = values.to(tensor)
+
+
+class Joint:
+    """A joint; or a group of hinges and slides."""
+
+    def __init__(
+        self, state: State, positions: Columns, velocities: Columns, limits: tuple[Tensor, Tensor]
+    ) -> None:
+        self._state = state
+        self._positions, self._velocities = positions, velocities
+        self.lower, self.upper = limits
+        """Limits, rad or m; -inf and inf where there are none. Shape: () or (n,)."""
+        self._middle, self._half_range = (
+            (self.lower + self.upper) / 2.0,
+            (self.upper - self.lower) / 2.0,
+        )
+
+    @property
+    def position(self) -> Tensor:
+        """Angle in rad or way in m, float32. Shape: (num_envs,) or (num_envs, n); of a ball joint
+        (num_envs, 4), its quaternion w, x, y, z, of a free one (num_envs, 7), place before
+        orientation."""
+        return self._positions.of(self._state.joint_positions)
+
+    @property
+    def velocity(self) -> Tensor:
+        """Velocity in rad/s or m/s, float32. Shape: (num_envs,) or (num_envs, n); of a ball joint
+        (num_envs, 3), of a free one (num_envs, 6)."""
+        return self._velocities.of(self._state.joint_velocities)
+
+    @property
+    def scaled_position(self) -> Tensor:
+        """Position scaled to the limits: -1 at the lower one, 1 at the upper one; not a number
+        where there are none. Shape: as `position`."""
+        return (self.position - self._middle) / self._half_range
+
+    def write(
+        self, env_ids: Tensor, *, position: Tensor | None = None, velocity: Tensor | None = None
+    ) -> None:
+        """Set the rows `env_ids` (int64), in `place`. Shapes: (len(env_ids),) or (len(env_ids),
+        n)."""
+        if position is not None:
+            self._positions.write(self._state.qpos, env_ids, position)
+        if velocity is not None:
+            self._velocities.write(self._state.qvel, env_ids, velocity)
+
+
+class FreeJoint:
+    """A joint that lets its body move freely; its pose and velocity are the body's."""
+
+    def __init__(self, state: State, position: int, velocity: int) -> None:
+        """`position`, `velocity`: its first columns in qpos and qvel."""
+        self._state = state
+        self._place, self._turn = (
+            Columns(range(position, position + 3), state.device),
+            Columns(range(position + 3, position + 7), state.device),
+        )
+        self._linear, self._angular = (
+            Columns(range(velocity, velocity + 3), state.device),
+            Columns(range(velocity + 3, velocity + 6), state.device),
+        )
+
+    @property
+    def position_w(self) -> Tensor:
+        """Position of the body's origin in the world, m. Shape: (num_envs, 3)."""
+        return self._place.of(self._state.joint_positions)
+
+    @property
+    def orientation_w(self) -> Tensor:
+        """Orientation in the world, a quaternion w, x, y, z. Shape: (num_envs, 4)."""
+        return self._turn.of(self._state.joint_positions)
+
+    @property
+    def linear_velocity_w(self) -> Tensor:
+        """Velocity of the body's origin in the world's frame, m/s. Shape: (num_envs, 3)."""
+        return self._linear.of(self._state.joint_velocities)
+
+    @property
+    def angular_velocity_b(self) -> Tensor:
+        """Angular velocity in the body's own frame, rad/s. Shape: (num_envs, 3)."""
+        return self._angular.of(self._state.joint_velocities)
+
+    def write(
+        self,
+        env_ids: Tensor,
+        *,
+        position_w: Tensor | None = None,
+        orientation_w: Tensor | None = None,
+        linear_velocity_w: Tensor | None = None,
+        angular_velocity_b: Tensor | None = None,
+    ) -> None:
+        """Set the rows `env_ids` (int64), in `place`. Shapes: (len(env_ids), 3), of an orientation
+        (len(env_ids), 4)."""
+        for columns, tensor, values in (
+            (self._place, self._state.qpos, position_w),
+            (self._turn, self._state.qpos, orientation_w),
+            (self._linear, self._state.qvel, linear_velocity_w),
+            (self._angular, self._state.qvel, angular_velocity_b),
+        ):
+            if values is not None:
+                columns.write(tensor, env_ids, values)
+
+
+class Actuator:
+    """An actuator or a group of them."""
+
+    def __init__(self, state: State, columns: Columns, limits: tuple[Tensor, Tensor]) -> None:
+        self._state = state
+        self._columns = columns
+        self.lower, self.upper = limits
+        """Range of the control, in its unit; -inf and inf where there is none. Shape: () or
+        (n,)."""
+
+    @property
+    def control(self) -> Tensor:
+        """The control in its own unit, as in `ctrl`: set it in `pre_physics_step`. Shape:
+        (num_envs,) or (num_envs, n)."""
+        return self._columns.of(self._state.ctrl)
+
+    @control.setter
+    def control(self, values: Tensor) -> None:
+        self._columns.fill(self._state.ctrl, values)
+
+
+class Sensor:
+    """A sensor of the MJCF or a group of them."""
+
+    def __init__(self, state: State, columns: Columns) -> None:
+        self._state = state
+        self._columns = columns
+
+    @property
+    def value(self) -> Tensor:
+        """Values, float32. Shape: (num_envs,) of a sensor with one entry, else (num_envs, entries);
+        of a group (num_envs, all entries side by side)."""
+        return self._columns.of(self._state._sensor_values)
+
+
+class AddedValues:
+    """Values of sensors that were added for a task. Shape: (num_envs, *shape, entries)."""
+
+    def __init__(self, state: State, first: int, shape: tuple[int, ...], entries: int) -> None:
+        self._state = state
+        self._shape = (*shape, entries)
+        length = entries * (shape[0] if shape else 1)
+        self._slice = slice(first, first + length)
+
+    def read(self) -> Tensor:
+        return self._state._added_values[:, self._slice].unflatten(1, self._shape)
+
+
+class Frame:
+    """A body or a site, or a group of them. Shapes are (num_envs, 3), of a group (num_envs, n,
+    3)."""
+
+    def __init__(
+        self,
+        position: AddedValues,
+        orientation: AddedValues,
+        linear: AddedValues,
+        angular: AddedValues,
+    ) -> None:
+        self._position, self._orientation = position, orientation
+        self._linear, self._angular = linear, angular
+
+    @property
+    def position_w(self) -> Tensor:
+        """Position of its origin in the world, m."""
+        return self._position.read()
+
+    @property
+    def orientation_w(self) -> Tensor:
+        """Orientation in the world, a quaternion w, x, y, z. Shape: (num_envs, 4) or (num_envs, n,
+        4)."""
+        return self._orientation.read()
+
+    @property
+    def linear_velocity_w(self) -> Tensor:
+        """Velocity of its origin in the world's frame, m/s."""
+        return self._linear.read()
+
+    @property
+    def angular_velocity_w(self) -> Tensor:
+        """Angular velocity in the world's frame, rad/s."""
+        return self._angular.read()
+
+    @property
+    def linear_velocity_b(self) -> Tensor:
+        """Velocity of its origin in its own frame, m/s. Calculated when it is read."""
+        return _into_frame(self.orientation_w, self.linear_velocity_w)
+
+    @property
+    def angular_velocity_b(self) -> Tensor:
+        """Angular velocity in its own frame, rad/s. Calculated when it is read."""
+        return _into_frame(self.orientation_w, self.angular_velocity_w)
+
+
+class Contact:
+    """The contacts of a geom or body, or of each of a group, with another one or with
+    anything."""
+
+    def __init__(self, values: AddedValues) -> None:
+        self._values = values
+
+    @property
+    def force_w(self) -> Tensor:
+        """Net force on the first by the other, in the world's frame, N; of the last physics step.
+        Shape: (num_envs, 3) or (num_envs, n, 3)."""
+        return self._values.read()[..., 1:4]
+
+    @property
+    def is_touching(self) -> Tensor:
+        """Rows in which MuJoCo has a contact, also one without force inside a geom's margin; bool.
+        Shape: (num_envs,) or (num_envs, n)."""
+        return self._values.read()[..., 0] > 0.0
+
+
+def _into_frame(quaternion: Tensor, vector: Tensor) -> Tensor:
+    """A vector of the world in the frame that the quaternion w, x, y, z turns into the world."""
+    real, axis = quaternion[..., 0:1], quaternion[..., 1:4]
+    across = torch.linalg.cross(axis, vector)
+    return vector + 2.0 * (torch.linalg.cross(axis, across) - real * across)

@@ -1,0 +1,76 @@
+"""Runs that an earlier version wrote: opened, shown and gone on with. `earlier_versions/` has two of
+the last version before the journal, one finished and one killed in the middle of its trainings."""
+
+from __future__ import annotations
+
+import sqlite3
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from eureka_agent.archive.run_folder import open_run
+from eureka_agent.errors import RunFolderError
+from eureka_agent.journal.entries import AttemptImported, RunCreated
+from eureka_agent.records import RunStatus, Stage
+from eureka_agent.search.resumption import check_resumable
+from eureka_agent.search.summary import run_report
+
+BEFORE_THE_JOURNAL = Path(__file__).parent / "earlier_versions" / "runs_0004.tar.gz"
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    with tarfile.open(BEFORE_THE_JOURNAL) as archive:
+        archive.extractall(tmp_path, filter="data")
+    return tmp_path
+
+
+def test_a_finished_run_is_shown_with_its_figures_and_is_not_changed(runs: Path) -> None:
+    folder = runs / "finished"
+    before = (folder / "archive.sqlite").read_bytes()
+    report = run_report(open_run(folder, reading=True))
+    # what the tables held, by `sqlite3 archive.sqlite`
+    assert [(each.id, each.stage) for each in report.attempts] == [
+        ("1-01", Stage.TRAINED),
+        ("1-02", Stage.STOPPED),
+        ("1-03", Stage.TRAINED),
+    ]
+    assert {score.name: score.mean for score in report.scores} == {
+        "1-03": pytest.approx(10.000039100646973),
+        "human": pytest.approx((10.000039100646973 + 8.465021014213562) / 2),
+        "sparse": pytest.approx((10.000039100646973 + 6.815006375312805) / 2),
+    }
+    assert (report.status, report.designer, report.wall) == (
+        RunStatus.FINISHED,
+        "offline",
+        "process",
+    )
+    assert report.devices == ("cpu",)
+    assert report.seconds == pytest.approx(18.484987220996118)
+    assert report.started == "2026-11-23T05:18:10+00:00"
+    assert report.git_commit == "5874bd6994d9ecd40b23b034ca1f75bb012f4fc1"
+    assert (folder / "archive.sqlite").read_bytes() == before
+
+
+def test_a_killed_run_is_stopped_and_can_be_gone_on_with(runs: Path) -> None:
+    run = open_run(runs / "killed")
+    assert run.status is RunStatus.STOPPED
+    assert [(each.id, each.stage) for each in run.archive.attempts()] == [
+        (f"1-0{sample}", Stage.ACCEPTED) for sample in (1, 2, 3)
+    ]
+    check_resumable(run)
+    kinds = [type(each.entry) for each in run.archive.entries()]
+    assert kinds[:4] == [RunCreated, AttemptImported, AttemptImported, AttemptImported]
+    assert not run.is_own()  # what was signed is no more
+    assert run.sign() == ""
+    assert run.is_own(attempts=True)
+
+
+def test_a_damaged_one_is_refused_in_one_line(runs: Path) -> None:
+    with sqlite3.connect(runs / "finished" / "archive.sqlite") as connection:
+        connection.execute("UPDATE attempts SET record = '{}' WHERE id = '1-02'")
+    with pytest.raises(RunFolderError, match="what an earlier version wrote into it is damaged"):
+        open_run(runs / "finished", reading=True)
+    with pytest.raises(RunFolderError, match="what an earlier version wrote into it is damaged"):
+        open_run(runs / "finished")

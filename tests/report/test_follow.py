@@ -1,0 +1,284 @@
+"""A run that another process works on, watched from its journal."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from told import ended, judged, progress, proposed
+
+from eureka_agent.archive.database import ENTRIES_AT_ONCE, Archive
+from eureka_agent.archive.run_folder import Run, create_run, is_held, locked
+from eureka_agent.errors import RunFolderError
+from eureka_agent.journal.entries import (
+    BaseEntry,
+    IterationStarted,
+    Judged,
+    Notice,
+    RunEnded,
+    RunStarted,
+    TrainingEnded,
+    TrainingProgress,
+    TrainingQueued,
+    TrainingWaits,
+)
+from eureka_agent.records import Attempt, RunStatus, Stage, TaskDescription, Verdict
+from eureka_agent.report.follow import Follower, RunClock
+from eureka_agent.report.plain import PlainLog
+from eureka_agent.report.state import SearchView
+from eureka_agent.settings import SearchSettings
+
+
+@pytest.fixture
+def run(tmp_path: Path, description: TaskDescription, settings: SearchSettings) -> Iterator[Run]:
+    made = create_run(settings, description, [], parent=tmp_path)
+    yield made
+    made.archive.close()
+
+
+class Told:
+    """What a follower is told, by a clock that a test moves."""
+
+    def __init__(self, run: Run) -> None:
+        self.now = 0.0
+        self.clock = RunClock(lambda: self.now)
+        self.entries: list[BaseEntry] = []
+        self.seconds: list[float] = []
+        self.follower = Follower(run.folder, self, self.clock)
+
+    def __call__(self, entry: BaseEntry, /) -> None:
+        self.entries.append(entry)
+        self.seconds.append(self.clock())
+
+
+def start(run: Run, **values: object) -> RunStarted:
+    return RunStarted(
+        run_name=run.name,
+        description=run.description,
+        sentence="jump",
+        settings=run.settings,
+        wall="process",
+        designer="offline",
+    ).model_copy(update=values)
+
+
+def test_what_is_new_is_told_once_and_the_clock_goes_on_from_the_last_entry(run: Run) -> None:
+    told = Told(run)
+    run.archive.clock = lambda: 7.0
+    with locked(run.folder):
+        run.archive.append(start(run))
+        assert told.follower.poll()
+        assert [type(each).__name__ for each in told.entries] == ["RunCreated", "RunStarted"]
+        assert told.seconds == [0.0, 7.0]
+        at_first = told.clock()
+        assert 7.0 <= at_first < 9.0  # a time has whole seconds
+        told.now = 60.0
+        assert told.clock() == at_first + 60.0
+        assert told.follower.poll()
+        assert told.clock() == at_first + 60.0
+        run.archive.clock = lambda: 70.0
+        run.archive.append(IterationStarted(iteration=0, round=0, samples=3))
+        assert told.follower.poll()
+    assert told.seconds == [0.0, 7.0, 70.0]
+    run.archive.append(RunEnded(status=RunStatus.FAILED, message="no luck"))
+    assert not told.follower.poll()
+    assert told.entries[3:] == [RunEnded(status=RunStatus.FAILED, message="no luck")]
+
+
+def test_a_wait_that_began_before_is_as_long_as_it_is(run: Run) -> None:
+    """Nothing was written for a minute and a half when somebody begins to look on."""
+    run.archive.append(start(run))
+    before = (datetime.now(UTC) - timedelta(seconds=90)).isoformat(timespec="seconds")
+    with sqlite3.connect(run.folder / "archive.sqlite") as connection:
+        connection.execute("UPDATE journal SET time = ?, seconds = 20.0", (before,))
+    connection.close()
+    told = Told(run)
+    with locked(run.folder):
+        assert told.follower.poll()
+    assert 110.0 <= told.clock() < 113.0
+
+
+def test_a_run_whose_process_was_killed_is_told_as_stopped(run: Run) -> None:
+    run.archive.append(start(run))
+    told = Told(run)
+    assert not told.follower.poll()
+    assert told.entries[2:] == [RunEnded(status=RunStatus.STOPPED)]
+    assert told.clock() == 0.0  # nothing passes any more
+
+
+def test_a_run_that_is_killed_in_the_middle_of_a_write_is_followed_to_its_end(
+    run: Run, tmp_path: Path
+) -> None:
+    run.archive.append(start(run))
+    told = Told(run)
+    with locked(run.folder):
+        assert told.follower.poll()
+    run.archive.append(IterationStarted(iteration=0, round=0, samples=3))
+    run.archive.close()
+    killed = tmp_path / "killed"
+    connection = sqlite3.connect(run.folder / "archive.sqlite", isolation_level=None)
+    connection.execute("PRAGMA cache_size=1")  # the file has it before it is committed
+    connection.execute("BEGIN")
+    connection.execute("UPDATE journal SET record = 'half'")
+    connection.execute("INSERT INTO run VALUES ('more', ?)", ("x" * 100_000,))
+    shutil.copytree(run.folder, killed)
+    connection.execute("ROLLBACK")
+    connection.close()
+    for path in killed.iterdir():
+        shutil.copy(path, run.folder / path.name)
+    assert (run.folder / "archive.sqlite-journal").stat().st_size > 512
+    assert not told.follower.poll()
+    assert told.entries[2:] == [
+        IterationStarted(iteration=0, round=0, samples=3),
+        RunEnded(status=RunStatus.STOPPED),
+    ]
+
+
+def test_an_entry_on_an_attempt_that_nobody_proposed_is_one_clear_error(run: Run) -> None:
+    entry = Judged(attempt="9-99", verdict=Verdict())
+    with sqlite3.connect(run.folder / "archive.sqlite") as connection:
+        connection.execute(
+            "INSERT INTO journal VALUES (2, '', 0.0, 'judged', 1, '9-99', ?, '')",
+            (entry.model_dump_json(),),
+        )
+    connection.close()
+    log = PlainLog(Console(file=io.StringIO()), RunClock())
+    with pytest.raises(RunFolderError, match="entry 2 is about '9-99'"):
+        Follower(run.folder, log, RunClock()).poll()
+
+
+def test_who_follows_two_processes_sees_what_the_second_one_shows(
+    run: Run, attempt: Callable[..., Attempt]
+) -> None:
+    """The second process knows the attempts that have ended; who looks on has read them."""
+    first, second = attempt("1-01", Stage.TRAINED, 1.5), attempt("1-02", Stage.ACCEPTED)
+    rejected = attempt("1-03", Stage.REJECTED, reason="no code")
+    begin = IterationStarted(iteration=0, round=0, samples=3)
+    queued = [
+        TrainingQueued(job=f"{name}@7", label=name, training="search", seed=7)
+        for name in ("1-01", "1-02")
+    ]
+    earlier: list[tuple[float, BaseEntry]] = [
+        (0.0, start(run)),
+        (0.0, begin),
+        *[
+            (1.0, entry)
+            for each in (first, second, rejected)
+            for entry in (proposed(each), judged(each))
+        ],
+        *[(2.0, each) for each in queued],
+        (3.0, TrainingProgress(job="1-01@7", points=(progress(500, 1.0),))),
+        (4.0, TrainingProgress(job="1-02@7", points=(progress(900, 1.0),))),
+        (5.0, TrainingProgress(job="1-01@7", points=(progress(1000, 1.0),))),
+        (5.0, TrainingEnded(job="1-01@7", label="1-01", training="search", fitness=1.5)),
+        (5.0, ended(first)),
+        (6.0, TrainingWaits(job="1-02@7", waits_for="review")),
+    ]  # and then it is killed
+    resumed = start(run, resumed=True, seconds_before=6.0)
+    later: list[tuple[float, BaseEntry]] = [
+        (7.0, begin),
+        (8.0, queued[1]),
+        (9.0, TrainingProgress(job="1-02@7", points=())),
+        (19.0, TrainingProgress(job="1-02@7", points=(progress(200, 1.0),))),
+    ]
+    onlooker, own = SearchView(), SearchView()
+    for now, entry in (*earlier, (6.0, resumed), *later):
+        onlooker.apply(entry, now)
+    own.apply(resumed.model_copy(update={"known": (first, second, rejected)}), 6.0)
+    for now, entry in later:
+        own.apply(entry, now)
+    for view in (onlooker, own):
+        # 1000 env steps of 1-01 and 200 of 1-02; 20 a second in the ten that it trains
+        assert (view.trainings_done, view.env_steps_done) == (1, 1200)
+        assert (list(view.running), list(view.queued)) == (["1-02@7"], [])
+        assert view.steps_per_second == pytest.approx(20.0)
+        assert view.elapsed(19.0) == 19.0
+        assert view.phase == "iteration 1 of 2"
+        assert (view.attempts.proposed, view.attempts.accepted, view.attempts.rejected) == (3, 2, 1)
+    assert onlooker.trainings_total == own.trainings_total
+    assert onlooker.env_steps_total == own.env_steps_total
+    assert onlooker.attempts.leaderboard == own.attempts.leaderboard
+    assert onlooker.seconds_left(19.0) == own.seconds_left(19.0)
+
+
+def test_a_journal_of_many_parts_is_read_in_order_and_holds_no_writer_up(run: Run) -> None:
+    most = 2 * ENTRIES_AT_ONCE + 10
+    for number in range(2, most + 1):
+        run.archive.append(Notice(text=str(number)))
+    run.archive.flush()
+    reader = Archive(run.folder, reading=True)
+    entries = reader.entries()
+    numbers = [next(entries).number]
+    run.archive.append(IterationStarted(iteration=0, round=0, samples=3))  # else: locked, for 10 s
+    numbers += [each.number for each in entries]
+    reader.close()
+    assert numbers == list(range(1, most + 2))
+
+
+def said(text: str) -> list[str]:
+    """The lines of a log without times, and without those on what is under way."""
+    lines = [line.partition("] ")[2] for line in text.splitlines() if line.startswith("[")]
+    return [line.partition("; report in")[0] for line in lines if " done, " not in line]
+
+
+@pytest.mark.slow
+def test_a_search_is_followed_while_it_writes_and_neither_disturbs_the_other(
+    tmp_path: Path,
+) -> None:
+    """A real search, whose journal is read again and again without a pause."""
+    environment = {**os.environ, "EUREKA_RUNS": str(tmp_path / "runs")}
+    eureka = [sys.executable, "-m", "eureka_agent.cli.main"]
+    flags = "--env cartpole --sandbox process --iterations 1 --samples 2 --env-steps 2048"
+    flags += " --num-envs 16 --finalists 0 --no-baselines --confirm 0 --workers 1"
+    with (tmp_path / "output").open("w") as output:
+        search = subprocess.Popen(
+            [*eureka, "search", "balance the pole", *flags.split()],
+            env=environment,
+            cwd=tmp_path,
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        folder = None
+        while folder is None:
+            assert search.poll() is None, (tmp_path / "output").read_text()
+            found = [path.parent for path in tmp_path.glob("runs/*/.lock")]
+            folder = next(iter(found), None)
+        follow = [*eureka, "show", str(folder), "--follow"]
+        onlooker = subprocess.Popen(follow, env=environment, stdout=subprocess.PIPE, text=True)
+        left = subprocess.Popen(follow, env=environment, stdout=subprocess.PIPE, text=True)
+        assert left.stdout is not None
+        assert left.stdout.readline().startswith("[    0.0 s] run ")
+        left.send_signal(signal.SIGINT)
+        numbers: list[int] = []
+        while is_held(folder) or not numbers:
+            archive = Archive(folder, reading=True)
+            numbers += [each.number for each in archive.entries(len(numbers))]
+            archive.close()
+        seen, _ = onlooker.communicate(timeout=60)
+        assert search.wait(60) == 0, (tmp_path / "output").read_text()
+        assert (left.wait(10), onlooker.returncode) == (130, 0)
+        assert left.stdout.read().endswith("No longer watched; the search goes on.\n")
+    finally:
+        search.kill()
+        search.wait()
+    assert "locked" not in (tmp_path / "output").read_text()
+    archive = Archive(folder, reading=True)
+    numbers += [each.number for each in archive.entries(len(numbers))]
+    archive.close()
+    assert numbers == list(range(1, len(numbers) + 1))
+    log = (folder / "log.txt").read_text()
+    assert said(seen) == said(log)
+    assert said(log)[-1] == "run finished"
+    assert re.search(r"^report +\S+/report\.md$", seen, re.MULTILINE)

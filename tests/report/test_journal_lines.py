@@ -1,0 +1,217 @@
+"""The journal entry by entry: a plain line for each kind, and JSON that is the entry again."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from told import ended, judged, progress, proposed
+
+from eureka_agent.archive.run_folder import Run, create_run
+from eureka_agent.journal import entries as journal
+from eureka_agent.journal.entries import ENTRY, BaseEntry
+from eureka_agent.journal.state import Recorded
+from eureka_agent.records import (
+    Attempt,
+    Cost,
+    FinalTraining,
+    Operator,
+    Repeat,
+    RungScore,
+    RunStatus,
+    Score,
+    Stage,
+    TaskDescription,
+    Verdict,
+)
+from eureka_agent.report.journal_lines import entry_to_json, journal_lines, kind_of
+from eureka_agent.settings import SearchSettings
+
+EVIL = "[red]red[/red]\x1b[2J\x1b]0;owned\x07\x9b31m\u202e\nnext line"
+REQUEST = journal.RequestStarted(number=0, model="openai/tiny", purpose="design of 1-01")
+SCORE = Score(name="human", seeds=(1,), fitness=(2.0,), mean=2.0, std=None)
+
+
+@pytest.fixture
+def story(
+    attempt: Callable[..., Attempt], description: TaskDescription, settings: SearchSettings
+) -> list[tuple[BaseEntry, str]]:
+    """One entry of every kind, and a part of its line."""
+    first = attempt("1-01", Stage.TRAINED, 1.5)
+    assert first.outcome is not None
+    final = FinalTraining(name="human", seed=3, outcome=first.outcome)
+    started = journal.RunStarted(
+        run_name="jumper",
+        description=description,
+        sentence="jump",
+        settings=settings,
+        wall="process",
+        designer="offline",
+    )
+    told: list[tuple[BaseEntry, str]] = [
+        (journal.RunCreated(command=("eureka", "search", "jump high")), "'jump high'"),
+        (started, "run jumper starts: 'jump'"),
+        (journal.SettingChanged(name="gate", before=True, now=False), "gate changed from True to"),
+        (journal.Notice(text="one core only", level="warning"), "warning: one core only"),
+        (journal.IterationStarted(iteration=0, round=0, samples=3), "iteration 1 of 2: 3"),
+        (REQUEST, "request to openai/tiny: design of 1-01"),
+        (journal.RequestEnded(request=REQUEST, cost=Cost()), "reply from openai/tiny"),
+        (proposed(first), "1-01 proposed: fresh"),
+        (judged(first), "1-01 accepted by the critic"),
+        (journal.Reviewed(attempt="1-01", verdict=Verdict()), "1-01 passed its review: 0 findings"),
+        (
+            journal.TrainingQueued(job="1-01@7", label="1-01", training="search", seed=7),
+            "search training of 1-01 from seed 7 waits for a slot",
+        ),
+        (
+            journal.TrainingProgress(job="1-01@7", points=(progress(2000, 1.5),)),
+            "1-01@7 at 2.00k env steps: fitness 1.50",
+        ),
+        (journal.TrainingWaits(job="1-01@7", waits_for="others"), "1-01@7 waits for the others"),
+        (journal.TrainingRetried(job="1-01@7", reason="it died"), "1-01 starts again: it died"),
+        (
+            journal.TrainingResumed(job="1-01@7", label="1-01", points=(progress(500, None),)),
+            "training of 1-01 goes on at 500 env steps",
+        ),
+        (
+            journal.RungScored(attempt="1-01", score=RungScore(env_steps=400, fitness=5.0)),
+            "1-01 at 400 env steps: fitness 5.00",
+        ),
+        (
+            journal.RungDecided(attempt="1-01", env_steps=400, stop=""),
+            "1-01 at 400 env steps: goes on",
+        ),
+        (
+            journal.TrainingEnded(job="1-01@7", label="1-01", training="search", fitness=1.5),
+            "search training of 1-01 ended: fitness 1.50",
+        ),
+        (ended(first), "1-01 trained: fitness 1.50"),
+        (journal.Analysed(attempt="1-01", text="it hops"), "1-01 analysed: it hops"),
+        (
+            journal.ConfirmationStarted(iteration=0, attempts=("1-01",), trainings=1),
+            "trained again from other seeds: 1-01",
+        ),
+        (
+            journal.AttemptRepeated(
+                attempt="1-01", repeat=Repeat(iteration=0, seed=8, outcome=first.outcome)
+            ),
+            "1-01 trained again: fitness 1.50; mean 1.50 over 2 seeds",
+        ),
+        (journal.IterationEnded(iteration=0, best="1-01"), "iteration 1 ends: best so far is 1-01"),
+        (journal.AttemptImported(record=attempt("1-02", Stage.FAILED)), "1-02 taken over"),
+        (journal.GateLoosened(iteration=1, sample=2, text="it refused most"), "it refused most"),
+        (
+            journal.Planned(
+                iteration=1, sample=2, operator=Operator.CROSSOVER, parents=("1-01", "1-02"), seen=9
+            ),
+            "2-03 planned: crossover from 1-01 and 1-02",
+        ),
+        (journal.BaselinesNotAwaited(limit="10 min"), "the time is up"),
+        (journal.DeadlineReached(limit="10 min", iterations=1, text="10 min up"), "10 min up"),
+        (journal.ModelBudgetSpent(limits={"max_cost": "1"}, text="$1 is spent"), "$1 is spent"),
+        (journal.SearchEndedEarly(text="nothing was left"), "nothing was left"),
+        (journal.FinalStarted(attempts=("1-01",)), "final trainings with fresh seeds: 1-01"),
+        (journal.FinalTrained(training=final), "human from seed 3: fitness 1.50"),
+        (journal.Scored(score=SCORE), "human: 2.00 over 1 seed"),
+        (journal.RunEnded(status=RunStatus.FAILED, message="it broke"), "run failed: it broke"),
+    ]
+    return told
+
+
+def recorded(entries: list[BaseEntry]) -> list[Recorded]:
+    time = "2026-11-21T03:55:00+00:00"
+    return [Recorded(number, time, 2.5, entry) for number, entry in enumerate(entries, 1)]
+
+
+def test_every_kind_of_entry_has_a_line_and_comes_back_from_its_json(
+    story: list[tuple[BaseEntry, str]],
+) -> None:
+    entries = [entry for entry, _ in story]
+    assert {kind_of(entry) for entry in entries} == {
+        each["properties"]["kind"]["const"]
+        for each in ENTRY.json_schema()["$defs"].values()
+        if "kind" in each.get("properties", {})
+    }
+    lines = list(journal_lines(recorded(entries), Path("runs/jumper")))
+    for (entry, part), line in zip(story, lines, strict=True):
+        assert line.startswith(f"2026-11-21 03:55:00       2.5 s  {kind_of(entry):<22} "), line
+        assert part in line
+    for each in recorded(entries):
+        content = json.loads(json.dumps(entry_to_json(each)))
+        entry = {"kind": content.pop("kind"), **content.pop("fields")}
+        assert content == {"number": each.number, "time": each.time, "seconds": 2.5, "version": 1}
+        assert ENTRY.validate_json(json.dumps(entry)) == ENTRY.validate_json(
+            each.entry.model_dump_json()
+        )
+
+
+@pytest.fixture
+def run(
+    tmp_path: Path,
+    attempt: Callable[..., Attempt],
+    description: TaskDescription,
+    settings: SearchSettings,
+) -> Run:
+    made = create_run(settings, description, ["eureka", "search", EVIL], parent=tmp_path / "runs")
+    evil = attempt("1-01", Stage.REJECTED, reason=EVIL)
+    for entry in (proposed(evil), judged(evil), journal.Notice(text=EVIL + "x" * 100_000)):
+        made.archive.append(entry)
+    made.archive.close()
+    return made
+
+
+def show(run: Run, *arguments: str, status: int = 0) -> str:
+    result = subprocess.run(
+        [sys.executable, "-m", "eureka_agent.cli.main", "show", str(run.folder), *arguments],
+        env={**os.environ, "EUREKA_RUNS": str(run.folder.parent)},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == status, result.stderr
+    return result.stdout if status == 0 else result.stderr
+
+
+def test_the_command_prints_lines_of_bounded_length_that_command_no_terminal(run: Run) -> None:
+    lines = show(run, "--events").splitlines()
+    assert [line.split()[4] for line in lines] == ["run-created", "proposed", "judged", "notice"]
+    assert all(line.isprintable() for line in lines)
+    assert max(map(len, lines)) < 400
+    assert "\u202e" not in "".join(lines)
+    assert lines[2].endswith("1-01 thrown out by the critic: C102 line 3: [red]red[/red] next line")
+
+
+def test_the_json_has_a_schema_version_the_run_and_whole_entries(run: Run) -> None:
+    text = show(run, "--events", "--format", "json")
+    assert all(character.isprintable() or character == "\n" for character in text)
+    content = json.loads(text)
+    assert list(content) == ["schema_version", "run", "folder", "entries"]
+    assert content["run"] == run.name
+    assert [each["kind"] for each in content["entries"]] == [
+        "run-created",
+        "proposed",
+        "judged",
+        "notice",
+    ]
+    assert content["entries"][2]["fields"]["verdict"]["findings"][0]["message"] == EVIL
+    assert content["entries"][3]["fields"]["text"] == EVIL + "x" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--events", "--follow"), "--events and --follow exclude each other"),
+        (("1-01", "--events"), "--events is for a whole run, not for one attempt"),
+        (("--follow", "--format", "json"), "--follow has no JSON"),
+    ],
+)
+def test_flags_that_say_nothing_together_are_refused(
+    run: Run, arguments: tuple[str, ...], message: str
+) -> None:
+    error = show(run, *arguments, status=2)
+    assert message in " ".join(error.split())
+    assert "hint:" in error

@@ -1,0 +1,172 @@
+"""A steady search: each proposal is planned as soon as there is room for it, from what is known by
+then, and a resumed run keeps to every plan and decision that is recorded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from raced_trials import Jittery, RacedTrials, restorable
+from scripted_search import IMPORTING, Fuse, Killed, ScriptedDesigner, ScriptedSearch, reward
+
+from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.journal.entries import AttemptEnded, ConfirmationStarted, Planned, Proposed
+from eureka_agent.records import Operator, Stage
+from eureka_agent.search.engine import SearchFailedError
+from eureka_agent.search.trial import Trial, TrialRequest
+
+MakeRun = Callable[..., Run]
+SETTINGS: dict[str, Any] = {
+    "schedule": "steady",
+    "iterations": 3,
+    "samples": 4,
+    "confirm": 1,
+    "finalists": 0,
+    "revisions": 0,
+    "env_steps": 1000,
+    "num_envs": 10,
+    "horizon": 10,
+}
+SCRIPT = [reward(weight) for weight in range(1, 13)]
+FITNESS = {source: float(number) for number, source in enumerate(SCRIPT, 1)}
+
+
+def search_with(
+    run: Run, trials: RacedTrials, fuse: Fuse | None = None, **options: Any
+) -> ScriptedSearch:
+    known = sum(attempt.revision == 0 for attempt in run.archive.attempts())
+    designer = ScriptedDesigner(SCRIPT[known:], concurrent=True, fuse=fuse)
+    return ScriptedSearch(run, designer, trials, fuse=fuse, **options)
+
+
+class Counting(Jittery):
+    """Counts how many candidates are on their way at a time."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.at_once = self.most = 0
+
+    async def run(self, request: TrialRequest) -> Trial:
+        if request.kind != "search":
+            return await super().run(request)
+        self.at_once += 1
+        self.most = max(self.most, self.at_once)
+        trial = await super().run(request)
+        self.at_once -= 1
+        return trial
+
+
+async def test_a_proposal_takes_the_place_of_one_that_has_ended(make_run: MakeRun) -> None:
+    run = restorable(make_run(**SETTINGS, racing=False))
+    trials = Counting(1, FITNESS)
+    async with asyncio.timeout(30):
+        await search_with(run, trials).engine.search()
+    assert trials.most == 4  # as many as a generation has, and never all of them at an end
+    entries = [each.entry for each in run.archive.entries()]
+    first_end = next(i for i, each in enumerate(entries) if isinstance(each, AttemptEnded))
+    planned = [i for i, each in enumerate(entries) if isinstance(each, Planned)]
+    assert sum(i < first_end for i in planned) == 4
+    last_of_four = [i for i, each in enumerate(entries) if isinstance(each, AttemptEnded)][3]
+    assert planned[4] < last_of_four  # nobody waits for a generation
+    assert all(each.stage is Stage.TRAINED for each in run.archive.attempts())
+    assert len(run.archive.attempts()) == 12
+
+
+async def test_a_plan_sees_what_had_ended_and_its_request_has_nothing_later(
+    make_run: MakeRun,
+) -> None:
+    run = restorable(make_run(**SETTINGS, racing=False))
+    search = search_with(run, Jittery(2, FITNESS))
+    async with asyncio.timeout(30):
+        await search.engine.search()
+    entries = list(run.archive.entries())
+    plans = [each.entry for each in entries if isinstance(each.entry, Planned)]
+    for plan in plans:
+        ended = {
+            each.entry.attempt
+            for each in entries
+            if isinstance(each.entry, AttemptEnded) and each.number <= plan.seen
+        }
+        assert set(plan.parents) <= ended
+        assert (plan.operator is Operator.FRESH) is (not ended)
+    requests = {request.attempt: request for request in search.designer.requests}
+    for plan in plans:
+        shown = requests[f"{plan.iteration + 1}-{plan.sample + 1:02d}"]
+        assert tuple(parent.id for parent in shown.parents) == plan.parents
+
+
+async def test_while_some_are_past_their_last_rung_one_more_is_designed(make_run: MakeRun) -> None:
+    run = restorable(make_run(**{**SETTINGS, "samples": 4, "iterations": 2}))
+    fifth = asyncio.Event()
+
+    class Watching(ScriptedDesigner):
+        async def propose(self, request: Any) -> Any:
+            if len(self.requests) == 4:
+                fifth.set()
+            return await super().propose(request)
+
+    class Patient(RacedTrials):
+        async def before_the_end(self, request: TrialRequest) -> None:
+            await fifth.wait()  # for ever where it waits for an end
+
+    designer = Watching(SCRIPT, concurrent=True)
+    async with asyncio.timeout(30):
+        await ScriptedSearch(run, designer, Patient(FITNESS)).engine.search()
+    assert len(run.archive.attempts()) == 8
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [
+        *[("propose", number) for number in (1, 3, 6, 12)],
+        *[("judge", number) for number in (1, 5, 12)],
+        *[("rung", number) for number in (1, 4, 9)],
+        *[("score", number) for number in (2, 7)],
+        *[("trained", number) for number in (1, 4, 8)],
+    ],
+)
+async def test_killed_and_resumed_nothing_is_lost_or_made_twice(
+    make_run: MakeRun, kind: str, number: int
+) -> None:
+    run, fuse = restorable(make_run(**SETTINGS)), Fuse(kind, number)
+    with pytest.raises(BaseExceptionGroup) as caught:
+        async with asyncio.timeout(30):
+            await search_with(run, Jittery(3, FITNESS, fuse), fuse).engine.search()
+    assert caught.group_contains(Killed)
+    before = restorable(open_run(run.folder))
+    plans, decisions = dict(before.archive.state.plans), dict(before.archive.state.decisions)
+    stages = {each.id: each for each in before.archive.attempts()}
+    trials = Jittery(4, FITNESS)
+    async with asyncio.timeout(30):
+        await search_with(before, trials).engine.search()
+    state = before.archive.state
+    # what was recorded is kept
+    assert {place: state.plans[place] for place in plans} == plans
+    assert {place: state.decisions[place] for place in decisions} == decisions
+    for name, attempt in stages.items():
+        if attempt.stage in (Stage.TRAINED, Stage.STOPPED):
+            now = state.by_id[name]
+            assert (now.stage, now.outcome) == (attempt.stage, attempt.outcome)
+            assert name not in trials.labels or now.repeats
+    # nothing is lost, nothing made twice
+    entries = [each.entry for each in before.archive.entries()]
+    proposed = Counter(each.attempt for each in entries if isinstance(each, Proposed))
+    ended = Counter(each.attempt for each in entries if isinstance(each, AttemptEnded))
+    assert len(proposed) == 12
+    assert set(proposed.values()) == set(ended.values()) == {1}
+    confirmed = [
+        name for each in entries if isinstance(each, ConfirmationStarted) for name in each.attempts
+    ]
+    assert len(confirmed) == len(set(confirmed))
+    assert all(len(state.by_id[name].repeats) == 1 for name in confirmed)
+
+
+async def test_it_ends_where_nothing_can_be_trained(make_run: MakeRun) -> None:
+    run = restorable(make_run(**{**SETTINGS, "iterations": 1, "samples": 2, "retry_rounds": 1}))
+    designer = ScriptedDesigner([IMPORTING] * 4, concurrent=True)
+    with pytest.raises(SearchFailedError, match="none of 4 proposals was trained: A201"):
+        async with asyncio.timeout(30):
+            await ScriptedSearch(run, designer, RacedTrials({})).engine.search()
