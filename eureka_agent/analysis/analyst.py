@@ -10,9 +10,9 @@ from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
 from eureka_agent.llm.markdown import without_thinking
 from eureka_agent.llm.prompts import render, system_message
 from eureka_agent.llm.seat import Seat
-from eureka_agent.llm.text import printable, without_headings
 from eureka_agent.records import Diagnosis, TaskDescription
 from eureka_agent.settings import SearchSettings
+from eureka_agent.text import printable, without_headings
 
 LONGEST_ANALYSIS = 3_000
 """Characters that are kept; the 250 words that are asked for have about 1700."""

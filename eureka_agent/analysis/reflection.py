@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from eureka_agent.analysis.curves import Evidence
 from eureka_agent.records import ComponentSummary
+from eureka_agent.wording import MISSING, significant
 
 
 def summarize_components(evidence: Evidence) -> tuple[ComponentSummary, ...]:
@@ -76,4 +77,4 @@ def _end_shares(evidence: Evidence) -> tuple[dict[str, float], dict[str, float]]
 
 def number(value: float | None) -> str:
     """Three significant digits; a dash for what is not known."""
-    return "–" if value is None else f"{value:.3g}"
+    return significant(value, 3, MISSING)

@@ -113,7 +113,7 @@ def _written(path: Path, verdict: Verdict) -> bool:
 
 def _what_became_of(path: Path, verdict: Verdict, fix: bool) -> str:
     """`reward.py: written, with 2 repairs`."""
-    from eureka_agent.report.wording import plural
+    from eureka_agent.wording import plural
 
     repairs = plural(sum(finding.code == MENDED for finding in verdict.findings), "repair")
     if not fix:

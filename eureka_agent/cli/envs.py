@@ -18,8 +18,8 @@ from eureka_agent.cli.output import FORMAT, print_json
 from eureka_agent.cli.wrapping import is_dumb, wrapped
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import command, pasteable
-from eureka_agent.report.wording import plural
 from eureka_agent.settings import DAY_SECONDS
+from eureka_agent.wording import plural
 
 if TYPE_CHECKING:
     from eureka_agent.simulation.conformance import Observer
@@ -182,8 +182,8 @@ def _check(reference: str, task: str | None, limit_s: float, output_format: str)
 
 def _progress(silent: bool) -> Observer:
     """Results as they come, like a linter's; on a terminal also what is under way."""
-    from eureka_agent.llm.text import printable
     from eureka_agent.simulation.conformance import CheckResult, Observer
+    from eureka_agent.text import printable
 
     out, on_terminal = sys.stdout, sys.stderr.isatty() and not is_dumb()
     colours = {"ok": "green", "warning": "yellow", "error": "red"}

@@ -109,7 +109,7 @@ def _drop_output() -> None:
 
 def _fail(error: EurekaError) -> NoReturn:
     """Show an error and end with its exit status."""
-    from eureka_agent.llm.text import printable
+    from eureka_agent.text import printable
 
     parts = [("error:", "red", error.message), (" hint:", "cyan", pasteable(error.hint))]
     for title, colour, text in parts:

@@ -36,7 +36,7 @@ nothing."""
 def print_json(document: Mapping[str, Any]) -> None:
     """Print a document as `--format json` promises it, the version of its schema in front."""
     from eureka_agent.archive.files import dump_json
-    from eureka_agent.llm.text import escaped
+    from eureka_agent.text import escaped
 
     text = escaped(dump_json({"schema_version": SCHEMA_VERSION, **document}))
     if (
@@ -49,6 +49,6 @@ def print_json(document: Mapping[str, Any]) -> None:
 def say(text: str, *, err: bool = False) -> None:
     """Print text that may come from a run folder, a model or a worker: nothing in it commands the
     terminal."""
-    from eureka_agent.llm.text import printable
+    from eureka_agent.text import printable
 
     click.echo(printable(text), err=err)

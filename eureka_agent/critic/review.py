@@ -12,9 +12,9 @@ from eureka_agent.critic.review_reply import Contradiction, Review, read_review
 from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
 from eureka_agent.llm.prompts import render, system_message
 from eureka_agent.llm.seat import Seat
-from eureka_agent.llm.text import one_line
 from eureka_agent.records import Finding, TaskDescription
 from eureka_agent.settings import SearchSettings
+from eureka_agent.text import one_line
 
 EXPLOIT = "R702"
 """Code of a way to cheat a reward."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eureka_agent.llm.markdown import split_blocks, without_thinking
-from eureka_agent.llm.text import printable
+from eureka_agent.text import printable
 
 LONGEST_OBJECT = 20_000
 """Characters beyond which a text is not read as a review."""

@@ -14,7 +14,7 @@ from eureka_agent.designer.source_tools import (
     same_reward,
     without_annotations,
 )
-from eureka_agent.llm.text import clipped, one_line
+from eureka_agent.text import clipped, one_line
 
 LONGEST_COMPACT = 1_500
 """Characters of a source that is shown in short."""

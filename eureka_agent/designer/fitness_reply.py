@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from eureka_agent.designer.reply import parse_reply
-from eureka_agent.llm.text import printable
 from eureka_agent.records import Finding
 from eureka_agent.task import FitnessReduction
+from eureka_agent.text import printable
 
 KEYS = ("doc", "unit", "reduction", "success")
 LONGEST_DOC, LONGEST_UNIT = 300, 20

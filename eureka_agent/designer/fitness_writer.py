@@ -10,8 +10,8 @@ from eureka_agent.errors import EurekaError
 from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
 from eureka_agent.llm.prompts import render
 from eureka_agent.llm.seat import Seat
-from eureka_agent.llm.text import printable
 from eureka_agent.records import Finding, Message, TaskDescription, Verdict, WrittenFitness
+from eureka_agent.text import printable
 
 REVISIONS = 3
 _ENDINGS = {

@@ -14,8 +14,8 @@ from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
 from eureka_agent.llm.markdown import without_thinking
 from eureka_agent.llm.prompts import fenced, render, system_message
 from eureka_agent.llm.seat import Seat
-from eureka_agent.llm.text import clipped, printable
 from eureka_agent.records import Message, Operator, Proposal, Verdict
+from eureka_agent.text import clipped, printable
 
 REPLY_NOTES = {
     FinishReason.CUT_OFF: "The reply was cut off at the bound on tokens.",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from eureka_agent.designer import salvage
 from eureka_agent.designer.source_tools import ENTRY_POINT
 from eureka_agent.llm.markdown import Block, split_blocks, without_thinking
-from eureka_agent.llm.text import clipped, printable
+from eureka_agent.text import clipped, printable
 
 LONGEST_REASONING = 10_000
 """Characters of prose that are kept as a proposal's reasoning; the whole reply is kept apart."""

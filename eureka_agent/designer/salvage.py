@@ -11,7 +11,7 @@ import re
 import warnings
 from typing import Any
 
-from eureka_agent.llm.text import printable
+from eureka_agent.text import printable
 
 LONGEST_SOURCE = 50_000
 """Characters beyond which a text is not read as source: the critic refuses it unread, too."""

@@ -15,9 +15,9 @@ from eureka_agent.export.reward_source import HELPERS_MODULE, calls_helpers, sta
 from eureka_agent.markup import code
 from eureka_agent.records import Attempt, Score, TaskDescription, VariableSpec
 from eureka_agent.report.run_report import RunReport
-from eureka_agent.report.wording import plural, plus_minus
 from eureka_agent.resources import resource_folder
 from eureka_agent.task import PREVIOUS_PREFIX, QuaternionOrder
+from eureka_agent.wording import plural, plus_minus
 
 README = "README.md"
 HELPERS_FILE = f"{HELPERS_MODULE}.py"

@@ -21,7 +21,7 @@ from eureka_agent.export.policy_description import as_json, policy_description
 from eureka_agent.invocation import command, install_extra
 from eureka_agent.records import Attempt
 from eureka_agent.report.run_report import RunReport
-from eureka_agent.report.wording import words
+from eureka_agent.wording import words
 
 EXPORT = "export"
 _MARKED_LINE = 10_000

@@ -12,7 +12,7 @@ from typing import Any
 import jinja2
 
 from eureka_agent.markup import code, escaped
-from eureka_agent.report.wording import plural
+from eureka_agent.wording import plural
 
 _WIDTH = 118
 TEMPLATES = Path(__file__).resolve().parent / "templates"

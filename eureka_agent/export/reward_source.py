@@ -11,7 +11,7 @@ from typing import TypeGuard
 
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.helper_names import HELPER_NAMES, is_helper_module
-from eureka_agent.report.wording import without_trailing_comments
+from eureka_agent.wording import without_trailing_comments
 
 _FUTURE = "from __future__ import annotations"
 _GIVEN_IMPORTS = {

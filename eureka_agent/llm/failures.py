@@ -20,7 +20,8 @@ from typing import Any
 from eureka_agent.llm.access import shown_address
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.llm.secrets import PLACEHOLDER, redact
-from eureka_agent.llm.text import one_line
+from eureka_agent.text import one_line
+from eureka_agent.wording import rough_duration
 
 LONGEST_WORDS = 300
 """Characters of a server's own words that are shown."""
@@ -176,7 +177,7 @@ class Service:
         where, words = self._where, self._clean(failure.words)
         told = f": {words}" if words else ""
         again = f" ({tries} tries)" if tries > 1 else ""
-        wait = "" if asked_wait_s is None else f" and asks to wait {duration(asked_wait_s)}"
+        wait = "" if asked_wait_s is None else f" and asks to wait {rough_duration(asked_wait_s)}"
         status = failure.status
         message, advice = f"{where} failed{told}", _advice(words)
         match failure.trouble, status:
@@ -261,15 +262,6 @@ def _advice(words: str) -> str:
     }
     flag = next((flag for name, flag in flags.items() if name in words), None)
     return f"try it with another {flag}, or without" if flag else ""
-
-
-def duration(seconds: float) -> str:
-    """`20 s`, `1.5 s`, `45 min`, `3 h`."""
-    if seconds < 10:
-        return f"{seconds:.1f} s" if seconds % 1 else f"{seconds:g} s"
-    if seconds < 600:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
 
 
 def failure_of(error: BaseException) -> RequestFailedError:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from eureka_agent import markup
 from eureka_agent.llm.interface import ChatMessage
-from eureka_agent.llm.text import clipped, one_line
 from eureka_agent.records import Measurements, TaskDescription, VariableSpec
 from eureka_agent.resources import resource_folder
 from eureka_agent.settings import SearchSettings, parse_settings
+from eureka_agent.text import clipped, one_line
 from eureka_agent.value_ranges import column_ranges_text, mean_text, short_number
+from eureka_agent.wording import significant
 
 if TYPE_CHECKING:
     import jinja2
@@ -83,7 +84,7 @@ def _templates() -> jinja2.Environment:
         clipped,
         fenced,
         mean_text,
-        number,
+        significant,
         one_line,
         quoted,
         short_number,
@@ -125,8 +126,3 @@ def fenced(text: str, language: str = "") -> str:
 def quoted(text: str, limit: int) -> str:
     """At most `limit` characters of what somebody else wrote, every line marked as a quotation."""
     return "\n".join(f"> {line}".rstrip() for line in clipped(text.strip(), limit).split("\n"))
-
-
-def number(value: float | None) -> str:
-    """Four significant digits; `unknown` for what is not known."""
-    return "unknown" if value is None else f"{value:.4g}"

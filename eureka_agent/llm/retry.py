@@ -14,10 +14,11 @@ from dataclasses import replace
 from tenacity import AsyncRetrying, RetryCallState, stop_after_attempt
 
 from eureka_agent.llm.access import Access
-from eureka_agent.llm.failures import RequestFailedError, Service, Trouble, duration
+from eureka_agent.llm.failures import RequestFailedError, Service, Trouble
 from eureka_agent.llm.interface import Completion
 from eureka_agent.llm.pauses import PAUSES, Pauses
 from eureka_agent.llm.replies import refused
+from eureka_agent.wording import rough_duration
 
 TRUSTED_WAITS = 2
 """So many of the waits that a server asks for are taken as they are. Later ones are at least as
@@ -127,9 +128,8 @@ class Patience:
             self._told_tries = (
                 state.attempt_number if self._reached else self._policy.first_contact_tries
             )
-        self._tell(
-            f"{self._service.trouble(failure)}, tried again in {duration(state.upcoming_sleep)}"
-        )
+        pause = rough_duration(state.upcoming_sleep)
+        self._tell(f"{self._service.trouble(failure)}, tried again in {pause}")
 
 
 def _failure(state: RetryCallState) -> RequestFailedError | None:

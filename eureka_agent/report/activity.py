@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from eureka_agent.report import wording
+from eureka_agent import wording
 from eureka_agent.report.entries import TrainingView
 
 AT_A_RUNG = ("review", "others")

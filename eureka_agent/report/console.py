@@ -12,7 +12,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from eureka_agent.llm.text import visible
+from eureka_agent.text import visible
 
 _UNBOUNDED = 10_000
 """Columns, more than any line has."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from eureka_agent import wording
 from eureka_agent.llm.replay import REPLAY
-from eureka_agent.report import wording
 from eureka_agent.report.ledger import format_money
 from eureka_agent.report.run_report import RunReport
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from eureka_agent import wording
 from eureka_agent.journal.entries import Progress, TrainingKind, Wait
 from eureka_agent.records import BASELINES, Attempt, Outcome, RungScore, Score, Stage
-from eureka_agent.report import wording
 from eureka_agent.report.sparkline import History
 
 TIME_OUT = "time_out"

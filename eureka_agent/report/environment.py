@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from eureka_agent.records import Measurements, TaskDescription, VariableSpec
-from eureka_agent.report.wording import plural
 from eureka_agent.value_ranges import column_ranges_text
+from eureka_agent.wording import plural
 
 
 def render_environment(description: TaskDescription, tasks: Sequence[str]) -> RenderableType:

@@ -8,8 +8,8 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from eureka_agent import wording
 from eureka_agent.records import Verdict, WrittenFitness
-from eureka_agent.report import wording
 from eureka_agent.report.reasoning import reasoning_panel
 from eureka_agent.report.tables import render_findings
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from eureka_agent import wording
 from eureka_agent.journal.entries import (
     Analysed,
     AttemptImported,
@@ -32,11 +33,10 @@ from eureka_agent.journal.entries import (
     TrainingWaits,
 )
 from eureka_agent.journal.state import Recorded
-from eureka_agent.llm.text import one_line
-from eureka_agent.report import wording
 from eureka_agent.report.follow import hand_on
 from eureka_agent.report.plain import event_line, origin
 from eureka_agent.report.state import SearchView
+from eureka_agent.text import one_line
 
 LONGEST_LINE = 300
 """Characters of what an entry's line says."""

@@ -12,8 +12,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from eureka_agent import wording
 from eureka_agent.records import Message
-from eureka_agent.report import wording
 
 NO_ATTEMPT = "(none)"
 

@@ -15,11 +15,11 @@ from rich.segment import ControlType, Segment
 from rich.text import Text
 
 from eureka_agent.journal.entries import BaseEntry, Notice
-from eureka_agent.llm.text import printable
 from eureka_agent.records import RunStatus
 from eureka_agent.report.panels import SearchPanel
 from eureka_agent.report.plain import PlainLog
 from eureka_agent.report.state import SearchView
+from eureka_agent.text import printable
 
 REFRESHES_PER_SECOND = 2.0
 BEGIN_UPDATE, END_UPDATE = "\x1b[?2026h", "\x1b[?2026l"

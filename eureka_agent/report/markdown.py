@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from eureka_agent import wording
 from eureka_agent.invocation import command, executable
 from eureka_agent.markup import Markup, code, escaped, fenced, quoted, table
 from eureka_agent.records import BASELINES, Attempt, Outcome, Score, Stage
-from eureka_agent.report import wording
 from eureka_agent.report.cost import cost_sentence, remarks
 from eureka_agent.report.entries import early_ends, first_error, fitness_words, remark, rung_reached
 from eureka_agent.report.fitness import fitness_facts

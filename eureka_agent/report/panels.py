@@ -9,9 +9,9 @@ from pathlib import Path
 
 from rich.console import Console, ConsoleOptions, RenderResult
 
+from eureka_agent import wording
 from eureka_agent.journal.entries import Notice
 from eureka_agent.records import Stage
-from eureka_agent.report import wording
 from eureka_agent.report.entries import Discarded, SeedScores, Standing, TrainingView
 from eureka_agent.report.lines import Column, Line, Lines, fit, rows, share_rows, wrapped
 from eureka_agent.report.metric import metric_sentence, same_words

@@ -13,6 +13,7 @@ from types import TracebackType
 
 from rich.console import Console
 
+from eureka_agent import wording
 from eureka_agent.journal.entries import (
     AttemptEnded,
     AttemptRepeated,
@@ -33,14 +34,13 @@ from eureka_agent.journal.entries import (
     TrainingResumed,
     TrainingRetried,
 )
-from eureka_agent.llm.text import printable
 from eureka_agent.records import Attempt, Proposal, Repeat, RunStatus, Stage
-from eureka_agent.report import wording
 from eureka_agent.report.entries import first_error, why_stopped
 from eureka_agent.report.ledger import format_money
 from eureka_agent.report.lines import to_ascii
 from eureka_agent.report.metric import metric_sentence
 from eureka_agent.report.state import SearchView
+from eureka_agent.text import printable
 
 PROGRESS_INTERVAL_S = 60.0
 """Seconds between two lines about what is under way."""

@@ -7,10 +7,10 @@ import itertools
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 
+from eureka_agent import wording
 from eureka_agent.journal.entries import Asked, Observer, RequestEnded, RequestStarted
 from eureka_agent.llm.interface import CompletionRequest, RequestObserver, Role
 from eureka_agent.records import Message
-from eureka_agent.report import wording
 from eureka_agent.report.ledger import Ledger, format_money
 
 _PURPOSES = {

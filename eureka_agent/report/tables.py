@@ -12,11 +12,10 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from eureka_agent import wording
 from eureka_agent.invocation import command
-from eureka_agent.llm.text import one_line
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, CurvePoint, RunStatus, Score, Stage, Verdict
-from eureka_agent.report import wording
 from eureka_agent.report.console import unwrapped
 from eureka_agent.report.cost import cost_sentence, remarks
 from eureka_agent.report.entries import early_ends, fitness_words, remark, rung_reached
@@ -25,6 +24,7 @@ from eureka_agent.report.reasoning import reasoning_panel
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.sparkline import common_scale, sparkline
 from eureka_agent.report.verdict import verdict
+from eureka_agent.text import one_line
 
 CURVE_WIDTH = 24
 WIDE_RUNS = 110

@@ -7,9 +7,9 @@ import shlex
 from collections import Counter
 from dataclasses import dataclass
 
+from eureka_agent import wording
 from eureka_agent.invocation import command
 from eureka_agent.records import BASELINES, Attempt, RunStatus, Score, Stage
-from eureka_agent.report import wording
 from eureka_agent.report.comparison import (
     FEWEST_SEEDS,
     compare_scores,

@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from eureka_agent import wording
 from eureka_agent.errors import SettingsError
-from eureka_agent.report import wording
 from eureka_agent.settings import MOST_ENV_STEPS, MOST_ITERATIONS, SearchSettings, schedule_of
 
 DIALLED = ("iterations", "samples", "final_seeds", "finalists", "env_steps", "baselines")

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from eureka_agent import wording
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.journal.entries import DeadlineReached, Notice, Observer
 from eureka_agent.records import BASELINES, Stage
-from eureka_agent.report import wording
 from eureka_agent.search.budget import steps_of_a_training
 from eureka_agent.search.summary import run_cost
 from eureka_agent.search.time_limit import TimeLimit

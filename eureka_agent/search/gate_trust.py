@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import asyncio
 
+from eureka_agent import wording
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.gate import is_wrong, judged_by_gate, refused_by_gate
 from eureka_agent.journal.entries import GateLoosened, Notice, Observer
 from eureka_agent.records import Verdict
-from eureka_agent.report import wording
 
 
 class GateOfRound:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from eureka_agent.designer.differences import difference
 from eureka_agent.records import Attempt, DiagnosisFinding, Operator, Score, Stage
 from eureka_agent.search.strategies.history import last_revisions
+from eureka_agent.wording import significant
 
 MOST_CHILDREN = 5
 """Children of an attempt that are told of, newest first."""
@@ -75,22 +76,19 @@ def changes(attempt: Attempt, history: Sequence[Attempt]) -> tuple[str, ...]:
 def _change(before: Attempt, after: Attempt) -> str:
     told = (
         f"{difference(before.proposal.source, after.proposal.source)}: fitness"
-        f" {_number(before.fitness)}"
+        f" {significant(before.fitness)}"
     )
     if after.stage is Stage.STOPPED:
         return f"{told} → stopped: {after.reason}"
     if after.stage is Stage.FAILED:
         return f"{told} → its training failed: {after.reason}"
-    return f"{told} → {_number(after.fitness)} ({_trainings(before)} against {_trainings(after)})"
+    trainings = f"{_trainings(before)} against {_trainings(after)}"
+    return f"{told} → {significant(after.fitness)} ({trainings})"
 
 
 def _trainings(attempt: Attempt) -> str:
     count = len(attempt.fitness_per_seed)
     return "one training" if count == 1 else f"the mean of {count} trainings"
-
-
-def _number(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.4g}"
 
 
 def vain_findings(attempt: Attempt, history: Sequence[Attempt]) -> tuple[DiagnosisFinding, ...]:

@@ -19,8 +19,8 @@ import statistics
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
+from eureka_agent import wording
 from eureka_agent.records import Attempt, CheckpointRecord, CurvePoint, Outcome
-from eureka_agent.report import wording
 from eureka_agent.settings import SearchSettings, TrainingSettings
 from eureka_agent.summaries import checkpoint_iterations, checkpoints_of
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from eureka_agent import wording
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.records import Evaluation, TaskDescription
-from eureka_agent.report import wording
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.sandbox.evaluator import Evaluator
 from eureka_agent.search.scoring import episode_statistics

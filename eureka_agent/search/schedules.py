@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from eureka_agent import wording
 from eureka_agent.errors import EurekaError
 from eureka_agent.journal.entries import IterationStarted
 from eureka_agent.records import Attempt, Stage
-from eureka_agent.report import wording
 from eureka_agent.search.confirmation import to_confirm
 from eureka_agent.search.racing import GenerationRace, OpenRace, Race
 from eureka_agent.search.strategies.history import last_revisions

@@ -19,7 +19,6 @@ from eureka_agent.designer.offline.words import stem, stems, tokens
 from eureka_agent.invocation import command
 from eureka_agent.journal.entries import Notice
 from eureka_agent.llm.access import KEY_VARIABLES
-from eureka_agent.llm.text import one_line
 from eureka_agent.records import TaskDescription
 from eureka_agent.simulation.catalogue import (
     ENVIRONMENT_FILE,
@@ -27,6 +26,7 @@ from eureka_agent.simulation.catalogue import (
     list_environments,
     read_entry,
 )
+from eureka_agent.text import one_line
 
 _NEARLY = 0.6
 """Overlap with another task's words from which a sentence is taken for that task's."""

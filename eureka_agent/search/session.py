@@ -24,7 +24,6 @@ from eureka_agent.errors import (
 )
 from eureka_agent.journal.entries import Notice, Observer, RunCreated, RunStarted
 from eureka_agent.llm.interface import LanguageModelError, MissingReplyError, RetryObserver
-from eureka_agent.llm.text import one_line
 from eureka_agent.records import RunStatus, TaskDescription, Verdict, WrittenFitness
 from eureka_agent.report.requests import asked_before
 from eureka_agent.sandbox.choose import choose_wall
@@ -56,6 +55,7 @@ from eureka_agent.search.written_fitness import (
     keep_in_run,
 )
 from eureka_agent.settings import SearchSettings, check_training, parse_settings
+from eureka_agent.text import one_line
 
 
 class RewardRejectedError(EurekaError):

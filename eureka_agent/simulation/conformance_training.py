@@ -24,6 +24,7 @@ from eureka_agent.simulation.vec_task import Transition, VecTask
 from eureka_agent.training.binding import FitnessFunction
 from eureka_agent.training.reward import Result, Reward, RewardFunction
 from eureka_agent.training.trainer import MemberFailed, MemberProgress, Trainer
+from eureka_agent.wording import rough_duration
 
 _JOB = "check"
 _LEAST_ITERATIONS = 2
@@ -98,7 +99,7 @@ def brief_training(subject: Subject, seen: Seen, seconds: float) -> Iterator[Not
     yield Note(f"{env_steps:,} env steps, on the {kind}")
     yield Note(
         f"{_rounded(rate)} env steps/s of one training on one core, of which the environment takes"
-        f" {share:.0%}: the task's {wanted:,} env steps take about {_duration(wanted / rate)}"
+        f" {share:.0%}: the task's {wanted:,} env steps take about {rough_duration(wanted / rate)}"
     )
 
 
@@ -238,9 +239,3 @@ def _rounded(number: float) -> str:
     """Two digits, with commas."""
     digits = max(0, len(str(int(number))) - 2)
     return f"{round(number, -digits):,.0f}"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eureka_agent.llm.markdown import Block, split_blocks
-from eureka_agent.llm.text import clipped, one_line, printable, without_headings
+from eureka_agent.text import clipped, one_line, printable, without_headings
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from eureka_agent.report import wording
+from eureka_agent import wording
 
 
 @pytest.mark.parametrize(

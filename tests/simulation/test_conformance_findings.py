@@ -291,14 +291,14 @@ def test_the_rate_of_a_training_is_told(tmp_path: Path) -> None:
     (said,) = (result.actual for result in results if result.name == "a brief training")
     found = re.search(
         r"; ([\d,]+) env steps/s of one training on one core, .* the task's 200,000 env steps take"
-        r" about (\d+) (s|minutes)",
+        r" about ([\d.]+) (s|min)",
         said,
     )
     assert found is not None
     rate, count, unit = (
         int(found[1].replace(",", "")),
-        int(found[2]),
-        {"s": 1, "minutes": 60}[found[3]],
+        float(found[2]),
+        {"s": 1, "min": 60}[found[3]],
     )
     # two digits of the rate, and whole seconds or minutes
     assert 200_000 / rate == pytest.approx(count * unit, rel=0.06, abs=0.51 * unit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from eureka_agent.llm.text import one_line
+from eureka_agent.text import one_line
 
 LONGEST_TITLE = 200
 """Characters of a sentence as a heading."""
@@ -30,6 +30,11 @@ def number(value: float | None) -> str:
     if magnitude == 0:
         return "0"
     return f"{value:.3f}" if magnitude >= 0.0995 else f"{value:.3g}"
+
+
+def significant(value: float | None, digits: int = 4, unknown: str = "unknown") -> str:
+    """A number as models are told it: so many significant digits."""
+    return unknown if value is None else f"{value:.{digits}g}"
 
 
 def plus_minus(mean: float | None, deviation: float | None) -> str:
@@ -70,6 +75,15 @@ def duration(seconds: float) -> str:
         return f"{whole // 60} min {whole % 60} s"
     minutes = round(seconds / 60)
     return f"{minutes // 60} h {minutes % 60} min"
+
+
+def rough_duration(seconds: float) -> str:
+    """`1.5 s`, `20 s`, `45 min`, `3 h`: a wait or an estimate."""
+    if seconds < 10:
+        return f"{seconds:.1f} s" if seconds % 1 else f"{seconds:g} s"
+    if seconds < 600:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
 
 
 def plural(amount: int, one: str, many: str = "") -> str:
