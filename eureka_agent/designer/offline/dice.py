@@ -27,13 +27,14 @@ class Theme(NamedTuple):
 
 
 SENSIBLE = Theme(0.08, 0.0)
+OTHER_SHAPES = Theme(0.4, 0.5)
 FREE = Theme(0.8, 0.4)
 THEMES = (
     SENSIBLE,
     Theme(0.2, 0.0, support=0.15),  # what was asked for and little else
     Theme(0.7, 0.1),  # the sensible terms with other weights
     Theme(0.3, 0.1, support=1.5, support_weight=2.0),  # strong care for posture and survival
-    Theme(0.4, 0.5),  # other shapes of the main term
+    OTHER_SHAPES,
     Theme(0.4, 0.2, support_weight=0.3),  # light penalties
     FREE,
     Theme(0.8, 0.4, support=2.0),  # a free draw with many terms

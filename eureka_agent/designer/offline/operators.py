@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 
 from eureka_agent.designer.offline.compose import MAX_TERMS, Composition, compose
-from eureka_agent.designer.offline.dice import FREE, THEMES, Dice
+from eureka_agent.designer.offline.dice import FREE, OTHER_SHAPES, THEMES, Dice
 from eureka_agent.designer.offline.matching import Scene
 from eureka_agent.designer.offline.terms import TUNABLE, Genome, Term, rounded, unique_terms
 from eureka_agent.designer.offline.unasked import Option, generic_options, optional_terms
@@ -68,32 +68,11 @@ def retune(genome: Genome, dice: Dice, spread: float = WEIGHT_SPREAD) -> Composi
 
 
 def mutate_structure(genome: Genome, scene: Scene, dice: Dice) -> Composition:
-    """One term added, dropped or drawn anew. What is added is an optional term, another that the
-    sentence asks for, or one of a variable that the reward does not read."""
-    generator, fresh = dice.generator, compose(scene, Dice(dice.generator, FREE))
-    options = [*optional_terms(scene, dice), *generic_options(scene, genome.terms, dice, 0.05)]
-    names, why = {each.term.name for each in options}, "it serves what the sentence asks for"
-    options += [Option(term, 0.5, why) for term in fresh.genome.terms if term.name not in names]
-    room = len(genome.terms) < MAX_TERMS
-    added = [each for each in options if room and genome.term(each.term.name) is None]
-    redrawn = [each for each in fresh.genome.terms if genome.term(each.name) not in (None, each)]
-    asked = {name for name, _ in fresh.asked}
-    unasked = [each.name for each in genome.terms if each.name not in asked]
-    spare = [name for name in unasked if not genome.without(name).empty]
-    moves = 2 * ["add"] * bool(added) + ["drop"] * bool(spare) + ["redraw"] * bool(redrawn)
-    match generator.choice(moves or ["retune"]):
-        case "add":
-            term, _, why, _ = generator.choices(added, [each.probability for each in added])[0]
-            return Composition(genome.with_term(term), (f"Added '{term.name}': {why}.",))
-        case "drop":
-            name = generator.choice(spare)
-            note = f"Dropped '{name}', to see whether it is needed."
-            return Composition(genome.without(name), (note,))
-        case "redraw":
-            term = generator.choice(redrawn)
-            return Composition(genome.with_term(term), (f"'{term.name}' is drawn anew.",))
-        case _:
-            return retune(genome, dice)
+    """One term added, dropped, or drawn anew."""
+    moves = [_add, _add, _drop, _reshape]
+    dice.generator.shuffle(moves)
+    made = (move(genome, scene, dice) for move in moves)
+    return next((each for each in made if each is not None), None) or retune(genome, dice)
 
 
 def crossover(first: Genome, second: Genome, dice: Dice) -> Composition:
@@ -130,3 +109,40 @@ def different(scene: Scene, dice: Dice, known: Iterable[Genome]) -> Composition:
 
 def _traits(genome: Genome) -> set[tuple[str, ...]]:
     return {(term.kind.split("_")[0], *term.arguments()) for term in genome.terms}
+
+
+def _add(genome: Genome, scene: Scene, dice: Dice) -> Composition | None:
+    """A term that the reward does not have yet: an optional one, another that the sentence asks
+    for, or one of a variable that it does not read."""
+    fresh = compose(scene, Dice(dice.generator, OTHER_SHAPES)).genome
+    options = optional_terms(scene, dice)
+    known = {option.term.name for option in options}
+    why = "it serves what the sentence asks for"
+    options += [Option(term, 0.5, why) for term in fresh.terms if term.name not in known]
+    options += generic_options(scene, genome.terms, dice, 0.05)
+    options = [option for option in options if genome.term(option.term.name) is None]
+    if not options or len(genome.terms) >= MAX_TERMS:
+        return None
+    term, _, why, _ = dice.generator.choices(options, [each.probability for each in options])[0]
+    return Composition(genome.with_term(term), (f"Added '{term.name}': {why}.",))
+
+
+def _drop(genome: Genome, scene: Scene, dice: Dice) -> Composition | None:
+    """A term less, of those that nobody asked for."""
+    asked = {name for name, _ in compose(scene, dice).asked}
+    candidates = [term.name for term in genome.terms if term.name not in asked]
+    if not candidates or len(genome.terms) < 2:
+        return None
+    name = dice.generator.choice(candidates)
+    smaller, note = genome.without(name), f"Dropped '{name}', to see whether it is needed."
+    return None if smaller.empty else Composition(smaller, (note,))
+
+
+def _reshape(genome: Genome, scene: Scene, dice: Dice) -> Composition | None:
+    """A term redrawn in another form or with other parameters."""
+    fresh = compose(scene, Dice(dice.generator, FREE)).genome
+    redrawn = [term for term in fresh.terms if genome.term(term.name) not in (None, term)]
+    if not redrawn:
+        return None
+    term = dice.generator.choice(redrawn)
+    return Composition(genome.with_term(term), (f"'{term.name}' is drawn anew.",))
