@@ -465,10 +465,8 @@ def test_few_seeds_and_finalists_of_the_persons_own_are_not_raised() -> None:
 
 # A worker makes 100 env steps a second, so a training takes 10 s of one; 5 s have passed and 5 s
 # are needed to start. The worker with the most trainings counts. Two workers, racing on: a
-# generation alone takes a = 0.93 ceil(s / 2) + 2, finals and baselines ceil(15 / 2) + ceil(10 / 2)
-# = 13. One that the next one follows takes (0.93 s + 4) / 2, since nobody waits for anybody's last
-# training, but at least 0.7, where the last rung is. ((g - 1) (0.465 s + 2) + a + 13) * 10 s / 0.85
-# + 10 s; with --no-work-ahead (g a + 13) * 10 s / 0.85 + 10 s.
+# generation takes a = 0.93 ceil(s / 2) + 2, finals and baselines ceil(15 / 2) + ceil(10 / 2) = 13:
+# by generations (g a + 13) * 10 s / 0.85 + 10 s.
 
 
 def in_time(text: str, workers: int, **options: Any) -> Any:

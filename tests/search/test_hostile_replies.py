@@ -89,18 +89,21 @@ def test_a_run_with_absurd_replies_is_shown_resumed_and_read(
     assert all(reply.read_text().startswith("```") for reply in folder.glob("attempts/*/reply.md"))
 
     # an archive that an earlier version wrote has the numbers as they came (longer ones are
-    # refused, see tests/cli/test_hostile_folders.py), and no seals
+    # refused, see tests/cli/test_hostile_folders.py), and its seals are others
     with sqlite3.connect(folder / "archive.sqlite") as archive:
-        for table in ("messages", "attempts"):
-            rows = archive.execute(f"SELECT rowid, record FROM {table}").fetchall()
+        for table, column in (("messages", "record"), ("messages", "cost"), ("journal", "record")):
+            rows = archive.execute(f"SELECT rowid, {column} FROM {table}").fetchall()
             archive.executemany(
-                f"UPDATE {table} SET record = ? WHERE rowid = ?",
+                f"UPDATE {table} SET {column} = ? WHERE rowid = ?",
                 [
                     (json.dumps(_with_absurd_costs(json.loads(record))), rowid)
                     for rowid, record in rows
                 ],
             )
-        archive.execute("UPDATE run SET value = '\"stopped\"' WHERE key = 'status'")
+        archive.execute(
+            "UPDATE journal SET record = json_set(record, '$.status', 'stopped')"
+            " WHERE kind = 'run-ended'"
+        )
     asked = len(server.requests)
     assert eureka.json("show", "latest", "--cost")["total"] == account["total"]
     assert eureka.json("show", "latest")["cost"]["uncounted"] == account["total"]["uncounted"]

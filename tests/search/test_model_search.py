@@ -84,6 +84,9 @@ def command(
             *model,
             "--seed",
             "1",
+            # what a steady search asks depends on when trainings end
+            "--schedule",
+            "generations",
             *more,
         )
 
@@ -154,7 +157,7 @@ def test_killed_after_half_its_requests_and_resumed_it_sends_none_twice(
 ) -> None:
     # trainings long enough for the kill to come between the first generation's replies and the
     # second's requests
-    process = eureka.popen(*command("--env-steps", "60000", "--no-work-ahead"))
+    process = eureka.popen(*command("--env-steps", "60000"))
     first_generation = 6  # three proposals, each reviewed
     deadline = time.monotonic() + 120
     while not _has_stored(eureka, first_generation):
