@@ -135,7 +135,8 @@ async def test_when_it_comes_makes_no_difference(make_run: MakeRun, late: bool) 
     assert accepted.verdict is not None
     assert accepted.verdict.steps_run[-1] == "review"
     assert [finding.severity for finding in accepted.verdict.findings] == ["warning"]
-    assert (view.accepted, view.rejected, view.stopped) == (4, 1, 0)
+    shown = view.attempts
+    assert (shown.accepted, shown.rejected, shown.stopped) == (4, 1, 0)
     left = {path.name for path in attempt_folder(run.folder, "1-02").iterdir()}
     assert left == {"reward.py", "prompt.md", "reply.md", "verdict.json"}
     assert (attempt_folder(run.folder, "1-03") / CURVES).is_file()
