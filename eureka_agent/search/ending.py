@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
+from contextlib import suppress
 
 from eureka_agent.archive.artefacts import MESSAGES
 from eureka_agent.archive.files import write_file
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.errors import RunFolderError
 from eureka_agent.journal.entries import BaseEntry, Observer, RunEnded
 from eureka_agent.llm.replay import write_recording
 from eureka_agent.records import RunStatus
@@ -48,7 +50,8 @@ class Recorder:
         """Store what waits to be stored every second, for whoever looks on from elsewhere."""
         while True:
             await asyncio.sleep(1.0)
-            self._run.archive.flush()
+            with suppress(RunFolderError):  # whoever decides next is told
+                self._run.archive.flush()
 
 
 def end_run(run: Run, status: RunStatus, message: str, observer: Recorder) -> None:

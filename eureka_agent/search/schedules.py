@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from eureka_agent import wording
 from eureka_agent.errors import EurekaError
-from eureka_agent.journal.entries import IterationStarted
+from eureka_agent.journal.entries import IterationStarted, Planned
 from eureka_agent.records import Attempt, Stage
 from eureka_agent.search.confirmation import to_confirm
 from eureka_agent.search.racing import GenerationRace, OpenRace, Race
@@ -195,9 +195,7 @@ class Steady:
             )
         (plan,) = engine.plan(iteration, range(sample, sample + 1))
         self._under_way.add((iteration, sample))
-        life = self._group.create_task(engine.see_through(plan, self._race))
-        life.add_done_callback(partial(self._leave, (iteration, sample)))
-        self._lives.append(life)
+        self._lives.append(self._group.create_task(self._life(plan)))
         return True
 
     def _has_room(self) -> bool:
@@ -214,25 +212,35 @@ class Steady:
             if each.stage is Stage.ACCEPTED and (each.iteration, each.sample) in self._under_way
         )
 
-    def _leave(self, place: tuple[int, int], life: Life) -> None:
-        """A proposal's life has ended: there is room for another, and others may be the best."""
-        self._under_way.discard(place)
+    async def _life(self, plan: Planned) -> Attempt | None:
+        """A proposal until nothing more happens to it: then there is room for another, and others
+        may be the best."""
+        attempt = await self._engine.see_through(plan, self._race)
+        self._under_way.discard((plan.iteration, plan.sample))
+        self._confirm(plan.iteration)
+        self._end_iterations()
         self._changed.set()
-        if life.cancelled() or life.exception() is not None:
-            return
+        return attempt
+
+    def _confirm(self, iteration: int) -> None:
+        """Have the best so far trained again that nobody has asked for yet."""
         engine, state = self._engine, self._engine.run.archive.state
         ended = [each for each in state.by_id.values() if each.stage is Stage.TRAINED]
-        if len(ended) >= self._size:
-            chosen = to_confirm(ended, engine.run.settings.confirm)
-            asked = {each for known in state.confirmations for each in known.attempts}
-            if new := [each for each in chosen if each not in asked]:
-                engine.record_confirmation(place[0], new)
-                self._group.create_task(engine.repeat(place[0], new))
-        for iteration in range(engine.run.settings.iterations):
+        if len(ended) < self._size:
+            return
+        asked = {each for known in state.confirmations for each in known.attempts}
+        chosen = to_confirm(ended, engine.run.settings.confirm)
+        if new := [each for each in chosen if each not in asked]:
+            engine.record_confirmation(iteration, new)
+            self._group.create_task(engine.repeat(iteration, new))
+
+    def _end_iterations(self) -> None:
+        """Tell of generations whose last proposal has ended."""
+        plans = self._engine.run.archive.state.plans
+        for iteration in range(self._engine.run.settings.iterations):
             left = any(each[0] == iteration for each in self._under_way)
-            planned = sum(each[0] == iteration for each in state.plans)
-            if planned >= self._size and not left:
-                engine.end_iteration(iteration)
+            if not left and sum(each[0] == iteration for each in plans) >= self._size:
+                self._engine.end_iteration(iteration)
 
     def _any_trained(self) -> bool:
         attempts = self._engine.run.archive.attempts()
