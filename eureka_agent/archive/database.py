@@ -40,7 +40,7 @@ from eureka_agent.archive.sqlite_files import (
 )
 from eureka_agent.errors import RunFolderError, system_reason
 from eureka_agent.invocation import command
-from eureka_agent.journal.entries import KINDS, OF_RUN, PASSING, BaseEntry
+from eureka_agent.journal.entries import KINDS, OF_RUN, PASSING, BaseEntry, kind_of
 from eureka_agent.journal.state import Recorded, RunState, changed
 from eureka_agent.records import Attempt, Cost, FinalTraining, Message, Record
 from eureka_agent.settings import validation_fault
@@ -286,10 +286,13 @@ class Archive:
         on."""
         number = self._number
         if number not in self._views:
-            if len(self._views) >= MOST_VIEWS:
-                del self._views[min(self._views)]
-            self._views[number] = self.state.copy()
+            self._keep_view(number, self.state.copy())
         return number, self._views[number]
+
+    def _keep_view(self, number: int, state: RunState) -> None:
+        if len(self._views) >= MOST_VIEWS:
+            del self._views[min(self._views)]
+        self._views[number] = state
 
     @property
     def facts(self) -> RunState:
@@ -316,7 +319,7 @@ class Archive:
         state = RunState()
         self._fold(state, "number <= ?", MOST_NUMBER if number is None else number)
         if number is not None:
-            self._views[number] = state
+            self._keep_view(number, state)
         return state
 
     def _fold(self, state: RunState, condition: str, number: int) -> None:
@@ -348,9 +351,8 @@ class Archive:
         rows = []
         for each in self._unwritten:
             record = each.entry.model_dump_json()
-            kind = str(getattr(each.entry, "kind"))  # noqa: B009
             seal = "" if self.seal is None else self.seal(f"{each.number} {record}")
-            place = (each.number, each.time, each.seconds, kind, each.entry.version)
+            place = (each.number, each.time, each.seconds, kind_of(each.entry), each.entry.version)
             rows.append((*place, each.entry.of_attempt, record, seal))
         changed = {each.entry.of_attempt for each in self._unwritten} - {""}
         columns = [attempt_row(self.state.by_id[name]) for name in sorted(changed)]

@@ -23,6 +23,7 @@ from eureka_agent.journal.entries import (
     RunEnded,
     SearchEndedEarly,
     SettingChanged,
+    kind_of,
 )
 from eureka_agent.journal.state import Recorded, RunState
 from eureka_agent.records import Attempt, FinalTraining, Outcome, RunStatus
@@ -50,7 +51,7 @@ def fill_journal(connection: sqlite3.Connection) -> None:
                     number,
                     time,
                     seconds,
-                    str(getattr(entry, "kind")),  # noqa: B009
+                    kind_of(entry),
                     entry.version,
                     entry.of_attempt,
                     entry.model_dump_json(),

@@ -85,20 +85,20 @@ class RunCreated(BaseEntry):
     prices: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Prices of the models, by name; they stay for the whole run."""
     recorded_settings: dict[str, Any] | None = None
-    """Of a run that replays another: the settings of the recorded one."""
+    """Settings of the recorded run, in a run that replays it."""
     given_source: str | None = None
     """The reward of a run that trains a person's own."""
     written_fitness: WrittenFitness | None = None
     fitness_accepted: str = ""
-    """How the written fitness was accepted, in words."""
+    """Acceptance of the written fitness, in words."""
     fitness_messages: tuple[str, ...] = ()
     """Keys of the requests that it took."""
     designer: str = ""
-    """Of this and the next two the last `RunStarted` has today's."""
+    """Known when the run was made, like the next two; the last `RunStarted` has today's."""
     wall: str = ""
     devices: tuple[str, ...] = ()
     budget: str = ""
-    """What a budget came to, in words."""
+    """Result of a budget, in words."""
     seconds_before: Seconds = 0.0
     """Wall time before the first generation, of a run with a budget."""
 
@@ -119,7 +119,7 @@ class RunStarted(BaseEntry):
 
     kind: Literal["run-started"] = "run-started"
     run_folder: Path = Field(default=Path(), exclude=True)
-    """Where the run lies now; not recorded."""
+    """Place of the run now; not recorded."""
     run_name: str
     description: TaskDescription
     sentence: str
@@ -159,7 +159,7 @@ class RunEnded(BaseEntry):
     message: str = ""
     """One sentence for the person: why it stopped, how to resume."""
     report_path: Path | None = Field(default=None, exclude=True)
-    """Where the report lies; not recorded."""
+    """Place of the report; not recorded."""
 
 
 class Notice(_Passing):
@@ -197,7 +197,7 @@ class Planned(BaseEntry):
     parents: tuple[str, ...] = ()
     """Attempt ids."""
     model: str = ""
-    """Who is asked, of several models."""
+    """Model that is asked, of several."""
     seen: Count
     """Number of the last entry that the plan was made from: attempts and scores up to it, and none
     after, go into the request."""
@@ -256,7 +256,7 @@ class ModelBudgetSpent(BaseEntry):
 
     kind: Literal["model-budget-spent"] = "model-budget-spent"
     limits: dict[str, str]
-    """Those that it was turned down by: others decide anew."""
+    """Limits that turned it down: others decide anew."""
     text: str
 
 
@@ -313,11 +313,11 @@ class RungScored(_OfAttempt):
 
 
 class RungDecided(_OfAttempt):
-    """What becomes of the training at a rung, in its race."""
+    """Decision on the training at a rung, in its race."""
 
     kind: Literal["rung-decided"] = "rung-decided"
     env_steps: Count
-    """Where the rung is."""
+    """Place of the rung."""
     stop: str
     """Why it is stopped; empty where it goes on."""
 
@@ -334,7 +334,7 @@ class AttemptEnded(_OfAttempt):
 
 
 class Analysed(_OfAttempt):
-    """What the trajectory analyst read from its training."""
+    """Reading of its training by the trajectory analyst."""
 
     kind: Literal["analysed"] = "analysed"
     text: str
@@ -409,7 +409,7 @@ class TrainingQueued(_Passing):
 
 
 class Progress(Record):
-    """What a view shows of a curve point."""
+    """Part of a curve point that a view shows."""
 
     env_steps: Count
     fitness: FiniteFloat | None
@@ -469,8 +469,13 @@ class TrainingResumed(_Passing):
     """Its curve up to there."""
 
 
+def kind_of(entry: BaseEntry) -> str:
+    """The entry's kind: `"attempt-ended"`."""
+    return str(type(entry).model_fields["kind"].default)
+
+
 def progress_of(points: tuple[CurvePoint, ...]) -> tuple[Progress, ...]:
-    """What the journal keeps of curve points; the whole curve is in the attempt's folder."""
+    """Part of curve points that the journal keeps; the whole curve is in the attempt's folder."""
     return tuple(Progress(env_steps=each.env_steps, fitness=each.fitness) for each in points)
 
 

@@ -1,5 +1,5 @@
-"""What a run knows: its entries, folded one by one. The same function for the process that works on
-the run, for one that resumes it, and for whoever looks on."""
+"""Knowledge of a run: its entries, folded one by one. The same function serves the process that
+works on the run, one that resumes it, and whoever looks on."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class RunState:
     """By iteration and sample."""
     confirmations: tuple[ConfirmationStarted, ...] = ()
     decisions: dict[tuple[str, int], str] = field(default_factory=dict)
-    """What became of attempts at rungs, by id and env steps: why each was stopped, or ""."""
+    """Decisions on attempts at rungs, by id and env steps: why each was stopped, or ""."""
     by_id: dict[str, Attempt] = field(default_factory=dict)
     by_training: dict[tuple[str, int], FinalTraining] = field(default_factory=dict)
     """Final and baseline trainings by name and seed."""
@@ -92,7 +92,7 @@ class RunState:
 
     @property
     def designer(self) -> str:
-        """Who designs; empty where nobody has said."""
+        """Designer's name; empty where nobody has said."""
         return self.began.designer if self.started is None else self.started.designer
 
     @property

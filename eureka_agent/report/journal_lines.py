@@ -31,6 +31,7 @@ from eureka_agent.journal.entries import (
     TrainingProgress,
     TrainingQueued,
     TrainingWaits,
+    kind_of,
 )
 from eureka_agent.journal.state import Recorded
 from eureka_agent.report.follow import hand_on
@@ -66,11 +67,6 @@ def entry_to_json(recorded: Recorded) -> dict[str, Any]:
         "version": recorded.entry.version,
         "fields": json.loads(recorded.entry.model_dump_json(exclude={"kind"})),
     }
-
-
-def kind_of(entry: BaseEntry) -> str:
-    """`"attempt-ended"`."""
-    return str(type(entry).model_fields["kind"].default)
 
 
 def _other_line(entry: BaseEntry) -> str:

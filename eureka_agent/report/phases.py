@@ -4,8 +4,8 @@ from __future__ import annotations
 
 
 class IterationPhases:
-    """Two at once where the search works ahead: one in training, and the best of the one before
-    again."""
+    """Names of the iterations under way: two at once in a steady search, or while the best of the
+    one before train again."""
 
     def __init__(self) -> None:
         self._under_way: dict[int, str] = {}

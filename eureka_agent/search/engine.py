@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 from eureka_agent.archive.database import resume_command
 from eureka_agent.archive.run_folder import Run
@@ -144,7 +145,7 @@ class SearchEngine:
         return self._spent() or self._why_ended is not None
 
     def allows(self, iteration: int) -> bool:
-        """Whether there is time for this generation."""
+        """True where there is time for this generation."""
         return self._deadline is None or self._deadline.allows(iteration)
 
     async def baselines_are_known(self) -> bool:
@@ -199,7 +200,7 @@ class SearchEngine:
 
     async def begin(
         self, plan: Planned, race: Race | None, siblings: Sequence[str] = ()
-    ) -> Awaitable[Attempt | None] | None:
+    ) -> Coroutine[Any, Any, Attempt | None] | None:
         """Have a proposal made and judged; the rest of its life is left to whoever awaits what is
         returned. None where there is no way to have it made or judged. `siblings`: sources of the
         proposals before it, of a designer that works in order."""
@@ -236,14 +237,15 @@ class SearchEngine:
     async def confirm(self, iteration: int) -> None:
         """Train the best so far again, so that luck in a single training leads the search less
         often."""
-        archive, settings = self.run.archive, self.run.settings
-        known = [each for each in archive.state.confirmations if each.iteration == iteration]
-        if known or iteration in archive.state.iterations_ended:
-            again = (each for confirmation in known for each in confirmation.attempts)
-            await self.repeat(iteration, again)
-        elif chosen := to_confirm(archive.attempts(), settings.confirm):
-            self.record_confirmation(iteration, chosen)
-            await self.repeat(iteration, chosen)
+        state, chosen = self.run.archive.state, list[str]()
+        recorded = [each for each in state.confirmations if each.iteration == iteration]
+        if recorded:
+            chosen = [name for each in recorded for name in each.attempts]
+        elif iteration not in state.iterations_ended:
+            chosen = to_confirm(state.attempts(), self.run.settings.confirm)
+            if chosen:
+                self.record_confirmation(iteration, chosen)
+        await self.repeat(iteration, chosen)
 
     def record_confirmation(self, iteration: int, attempts: Sequence[str]) -> None:
         """Record that these are to be trained again."""

@@ -46,7 +46,7 @@ class RunMemory:
         """What is known when this attempt is judged."""
         archive, here = self._run.archive, (attempt.iteration, attempt.sample)
         plan = archive.state.plans.get(here)
-        seen = archive.state_at(None if plan is None else plan.seen)
+        seen = archive.state if plan is None else archive.state_at(plan.seen)
         earlier = [each for each in seen.attempts() if each.stage in _PASSED]
         earlier = [each for each in earlier if (each.iteration, each.sample) != here]
         known = earlier

@@ -4,7 +4,7 @@ there is room."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ that a slot which becomes free need not wait for a designer."""
 
 
 def can_pause(engine: SearchEngine) -> bool:
-    """Whether trainings of this search stop at rungs."""
+    """True where trainings of this search pause at rungs."""
     settings = engine.run.settings
     return settings.racing and engine.run.description.restorable and bool(engine.rungs.places)
 
@@ -100,7 +100,7 @@ class Generations:
                     await engine.leave(place, race)
                 break
             siblings.append(engine.first_source(iteration, plan.sample))
-            lives.append(self._group.create_task(_awaited(life)))
+            lives.append(self._group.create_task(life))
         if isinstance(race, GenerationRace) and engine.baselines is not None:
             telling = self._group.create_task(self._tell_noise(race))
             # where all have ended nobody is left to be told
@@ -249,10 +249,6 @@ class Steady:
     async def _ended(self) -> None:
         if self._lives:
             await asyncio.wait(self._lives)
-
-
-async def _awaited(life: Awaitable[Attempt | None]) -> Attempt | None:
-    return await life
 
 
 def _cancel(task: asyncio.Task[None], _: object) -> None:
