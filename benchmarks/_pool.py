@@ -14,9 +14,9 @@ from pathlib import Path
 from _common import Subject
 
 from eureka_agent.archive.snapshots import SnapshotStore
+from eureka_agent.fleet.training_pool import TrainingPool, TrainingResult
 from eureka_agent.records import CurvePoint
 from eureka_agent.sandbox.process_wall import ProcessHandle, ProcessWall
-from eureka_agent.sandbox.training_pool import TrainingPool, TrainingResult
 from eureka_agent.sandbox.wall import Limits, Wall, WorkerHandle
 from eureka_agent.settings import SearchSettings, TrainingSettings
 

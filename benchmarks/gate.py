@@ -23,9 +23,9 @@ from pathlib import Path
 from eureka_agent.archive.run_folder import Run, list_runs, open_run
 from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.gate import LEAST_PAIRS, ordering
+from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.records import Attempt
 from eureka_agent.sandbox.choose import choose_wall
-from eureka_agent.sandbox.dry_runner import DryRunner
 from eureka_agent.search.memory import RunMemory
 
 STEPS = {"novelty": ("N501", "N502"), "gate": ("G601",)}

@@ -28,6 +28,7 @@ from _searches import Watch, search
 from _stand_in import stand_in
 
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.fleet.training_pool import TrainingPool
 from eureka_agent.journal.entries import (
     BaseEntry,
     IterationStarted,
@@ -36,7 +37,6 @@ from eureka_agent.journal.entries import (
     TrainingResumed,
 )
 from eureka_agent.ranking import ranked
-from eureka_agent.sandbox.training_pool import TrainingPool
 
 SLOTS = 4
 WORKERS = 2

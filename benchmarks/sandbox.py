@@ -28,10 +28,10 @@ from _common import Subject, subject
 from _pool import PoolRun, first_cores, human_source, pinned, train_in_pool
 from _results import write_result
 
+from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.sandbox.choose import open_wall
 from eureka_agent.sandbox.docker.engine import connect
 from eureka_agent.sandbox.docker.leftovers import driver_of
-from eureka_agent.sandbox.dry_runner import DryRunner
 
 BUILD_TARGET_S, DRY_RUN_TARGET_S, TRAINING_TARGET, IDLE_TARGET_BYTES = 60.0, 0.050, 0.03, 400e6
 DRY_RUNS = 50

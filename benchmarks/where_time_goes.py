@@ -40,10 +40,10 @@ from _searches import Watch, search
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.offline.designer import OfflineDesigner
+from eureka_agent.fleet.evaluator import Evaluator
+from eureka_agent.fleet.training_pool import TrainingPool
+from eureka_agent.fleet.training_worker import TrainingWorker
 from eureka_agent.journal.entries import RunStarted, TrainingEnded, TrainingQueued
-from eureka_agent.sandbox.evaluator import Evaluator
-from eureka_agent.sandbox.training_pool import TrainingPool
-from eureka_agent.sandbox.training_worker import TrainingWorker
 
 TRAINING = {
     "search": "training",

@@ -23,6 +23,8 @@ from eureka_agent.records import (
     VariableSpec,
 )
 
+pytest_plugins = ["worker_processes"]
+
 REWARD = """def compute_reward(cart_position, actions):
     centred = -cart_position.abs()
     effort = -0.01 * actions.square().sum(dim=-1)

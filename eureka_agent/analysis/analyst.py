@@ -6,10 +6,10 @@ from __future__ import annotations
 import re
 
 from eureka_agent.llm.budget import BudgetSpentError
+from eureka_agent.llm.configured_model import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
 from eureka_agent.llm.markdown import without_thinking
 from eureka_agent.llm.prompts import render, system_message
-from eureka_agent.llm.seat import Seat
 from eureka_agent.records import Diagnosis, TaskDescription
 from eureka_agent.settings import SearchSettings
 from eureka_agent.text import printable, without_headings
@@ -24,14 +24,14 @@ class Analyst:
 
     def __init__(
         self,
-        seat: Seat,
+        model: ConfiguredModel,
         description: TaskDescription,
         sentence: str,
         settings: SearchSettings | None = None,
     ) -> None:
         """`sentence`: the task in the searcher's words. `settings`: of the run; None: the task's
         own."""
-        self._seat = seat
+        self._model = model
         self._system = system_message("analyse.md", description, sentence, settings)
 
     async def analyse(self, attempt: str, source: str, diagnosis: Diagnosis) -> str:
@@ -41,7 +41,7 @@ class Analyst:
             "user", render("analyse_order.md", source=source, diagnosis=diagnosis.text)
         )
         try:
-            message = await self._seat.ask(Role.ANALYST, self._system, order, attempt=attempt)
+            message = await self._model.ask(Role.ANALYST, self._system, order, attempt=attempt)
         except BudgetSpentError:
             return ""
         if message.finish_reason == FinishReason.REFUSED:

@@ -169,8 +169,8 @@ async def _judge(
     import tempfile
 
     from eureka_agent.critic.critic import Critic
+    from eureka_agent.fleet.dry_runner import DryRunner
     from eureka_agent.sandbox.choose import choose_wall
-    from eureka_agent.sandbox.dry_runner import DryRunner
 
     with tempfile.TemporaryDirectory(prefix="eureka-") as scratch:
         wall = choose_wall(settings.sandbox)

@@ -24,8 +24,8 @@ from eureka_agent.invocation import install_packages
 from eureka_agent.llm.access import KEY_VARIABLES
 
 if TYPE_CHECKING:
+    from eureka_agent.protocol.messages import Opened
     from eureka_agent.sandbox.wall import Wall
-    from eureka_agent.worker.messages import Opened
 
 REQUIRED_PACKAGES = (
     "torch",
@@ -98,7 +98,7 @@ def packages() -> Iterator[Check]:
 
 def processor() -> Check:
     """Cores that this process may use."""
-    from eureka_agent.sandbox.cores import available_cores, usable_cores
+    from eureka_agent.fleet.cores import available_cores, usable_cores
 
     cores, usable = available_cores(), usable_cores()
     numbers = ", ".join(map(str, sorted(cores)))
@@ -272,7 +272,7 @@ def worker() -> Iterator[Check]:
 
 def devices(opened: Opened) -> Check:
     """Devices that torch finds in a worker, and those that `--device auto` takes."""
-    from eureka_agent.sandbox.devices import choose_hardware
+    from eureka_agent.fleet.devices import choose_hardware
 
     hardware = choose_hardware("auto", opened)
     names = ", ".join(["cpu", *(f"cuda:{number}" for number in range(opened.gpus.count))])
@@ -297,7 +297,7 @@ def _wall_to_try() -> Wall:
 async def _probe(wall: Wall) -> tuple[float, Opened, list[str]]:
     """Seconds until the environment was open, what the worker said then, and the errors of a dry
     run of its human reward."""
-    from eureka_agent.sandbox.dry_runner import DryRunner
+    from eureka_agent.fleet.dry_runner import DryRunner
 
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="eureka-doctor-") as scratch:

@@ -16,8 +16,8 @@ from eureka_agent.critic.novelty import find_same_source, find_same_values
 from eureka_agent.critic.parse import parse
 from eureka_agent.critic.repair import repair
 from eureka_agent.llm.budget import BudgetSpentError
+from eureka_agent.protocol.messages import Scored
 from eureka_agent.records import Finding, TaskDescription, Verdict
-from eureka_agent.worker.messages import Scored
 
 REVIEW = "review"
 """The step that a model makes."""
@@ -28,7 +28,7 @@ in skilled motion alone; nor is a warning of speed, which depends on the machine
 
 
 class RunsBehindTheWall(Protocol):
-    """Something that runs a reward behind the wall: `eureka_agent.sandbox.dry_runner.DryRunner`."""
+    """Something that runs a reward behind the wall: `eureka_agent.fleet.dry_runner.DryRunner`."""
 
     async def dry_run(self, source: str, trusted: bool = False) -> tuple[Finding, ...]:
         """Findings of the dry run."""

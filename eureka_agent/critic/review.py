@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from eureka_agent.critic.parse import parse
 from eureka_agent.critic.review_reply import Contradiction, Review, read_review
+from eureka_agent.llm.configured_model import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
 from eureka_agent.llm.prompts import render, system_message
-from eureka_agent.llm.seat import Seat
 from eureka_agent.records import Finding, TaskDescription
 from eureka_agent.settings import SearchSettings
 from eureka_agent.text import one_line
@@ -47,14 +47,14 @@ class Reviewer:
 
     def __init__(
         self,
-        seat: Seat,
+        model: ConfiguredModel,
         description: TaskDescription,
         sentence: str,
         settings: SearchSettings | None = None,
     ) -> None:
         """`sentence`: the task in the searcher's words. `settings`: of the run; None: the task's
         own."""
-        self._seat = seat
+        self._model = model
         self._task_words = f"{sentence}\n{description.fitness_doc}"
         self._system = system_message("review.md", description, sentence, settings)
 
@@ -67,7 +67,7 @@ class Reviewer:
         Raises BudgetSpentError or LanguageModelError where no reply is to be had.
         """
         order = ChatMessage("user", render("review_order.md", source=source, doubts=doubts))
-        message = await self._seat.ask(Role.REVIEWER, self._system, order, attempt=attempt)
+        message = await self._model.ask(Role.REVIEWER, self._system, order, attempt=attempt)
         unreadable = _UNREADABLE.get(FinishReason(message.finish_reason), "")
         review = None if unreadable else read_review(message.reply)
         if review is None:

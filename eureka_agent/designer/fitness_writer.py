@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from eureka_agent.designer.fitness_reply import FitnessReply, parse_fitness_reply
 from eureka_agent.errors import EurekaError
+from eureka_agent.llm.configured_model import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
 from eureka_agent.llm.prompts import render
-from eureka_agent.llm.seat import Seat
 from eureka_agent.records import Finding, Message, TaskDescription, Verdict, WrittenFitness
 from eureka_agent.text import printable
 
@@ -30,7 +30,7 @@ class FitnessWriter:
 
     def __init__(
         self,
-        seat: Seat,
+        model: ConfiguredModel,
         judge: Callable[[str], Awaitable[Verdict]],
         revisions: int = REVISIONS,
         *,
@@ -38,7 +38,7 @@ class FitnessWriter:
     ) -> None:
         """`judge`: the critic's verdict on a source. `revisions`: times that a rejected one goes
         back. `sample`: another one gives another reply."""
-        self._seat = seat
+        self._model = model
         self._judge = judge
         self._revisions = revisions
         self._sample = sample
@@ -49,13 +49,13 @@ class FitnessWriter:
         """A fitness for the sentence that the critic accepts, with its warnings. Nothing is told of
         the metric that the environment's task has.
 
-        Raises FitnessNotWrittenError with the findings on the last one, and whatever the desk
+        Raises FitnessNotWrittenError with the findings on the last one, and whatever the gateway
         raises.
         """
         messages = _opening(description, sentence)
         findings: Sequence[Finding] = ()
         for _ in range(self._revisions + 1):
-            message = await self._seat.ask(Role.METRIC, *messages, sample=self._sample)
+            message = await self._model.ask(Role.METRIC, *messages, sample=self._sample)
             reply = parse_fitness_reply(message.reply)
             verdict = await self._judge(reply.source) if reply.source else Verdict()
             findings = (*_notes(message, reply), *reply.findings, *verdict.findings)
@@ -72,7 +72,7 @@ class FitnessWriter:
             )
         tries = self._revisions + 1
         raise FitnessNotWrittenError(
-            f"{self._seat.name} wrote no fitness for {sentence!r} that the critic accepts, in"
+            f"{self._model.name} wrote no fitness for {sentence!r} that the critic accepts, in"
             f" {tries} tries. The last one:"
             + "".join(f"\n  {_line(finding)}" for finding in _errors(findings)),
             "say in the sentence what can be measured, ask another --model or with another --seed,"
@@ -88,7 +88,7 @@ class FitnessWriter:
             unit=reply.words.unit,
             reduction=reply.words.reduction,
             success_fitness=reply.words.success,
-            author=self._seat.name,
+            author=self._model.name,
             reasoning=printable(reply.reasoning),
         )
 

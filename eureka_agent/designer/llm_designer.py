@@ -10,10 +10,10 @@ from eureka_agent.designer.differences import compact
 from eureka_agent.designer.interface import DesignRequest, ParentSummary, Rejection
 from eureka_agent.designer.reply import parse_reply
 from eureka_agent.designer.source_tools import parameter_names
+from eureka_agent.llm.configured_model import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
 from eureka_agent.llm.markdown import without_thinking
 from eureka_agent.llm.prompts import fenced, render, system_message
-from eureka_agent.llm.seat import Seat
 from eureka_agent.records import Message, Operator, Proposal, Verdict
 from eureka_agent.text import clipped, printable
 
@@ -34,11 +34,11 @@ class LanguageModelDesigner:
 
     concurrent = True
 
-    def __init__(self, seats: Sequence[Seat]) -> None:
-        """`seats`: of one model at least; a request says which of them answers."""
-        self.name = ", ".join(seat.name for seat in seats)
-        self._seats = {seat.name: seat for seat in seats}
-        self._first = seats[0].name
+    def __init__(self, models: Sequence[ConfiguredModel]) -> None:
+        """`models`: of one model at least; a request says which of them answers."""
+        self.name = ", ".join(model.name for model in models)
+        self._models = {model.name: model for model in models}
+        self._first = models[0].name
 
     async def propose(self, request: DesignRequest) -> Proposal:
         """A new proposal; its source is empty where the reply held no code."""
@@ -56,8 +56,8 @@ class LanguageModelDesigner:
         return await self._ask(request, (*opening(request), *_dispute(request.rejections)))
 
     async def _ask(self, request: DesignRequest, messages: tuple[ChatMessage, ...]) -> Proposal:
-        seat = self._seats[request.model or self._first]
-        message = await seat.ask(
+        model = self._models[request.model or self._first]
+        message = await model.ask(
             Role.DESIGNER,
             *messages,
             sample=request.seed + request.revision,

@@ -145,8 +145,7 @@ class MessageStore(Protocol):
 
 
 class Asks(Protocol):
-    """Where requests are handed in: `eureka_agent.llm.desk.Desk`, which asks nothing twice and
-    keeps to the budget."""
+    """Takes requests to models (`eureka_agent.llm.gateway.Gateway`)."""
 
     async def ask(self, model: LanguageModel, request: CompletionRequest) -> Message:
         """The stored reply. Raises BudgetSpentError where the budget has no room for it,

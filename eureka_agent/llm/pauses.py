@@ -10,8 +10,7 @@ from typing import Any
 
 
 class Pauses:
-    """The pauses of one desk's requests. A request finds them in `PAUSES`, which its task inherits
-    from the desk."""
+    """The pauses of one gateway's requests, which find them in `PAUSES`."""
 
     def __init__(self) -> None:
         self.tasks: set[asyncio.Task[Any]] = set()
@@ -38,5 +37,5 @@ class Pauses:
 
 
 PAUSES: ContextVar[Pauses] = ContextVar("PAUSES")
-"""Pauses of the desk at which the present request was handed in; unset for a request without a
-desk."""
+"""Pauses of the gateway at which the present request was handed in; unset for a request without a
+gateway."""

@@ -9,7 +9,7 @@ from eureka_agent.journal.entries import BaseEntry
 from eureka_agent.journal.state import Recorded, changed
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Stage
-from eureka_agent.report.entries import Discarded, Standing, discarded, standing
+from eureka_agent.report.entries import Discarded, LeaderboardEntry, discarded, leaderboard_entry
 
 TRAINING_ENDED = (Stage.TRAINED, Stage.FAILED, Stage.STOPPED)
 CAME_TO_NOTHING = (Stage.REJECTED, Stage.FAILED, Stage.STOPPED)
@@ -23,7 +23,7 @@ class Attempts:
         self._stages: Counter[Stage] = Counter()
         self._to_nothing: dict[str, None] = {}
         """Ids of those that came to nothing, in that order."""
-        self._leaderboard: list[Standing] | None = None
+        self._leaderboard: list[LeaderboardEntry] | None = None
         """None: to be made when it is next looked at."""
         self._in_training: dict[str, bool] = {}
         """Accepted ones whose training was asked for; True once it has ended."""
@@ -62,11 +62,11 @@ class Attempts:
         return self._stages[Stage.STOPPED]
 
     @property
-    def leaderboard(self) -> list[Standing]:
+    def leaderboard(self) -> list[LeaderboardEntry]:
         """Those with a fitness, best first."""
         if self._leaderboard is None:
             trained = [each for each in self._by_id.values() if each.fitness is not None]
-            self._leaderboard = [standing(each) for each in ranked(trained)]
+            self._leaderboard = [leaderboard_entry(each) for each in ranked(trained)]
         return self._leaderboard
 
     def discarded(self, most: int, env_steps: int) -> list[Discarded]:

@@ -1,5 +1,4 @@
-"""The entries of the view model: trainings, standings, discarded attempts, and the one line that
-says most about an attempt."""
+"""The view model's entries: trainings, leaderboard, discarded attempts, an attempt in one line."""
 
 from __future__ import annotations
 
@@ -60,7 +59,7 @@ class TrainingView:
 
 
 @dataclass(frozen=True)
-class Standing:
+class LeaderboardEntry:
     """One line of the leaderboard."""
 
     id: str
@@ -96,12 +95,12 @@ class SeedScores:
     score: Score | None = None
 
 
-def standing(attempt: Attempt) -> Standing:
+def leaderboard_entry(attempt: Attempt) -> LeaderboardEntry:
     """The leaderboard's line of a trained attempt. Its fitness must be known."""
     assert attempt.fitness is not None
     lengths = attempt.diagnosis.episode_length_values if attempt.diagnosis is not None else ()
     length = next((value for value in reversed(lengths) if value is not None), None)
-    return Standing(
+    return LeaderboardEntry(
         id=attempt.id,
         operator=attempt.proposal.operator.value,
         fitness=attempt.fitness,

@@ -12,7 +12,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from eureka_agent import wording
 from eureka_agent.journal.entries import Notice
 from eureka_agent.records import Stage
-from eureka_agent.report.entries import Discarded, SeedScores, Standing, TrainingView
+from eureka_agent.report.entries import Discarded, LeaderboardEntry, SeedScores, TrainingView
 from eureka_agent.report.lines import Column, Line, Lines, fit, rows, share_rows, wrapped
 from eureka_agent.report.metric import metric_sentence, same_words
 from eureka_agent.report.sparkline import common_scale, progress_bar, sparkline
@@ -228,7 +228,7 @@ def training_lines(
     return lines + rows(columns, cells, width) + _more(hidden, "training")
 
 
-def leaderboard_lines(leaderboard: list[Standing], width: int, room: int) -> list[Line]:
+def leaderboard_lines(leaderboard: list[LeaderboardEntry], width: int, room: int) -> list[Line]:
     """The best attempts so far."""
     shown, hidden = _cut(leaderboard, room - 2)
     wide = width >= WIDE

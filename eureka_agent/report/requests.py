@@ -24,7 +24,7 @@ _PLURALS = {"analysis": "analyses", "fitness": "fitnesses"}
 
 
 def request_observer(observer: Observer) -> RequestObserver:
-    """Events for `observer` of what a desk tells of its requests."""
+    """Events for `observer` of what a gateway tells of its requests."""
     numbers = itertools.count()
 
     def started(model: str, request: CompletionRequest) -> Callable[[Message | None], None]:

@@ -1,1 +1,1 @@
-"""The driver's side of the wall: how workers are started, spoken to, watched and replaced."""
+"""Walls between driver and worker, and the client that speaks through them."""

@@ -17,12 +17,7 @@ from pydantic import ValidationError
 from eureka_agent.archive.database import storage_errors
 from eureka_agent.archive.safe_files import read_plain
 from eureka_agent.errors import EurekaError, WorkerDiedError, signal_name, system_reason
-from eureka_agent.records import WrittenFitness
-from eureka_agent.resources import resource_folder
-from eureka_agent.sandbox.inbox import Inbox, WorkerFileError
-from eureka_agent.sandbox.wall import Limits, Wall, WorkerHandle
-from eureka_agent.sandbox.worker_faults import raised_by
-from eureka_agent.worker.messages import (
+from eureka_agent.protocol.messages import (
     EVENT,
     MAX_FILE_BYTES,
     MAX_LINE_BYTES,
@@ -36,6 +31,11 @@ from eureka_agent.worker.messages import (
     Shutdown,
     plain_text,
 )
+from eureka_agent.records import WrittenFitness
+from eureka_agent.resources import resource_folder
+from eureka_agent.sandbox.inbox import Inbox, WorkerFileError
+from eureka_agent.sandbox.wall import Limits, Wall, WorkerHandle
+from eureka_agent.sandbox.worker_faults import raised_by
 
 START_SECONDS = 300.0
 """What a worker may take to import its libraries and open an environment, or to make it for

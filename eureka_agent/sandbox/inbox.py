@@ -12,7 +12,7 @@ from eureka_agent.archive.database import storage_errors
 from eureka_agent.archive.files import write_file
 from eureka_agent.array_files import check_arrays, open_tensors
 from eureka_agent.errors import EurekaError
-from eureka_agent.worker.messages import FileHeader
+from eureka_agent.protocol.messages import FileHeader
 
 MOST_BYTES = 1 << 30
 """That one worker may have sent and nobody has taken yet."""

@@ -33,7 +33,7 @@ class Limits:
     sees."""
     kernels: Path | None = None
     """Folder of compiled kernels, which it may read and of which its cache is to be a copy
-    (`sandbox/kernels.py`)."""
+    (`fleet/kernels.py`)."""
 
 
 def shared_limits(workers: int) -> Limits:

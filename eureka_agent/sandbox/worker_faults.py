@@ -6,7 +6,7 @@ import shlex
 
 from eureka_agent.errors import EnvironmentFaultError, EurekaError
 from eureka_agent.invocation import command
-from eureka_agent.worker.messages import LONGEST_FAULT, LONGEST_HINT, Fault, one_line, plain_text
+from eureka_agent.protocol.messages import LONGEST_FAULT, LONGEST_HINT, Fault, one_line, plain_text
 
 
 def raised_by(

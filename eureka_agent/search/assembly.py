@@ -15,6 +15,11 @@ from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.tuning.designer import worth_tuning
 from eureka_agent.errors import EurekaError, RunFolderError
+from eureka_agent.fleet.cores import usable_cores
+from eureka_agent.fleet.devices import Hardware
+from eureka_agent.fleet.dry_runner import DryRunner
+from eureka_agent.fleet.evaluator import Evaluator
+from eureka_agent.fleet.training_pool import TrainingPool
 from eureka_agent.journal.entries import (
     Notice,
     Observer,
@@ -25,20 +30,16 @@ from eureka_agent.journal.entries import (
 )
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import CurvePoint, Diagnosis
-from eureka_agent.sandbox.cores import usable_cores
-from eureka_agent.sandbox.devices import Hardware
-from eureka_agent.sandbox.dry_runner import DryRunner
-from eureka_agent.sandbox.evaluator import Evaluator
-from eureka_agent.sandbox.training_pool import TrainingPool
 from eureka_agent.sandbox.wall import Wall
+from eureka_agent.search.advisers import Advisers
 from eureka_agent.search.attempts import AttemptRunner
 from eureka_agent.search.briefing import Analyses, Briefing
 from eureka_agent.search.capacity import plan_capacity
-from eureka_agent.search.counsel import Counsel
 from eureka_agent.search.deadline import Deadline
-from eureka_agent.search.ending import WORKERS_FOLDER, Recorder
 from eureka_agent.search.engine import SearchEngine, first_error
 from eureka_agent.search.final import FinalTrainings, keep_best
+from eureka_agent.search.recorder import Recorder
+from eureka_agent.search.run_end import WORKERS_FOLDER
 from eureka_agent.search.strategies import STRATEGIES
 from eureka_agent.search.strategies.credit import WithTuning
 from eureka_agent.search.strategies.interface import Strategy
@@ -55,7 +56,7 @@ async def search(
     wall: Wall,
     hardware: Hardware,
     dry_runner: DryRunner,
-    counsel: Counsel,
+    advisers: Advisers,
     deadline: Deadline | None,
     observer: Recorder,
     stack: AsyncExitStack,
@@ -116,18 +117,18 @@ async def search(
         dry_runner,
         novelty=settings.novelty,
         gate=settings.gate,
-        reviewer=counsel.reviewer,
-        review_all=counsel.review_all,
+        reviewer=advisers.reviewer,
+        review_all=advisers.review_all,
     )
-    attempts = AttemptRunner(run, counsel.designer, critic, trials, observer)
-    analyst = None if counsel.analyst is None else AnalystIfReachable(counsel.analyst, observer)
-    briefing = Briefing(run, strategy_of(settings), observer, counsel.models, analyst)
+    attempts = AttemptRunner(run, advisers.designer, critic, trials, observer)
+    analyst = None if advisers.analyst is None else AnalystIfReachable(advisers.analyst, observer)
+    briefing = Briefing(run, strategy_of(settings), observer, advisers.models, analyst)
     cache = BaselineCache(run.folder.parent, description, settings, hardware.kind)
     final = FinalTrainings(run, trials, cache, observer)
     with_baselines = settings.trains_baselines
     known = final.known if with_baselines else None
     engine = SearchEngine(
-        run, counsel.designer, attempts, briefing, observer, deadline, counsel.spent, known
+        run, advisers.designer, attempts, briefing, observer, deadline, advisers.spent, known
     )
     with keeping_best(run), first_error():
         trainings = _trainings(engine, final, settings.finalists, with_baselines)

@@ -31,9 +31,9 @@ from eureka_agent.records import (
 )
 from eureka_agent.search.attempts import attempt_id, failures
 from eureka_agent.search.lineage import changes, last_score, seed_spread, vain_findings
+from eureka_agent.search.model_choice import choose_models
 from eureka_agent.search.scoring import score_table
 from eureka_agent.search.seeds import derive_seed
-from eureka_agent.search.sharing import share
 from eureka_agent.search.strategies.interface import ProposalPlan, Strategy
 
 FAILURES_SHOWN = 4
@@ -196,7 +196,7 @@ class Briefing:
             for sample, plan in zip(samples, plans, strict=True)
             if plan.operator is not Operator.TUNE_WEIGHTS
         ]
-        shared = share(self._models, history, iteration, asking, self._run.settings.seed)
+        shared = choose_models(self._models, history, iteration, asking, self._run.settings.seed)
         models = dict(zip(asking, shared, strict=True))
         return [models.get(sample, "") for sample in samples]
 

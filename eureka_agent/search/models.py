@@ -14,6 +14,7 @@ from eureka_agent.archive.run_folder import Run, find_run, open_run
 from eureka_agent.errors import RunFolderError, SettingsError
 from eureka_agent.invocation import command
 from eureka_agent.llm.budget import Limits
+from eureka_agent.llm.configured_model import ConfiguredModel
 from eureka_agent.llm.interface import Asks, LanguageModel, RetryObserver
 from eureka_agent.llm.prices import Price, find_prices
 from eureka_agent.llm.replay import (
@@ -24,7 +25,6 @@ from eureka_agent.llm.replay import (
     ReplayModel,
     read_recording,
 )
-from eureka_agent.llm.seat import Seat
 from eureka_agent.resources import resource_folder
 from eureka_agent.search.typed_settings import flag_text
 from eureka_agent.settings import SearchSettings, parse_settings, schedule_of
@@ -72,9 +72,9 @@ class Models:
         for model in self.all:
             await model.close()
 
-    def seat(self, model: LanguageModel, desk: Asks) -> Seat:
-        """One of them at a desk, with the temperature and the bound of all."""
-        return Seat(model, desk, self.temperature, self.reply_tokens)
+    def configured(self, model: LanguageModel, gateway: Asks) -> ConfiguredModel:
+        """One of them at a gateway, with the temperature and the bound of all."""
+        return ConfiguredModel(model, gateway, self.temperature, self.reply_tokens)
 
 
 def models_of(settings: SearchSettings, on_retry: RetryObserver) -> Models | None:

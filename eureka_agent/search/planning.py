@@ -9,8 +9,8 @@ from pathlib import Path
 
 from eureka_agent.archive.baseline_cache import BaselineCache
 from eureka_agent.archive.run_folder import runs_folder
+from eureka_agent.fleet.devices import Hardware
 from eureka_agent.records import TaskDescription, WrittenFitness
-from eureka_agent.sandbox.devices import Hardware
 from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.budget import DIALLED, MOST_SAMPLES, Budget, Dial, Plan, plan
 from eureka_agent.search.capacity import plan_capacity

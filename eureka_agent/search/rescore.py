@@ -11,9 +11,9 @@ from typing import Any
 
 from eureka_agent import wording
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.records import Evaluation, TaskDescription
 from eureka_agent.sandbox.choose import choose_wall
-from eureka_agent.sandbox.evaluator import Evaluator
 from eureka_agent.search.scoring import episode_statistics
 
 

@@ -22,29 +22,30 @@ from eureka_agent.errors import (
     WorkerDiedError,
     WorkerFaultError,
 )
+from eureka_agent.fleet.devices import Hardware, choose_hardware
+from eureka_agent.fleet.dry_runner import DryRunner
+from eureka_agent.fleet.kernels import with_kernels
 from eureka_agent.journal.entries import Notice, Observer, RunCreated, RunStarted
 from eureka_agent.llm.interface import LanguageModelError, MissingReplyError, RetryObserver
 from eureka_agent.records import RunStatus, TaskDescription, Verdict, WrittenFitness
 from eureka_agent.report.requests import asked_before
 from eureka_agent.sandbox.choose import choose_wall
-from eureka_agent.sandbox.devices import Hardware, choose_hardware
-from eureka_agent.sandbox.dry_runner import DryRunner
-from eureka_agent.sandbox.kernels import with_kernels
 from eureka_agent.sandbox.wall import Wall
+from eureka_agent.search.advisers import advisers_of, designer_name, notes_on, recorded_of
 from eureka_agent.search.assembly import search
 from eureka_agent.search.budget import parse_budget
 from eureka_agent.search.capacity import plan_capacity
-from eureka_agent.search.counsel import counsel_of, designer_name, notes_on, recorded_of
 from eureka_agent.search.deadline import Deadline
-from eureka_agent.search.ending import Recorder, end_run, has_results, remove_run
 from eureka_agent.search.models import Models, models_of
 from eureka_agent.search.planning import plan_within
+from eureka_agent.search.recorder import Recorder
 from eureka_agent.search.resumption import (
     check_resumable,
     driver_scratch,
     record_changes,
     with_changes,
 )
+from eureka_agent.search.run_end import end_run, has_results, remove_run
 from eureka_agent.search.sentence import notices
 from eureka_agent.search.time_limit import time_limit
 from eureka_agent.search.written_fitness import (
@@ -359,13 +360,13 @@ async def _work(
                 time_is_up = (
                     deadline.is_up if deadline is not None and run.settings.max_time else _never
                 )
-                counsel = counsel_of(models, given, run, time_is_up, recorder)
+                advisers = advisers_of(models, given, run, time_is_up, recorder)
                 try:
                     await search(
-                        run, wall, hardware, dry_runner, counsel, deadline, recorder, workers
+                        run, wall, hardware, dry_runner, advisers, deadline, recorder, workers
                     )
                 finally:
-                    await counsel.leave(recorder)
+                    await advisers.leave(recorder)
             status = RunStatus.FINISHED
             SnapshotStore(run.folder).clear()
         except asyncio.CancelledError:

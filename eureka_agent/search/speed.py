@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from eureka_agent.errors import EurekaError
+from eureka_agent.fleet.devices import CPU, Hardware
+from eureka_agent.fleet.training_pool import TrainingPool, TrainingResult
 from eureka_agent.invocation import command
 from eureka_agent.records import CurvePoint, TaskDescription, WrittenFitness
-from eureka_agent.sandbox.devices import CPU, Hardware
-from eureka_agent.sandbox.training_pool import TrainingPool, TrainingResult
 from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.budget import PREFERRED_SAMPLES, Speed
 from eureka_agent.search.capacity import Capacity

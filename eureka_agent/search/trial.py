@@ -12,14 +12,14 @@ from eureka_agent.archive.artefacts import CURVES, POLICY, TRAJECTORIES
 from eureka_agent.archive.files import copy_file, write_file
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.errors import WorkerDiedError, WorkerFaultError
+from eureka_agent.fleet.evaluator import Evaluator
+from eureka_agent.fleet.training_jobs import PauseObserver
+from eureka_agent.fleet.training_pool import TrainingPool
 from eureka_agent.journal.entries import Observer, TrainingEnded, TrainingKind, TrainingQueued
 from eureka_agent.records import CurvePoint, Evaluation, Outcome
 from eureka_agent.report.curves import write_curves_csv
 from eureka_agent.report.tensorboard import FILE_PREFIX, write_event_file
-from eureka_agent.sandbox.evaluator import Evaluator
 from eureka_agent.sandbox.inbox import WorkerFileError
-from eureka_agent.sandbox.training_jobs import PauseObserver
-from eureka_agent.sandbox.training_pool import TrainingPool
 from eureka_agent.search.scoring import episode_statistics
 from eureka_agent.search.seeds import derive_seed
 

@@ -19,14 +19,14 @@ from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.fitness_writer import FitnessWriter
 from eureka_agent.designer.given import GivenDesigner
 from eureka_agent.errors import EurekaError, SettingsError
+from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.invocation import command
 from eureka_agent.journal.entries import Notice, Observer
 from eureka_agent.llm.budget import Budget
-from eureka_agent.llm.desk import Desk
+from eureka_agent.llm.gateway import Gateway
 from eureka_agent.llm.interface import LanguageModelError, MessageStore
 from eureka_agent.records import Message, Verdict, WrittenFitness
 from eureka_agent.report.requests import request_observer
-from eureka_agent.sandbox.dry_runner import DryRunner
 from eureka_agent.search.models import Models
 from eureka_agent.settings import SearchSettings
 
@@ -111,7 +111,7 @@ async def accepted_fitness(
     archive = Archive(drafts)
     store = _NotedStore(archive)
     model = models.designers[0]
-    desk = Desk(
+    gateway = Gateway(
         store,
         Budget(models.limits, models.prices),
         settings.concurrency,
@@ -119,7 +119,7 @@ async def accepted_fitness(
     )
     try:
         writer = FitnessWriter(
-            models.seat(model, desk),
+            models.configured(model, gateway),
             Critic(dry_runner.description, dry_runner).judge,
             sample=settings.seed,
         )
@@ -130,12 +130,12 @@ async def accepted_fitness(
         error.hint = "; ".join(filter(None, (error.hint, begun)))
         raise
     finally:
-        if desk.under_way:  # after Ctrl-C
+        if gateway.under_way:  # after Ctrl-C
             observer(
                 Notice(text="waiting for the reply that is paid for; Ctrl-C again leaves without")
             )
         with suppress(asyncio.CancelledError):
-            await desk.finish()
+            await gateway.finish()
         archive.close()
     kept = drafts / hashlib.sha256(fitness.model_dump_json().encode()).hexdigest()[:12]
     write_fitness(kept, fitness)

@@ -1,2 +1,1 @@
-"""The program behind the wall: it runs generated code. The driver imports nothing of it but
-`messages`."""
+"""The program behind the wall, which runs generated code. The driver imports nothing of it."""

@@ -13,7 +13,7 @@ from typing import BinaryIO
 from pydantic import ValidationError
 
 from eureka_agent.errors import EurekaError
-from eureka_agent.worker.messages import COMMAND, MAX_LINE_BYTES, Command, Event, FileHeader
+from eureka_agent.protocol.messages import COMMAND, MAX_LINE_BYTES, Command, Event, FileHeader
 
 _READ_BYTES = 1 << 16
 
@@ -146,5 +146,5 @@ def _parse(line: bytes) -> Command:
         where = ".".join(str(part) for part in first["loc"]) or "the line"
         raise ProtocolError(
             f"not a command: {line[:80]!r}: {where}: {first['msg']}",
-            "see worker/messages.py for the commands",
+            "see protocol/messages.py for the commands",
         ) from None

@@ -21,6 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
 from eureka_agent.errors import ProcessStartError
+from eureka_agent.protocol.messages import DryRun, DryRunDone, Findings
 from eureka_agent.records import Finding
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.worker.checks import check_reward
@@ -32,7 +33,6 @@ from eureka_agent.worker.limits import (
     kill_strays,
     limit_generated_code,
 )
-from eureka_agent.worker.messages import DryRun, DryRunDone, Findings
 
 _MAX_RESULT_BYTES = 1 << 18
 _LINE_OF_TRACEBACK = re.compile(rb'File "<reward [0-9a-f]{12}>", line ([1-9][0-9]{0,5}) in ')

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from eureka_agent.errors import EurekaError
+from eureka_agent.protocol.messages import Evaluate, Evaluated, PolicyFile, PolicyScore
 from eureka_agent.records import Evaluation
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.vec_task import VecTask, padded
@@ -21,12 +22,11 @@ from eureka_agent.training.evaluation import (
 )
 from eureka_agent.training.policy import load_policy
 from eureka_agent.worker.channel import File
-from eureka_agent.worker.messages import Evaluate, Evaluated, PolicyFile, PolicyScore
 
 MOST_ROWS = 512
 """Of one pass. With so many the cost of a step is that of its rows: more at a time gain nothing."""
 PASS_SECONDS = 450.0
-"""Time limit of one pass: less than the driver waits for it (`sandbox/evaluator.py`), so that the
+"""Time limit of one pass: less than the driver waits for it (`fleet/evaluator.py`), so that the
 worker can say where it stands still."""
 MOST_RECORDED_BYTES = 256 << 20
 """What the trajectories of one pass may take before the best and the worst of each policy are

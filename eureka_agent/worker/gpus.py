@@ -9,8 +9,8 @@ import torch
 
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import command
+from eureka_agent.protocol.messages import Gpus
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.worker.messages import Gpus
 
 
 def find_gpus() -> Gpus:

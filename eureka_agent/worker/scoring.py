@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from eureka_agent.errors import RewardLoadError
+from eureka_agent.protocol.messages import EPISODES_PREFIX, Scored, ScoreTransitions
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Variable
 from eureka_agent.training.evaluation import load_trajectories
@@ -21,7 +22,6 @@ from eureka_agent.training.reward import RewardContractError, RewardFunction
 from eureka_agent.worker.confinement import how_it_ended, warm_up
 from eureka_agent.worker.dry_run import run_in_child
 from eureka_agent.worker.limits import EXTRA_DATA_BYTES, adopt_orphans
-from eureka_agent.worker.messages import EPISODES_PREFIX, Scored, ScoreTransitions
 from eureka_agent.worker.states import extreme_states
 
 MOST_STEPS = 4000

@@ -12,20 +12,7 @@ from typing import Any
 import torch
 
 from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError, EurekaError
-from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_environment
-from eureka_agent.simulation.user_modules import describe_error, error_place
-from eureka_agent.task import Task, Variable
-from eureka_agent.training.allocator import keep_freed_memory
-from eureka_agent.training.environment_faults import RAISED_HINT, environment_code, loading_limit
-from eureka_agent.training.memory import MEMORY_HINT, does_not_fit, is_out_of_memory
-from eureka_agent.training.untrained import measure
-from eureka_agent.training.written_fitness import with_written_fitness
-from eureka_agent.worker.channel import Channel, File, ProtocolError
-from eureka_agent.worker.dry_run import DryRunner
-from eureka_agent.worker.evaluation_job import evaluate
-from eureka_agent.worker.gpus import check_device, device_types, gpus_for
-from eureka_agent.worker.kernel_files import KERNELS_FOLDER, pack_kernels
-from eureka_agent.worker.messages import (
+from eureka_agent.protocol.messages import (
     KERNELS_FILE,
     AllSaved,
     Cancel,
@@ -46,6 +33,19 @@ from eureka_agent.worker.messages import (
     Shutdown,
     Train,
 )
+from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_environment
+from eureka_agent.simulation.user_modules import describe_error, error_place
+from eureka_agent.task import Task, Variable
+from eureka_agent.training.allocator import keep_freed_memory
+from eureka_agent.training.environment_faults import RAISED_HINT, environment_code, loading_limit
+from eureka_agent.training.memory import MEMORY_HINT, does_not_fit, is_out_of_memory
+from eureka_agent.training.untrained import measure
+from eureka_agent.training.written_fitness import with_written_fitness
+from eureka_agent.worker.channel import Channel, File, ProtocolError
+from eureka_agent.worker.dry_run import DryRunner
+from eureka_agent.worker.evaluation_job import evaluate
+from eureka_agent.worker.gpus import check_device, device_types, gpus_for
+from eureka_agent.worker.kernel_files import KERNELS_FOLDER, pack_kernels
 from eureka_agent.worker.nursery import Nursery
 from eureka_agent.worker.remote_reward import RemoteReward
 from eureka_agent.worker.scoring import Scorer

@@ -10,6 +10,15 @@ from pathlib import Path
 from torch import Tensor
 
 from eureka_agent.errors import RewardLoadError
+from eureka_agent.protocol.messages import (
+    Event,
+    Paused,
+    Progress,
+    Saved,
+    Train,
+    Trained,
+    TrainingFailed,
+)
 from eureka_agent.records import CurvePoint
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import LoadedEnvironment
@@ -19,15 +28,6 @@ from eureka_agent.training.snapshot import Snapshot, load_snapshot, snapshot_byt
 from eureka_agent.training.time_limit import TimeLimitError
 from eureka_agent.training.trainer import MemberFinished, MemberPaused, MemberProgress, Trainer
 from eureka_agent.worker.channel import File
-from eureka_agent.worker.messages import (
-    Event,
-    Paused,
-    Progress,
-    Saved,
-    Train,
-    Trained,
-    TrainingFailed,
-)
 from eureka_agent.worker.nursery import Nursery
 from eureka_agent.worker.remote_reward import RemoteReward
 

@@ -25,11 +25,11 @@ import pytest_asyncio
 from conftest import Traps
 
 from eureka_agent.errors import EurekaError
+from eureka_agent.fleet.dry_runner import DryRunner
+from eureka_agent.protocol.messages import MAX_LINE_BYTES
 from eureka_agent.sandbox.bubblewrap_wall import BubblewrapWall, sandboxed
 from eureka_agent.sandbox.client import WorkerClient
-from eureka_agent.sandbox.dry_runner import DryRunner
 from eureka_agent.sandbox.wall import Limits, Wall, WorkerHandle
-from eureka_agent.worker.messages import MAX_LINE_BYTES
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 LIMITS = Limits(memory_bytes=2 << 30, scratch_bytes=8 << 20, processes=64, file_bytes=16 << 20)

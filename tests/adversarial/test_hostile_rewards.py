@@ -18,8 +18,8 @@ from conftest import SECRET, Traps
 from hostile_code import ATTACKS, GOT, TRAINED, Attack, filled_in
 from safetensors.numpy import load_file
 
-from eureka_agent.sandbox.dry_runner import DryRunner
-from eureka_agent.sandbox.training_pool import TrainingPool, TrainingResult
+from eureka_agent.fleet.dry_runner import DryRunner
+from eureka_agent.fleet.training_pool import TrainingPool, TrainingResult
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.seccomp import kernel
 from eureka_agent.settings import TrainingSettings

@@ -15,8 +15,8 @@ from hostile_code import ATTACKS, Attack, body, filled_in
 from eureka_agent.critic.allow_list import check_allow_list
 from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.parse import parse
+from eureka_agent.protocol.messages import Scored
 from eureka_agent.records import Finding, TaskDescription
-from eureka_agent.worker.messages import Scored
 
 
 class NotRun:

@@ -12,13 +12,13 @@ import pytest
 from script_wall import ScriptWall
 
 from eureka_agent.errors import WorkerDiedError, WorkerFaultError
+from eureka_agent.fleet.dry_runner import DryRunner
+from eureka_agent.fleet.evaluator import Evaluator
+from eureka_agent.fleet.training_pool import TrainingPool, TrainingResult
+from eureka_agent.protocol.messages import DryRun
 from eureka_agent.sandbox.client import WorkerClient
-from eureka_agent.sandbox.dry_runner import DryRunner
-from eureka_agent.sandbox.evaluator import Evaluator
 from eureka_agent.sandbox.process_wall import ProcessHandle
-from eureka_agent.sandbox.training_pool import TrainingPool, TrainingResult
 from eureka_agent.settings import TrainingSettings
-from eureka_agent.worker.messages import DryRun
 
 SETTINGS = TrainingSettings(
     env_steps=256, num_envs=8, horizon=16, hidden_sizes=(16,), epochs=1, checkpoints=1
@@ -184,7 +184,7 @@ async def test_more_curve_points_than_there_are_iterations_are_a_violation(tmp_p
 async def test_a_dry_run_of_such_a_worker_is_a_finding(
     code: str, calls: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eureka_agent.sandbox.dry_runner._GRACE_SECONDS", 0.5)
+    monkeypatch.setattr("eureka_agent.fleet.dry_runner._GRACE_SECONDS", 0.5)
     wall = bad_wall(code)
     runner = DryRunner(wall, "cartpole", None, tmp_path / "scratch", 0.5)
     began = time.monotonic()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 
 import pytest
-from scripted_desk import Cut, NamedModel, ScriptedDesk
+from scripted_gateway import Cut, NamedModel, ScriptedGateway
 
 from eureka_agent.analysis.analyst import CUT_OFF_NOTE, LONGEST_ANALYSIS, Analyst, clean_analysis
 from eureka_agent.llm.budget import BudgetSpentError
+from eureka_agent.llm.configured_model import ConfiguredModel
 from eureka_agent.llm.interface import FinishReason, LanguageModelError, Role
-from eureka_agent.llm.seat import Seat
 from eureka_agent.records import Diagnosis, TaskDescription
 
 SOURCE = "def compute_reward(cart_position):\n    return -cart_position, {'left': -cart_position}\n"
@@ -32,22 +32,24 @@ WORDS = (
 
 
 async def analysed(description: TaskDescription, reply: str | Cut | Exception) -> str:
-    return await Analyst(Seat(NamedModel(), ScriptedDesk(reply)), description, "centre it").analyse(
-        "1-01", SOURCE, DIAGNOSIS
-    )
+    return await Analyst(
+        ConfiguredModel(NamedModel(), ScriptedGateway(reply)), description, "centre it"
+    ).analyse("1-01", SOURCE, DIAGNOSIS)
 
 
 async def test_it_is_told_what_was_measured(description: TaskDescription) -> None:
-    desk = ScriptedDesk(WORDS, WORDS)
+    gateway = ScriptedGateway(WORDS, WORDS)
     analyst = Analyst(
-        Seat(NamedModel("anthropic/small"), desk, 0.1, 500), description, "centre the cart"
+        ConfiguredModel(NamedModel("anthropic/small"), gateway, 0.1, 500),
+        description,
+        "centre the cart",
     )
     assert await analyst.analyse("1-02", SOURCE, DIAGNOSIS) == WORDS
     await analyst.analyse("2-01", SOURCE + "# another\n", DIAGNOSIS)
-    first, second = desk.requests
+    first, second = gateway.requests
     assert (first.role, first.attempt, first.sample) == (Role.ANALYST, "1-02", 0)
     assert (first.temperature, first.max_tokens) == (0.1, 500)
-    assert desk.models == ["anthropic/small"] * 2
+    assert gateway.models == ["anthropic/small"] * 2
     assert first.messages[0] == second.messages[0], "what a provider can keep in its cache"
     system, order = (message.content for message in first.messages)
     assert "centre the cart" in system

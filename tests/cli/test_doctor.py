@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from eureka_agent.cli import health
 from eureka_agent.cli.doctor import check_lines, doctor
 from eureka_agent.cli.health import Check, walls
+from eureka_agent.protocol.messages import Gpus, Opened
 from eureka_agent.records import TaskDescription
-from eureka_agent.worker.messages import Gpus, Opened
 
 SECRET = "sk-very-secret-value"
 

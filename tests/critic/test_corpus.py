@@ -16,8 +16,8 @@ import pytest
 from corpus_files import SHARED, CorpusFile, corpus_files, environment_folder
 
 from eureka_agent.critic.critic import Critic
+from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.records import Verdict
-from eureka_agent.sandbox.dry_runner import DryRunner
 from eureka_agent.sandbox.process_wall import ProcessWall
 
 pytestmark = pytest.mark.slow

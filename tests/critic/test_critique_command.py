@@ -18,8 +18,8 @@ from click.testing import CliRunner
 from eureka_agent.cli.critique import critique
 from eureka_agent.critic.critic import Critic
 from eureka_agent.errors import EurekaError
+from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.records import Verdict
-from eureka_agent.sandbox.dry_runner import DryRunner
 from eureka_agent.sandbox.process_wall import ProcessWall
 
 GOOD = "def compute_reward(pole_upright):\n    return pole_upright, {'upright': pole_upright}\n"
@@ -194,8 +194,8 @@ def test_a_file_that_cannot_be_read_is_one_error(tmp_path: Path, content: bytes 
 def test_driver_side_modules_import_neither_torch_nor_the_simulator() -> None:
     code = (
         "import sys\nimport eureka_agent.cli.critique\nimport eureka_agent.critic.critic,"
-        " eureka_agent.critic.render, eureka_agent.sandbox.training_pool\nimport"
-        " eureka_agent.sandbox.dry_runner, eureka_agent.sandbox.evaluator,"
+        " eureka_agent.critic.render, eureka_agent.fleet.training_pool\nimport"
+        " eureka_agent.fleet.dry_runner, eureka_agent.fleet.evaluator,"
         " eureka_agent.sandbox.choose\nprint(sorted({'torch', 'mujoco', 'gymnasium', 'numpy'} &"
         " set(sys.modules)))\n"
     )

@@ -10,7 +10,7 @@ from eureka_agent.records import TaskDescription
 
 @pytest.fixture
 def arm() -> TaskDescription:
-    """A desk with a drawer, an arm, and a lamp that has nothing to do with it."""
+    """A gateway with a drawer, an arm, and a lamp that has nothing to do with it."""
     return description("open the drawer", ARM, 7)
 
 

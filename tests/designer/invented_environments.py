@@ -53,7 +53,7 @@ ARM = (
     variable("gripper_position", (3,), "m", "world", "position of the gripper: x, y, z"),
     variable("handle_position", (3,), "m", "world", "position of the drawer's handle: x, y, z"),
     variable("drawer_opening", (), "m", "joint", "how far the drawer is pulled out", (0.0, 0.4)),
-    variable("lamp_brightness", (), "1", "-", "brightness of the lamp on the desk", (0.0, 1.0)),
+    variable("lamp_brightness", (), "1", "-", "brightness of the lamp on the gateway", (0.0, 1.0)),
     variable("joint_velocities", (7,), "rad/s", "joint", "angular velocities of the arm's joints"),
     variable("drawer_secret", (), "m", "joint", "opening that counts", private=True),
 )

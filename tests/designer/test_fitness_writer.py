@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from eureka_agent.designer.fitness_writer import FitnessNotWrittenError, FitnessWriter
+from eureka_agent.llm.configured_model import ConfiguredModel
 from eureka_agent.llm.interface import CompletionRequest, LanguageModel, Role, message_key
-from eureka_agent.llm.seat import Seat
 from eureka_agent.records import Finding, Message, TaskDescription, Verdict, WrittenFitness
 
 SOURCE = (
@@ -33,7 +33,7 @@ class Named:
     name = "openai/tiny"
 
 
-class QueuedDesk:
+class QueuedGateway:
     """Answers with the replies in its queue and remembers what it was asked."""
 
     def __init__(self, *replies: str, finish_reason: str = "stop") -> None:
@@ -63,14 +63,14 @@ async def judge(source: str) -> Verdict:
     )
 
 
-def writer(desk: QueuedDesk, *bounds: float | int, **options: int) -> FitnessWriter:
-    seat = Seat(Named(), desk, *bounds)  # type: ignore[arg-type]  # a name is all that is needed of the model
-    return FitnessWriter(seat, judge, **options)
+def writer(gateway: QueuedGateway, *bounds: float | int, **options: int) -> FitnessWriter:
+    model = ConfiguredModel(Named(), gateway, *bounds)  # type: ignore[arg-type]  # a name is all that is needed of the model
+    return FitnessWriter(model, judge, **options)
 
 
 async def test_a_reply_becomes_a_fitness_with_its_author(description: TaskDescription) -> None:
-    desk = QueuedDesk(REPLY)
-    fitness, verdict = await writer(desk, 0.5, 900, sample=3).write(description, SENTENCE)
+    gateway = QueuedGateway(REPLY)
+    fitness, verdict = await writer(gateway, 0.5, 900, sample=3).write(description, SENTENCE)
     assert fitness == WrittenFitness(
         sentence=SENTENCE,
         source=SOURCE,
@@ -81,7 +81,7 @@ async def test_a_reply_becomes_a_fitness_with_its_author(description: TaskDescri
         reasoning="The farther the better.",
     )
     assert [finding.code for finding in verdict.findings] == ["D314"]
-    (request,) = desk.requests
+    (request,) = gateway.requests
     assert (request.role, request.sample, request.temperature, request.max_tokens) == (
         Role.METRIC,
         3,
@@ -101,9 +101,9 @@ async def test_the_prompt_has_the_sentence_and_the_environment_and_nothing_of_it
         "human_reward": "# OWN-HUMAN",
         "sparse_reward": "# OWN-SPARSE",
     }
-    desk = QueuedDesk(REPLY)
-    await writer(desk).write(description.model_copy(update=own), SENTENCE)
-    system, user = desk.requests[0].messages
+    gateway = QueuedGateway(REPLY)
+    await writer(gateway).write(description.model_copy(update=own), SENTENCE)
+    system, user = gateway.requests[0].messages
     assert (system.role, user.role) == ("system", "user")
     told = system.content + user.content
     assert SENTENCE in user.content
@@ -124,10 +124,10 @@ async def test_the_prompt_has_the_sentence_and_the_environment_and_nothing_of_it
 async def test_a_rejected_fitness_goes_back_with_all_that_is_wrong_with_it(
     description: TaskDescription,
 ) -> None:
-    desk = QueuedDesk(BROKEN.replace('"last"', '"median"'), REPLY)
-    fitness, _ = await writer(desk).write(description, SENTENCE)
+    gateway = QueuedGateway(BROKEN.replace('"last"', '"median"'), REPLY)
+    fitness, _ = await writer(gateway).write(description, SENTENCE)
     assert fitness.source == SOURCE
-    first, second = desk.requests
+    first, second = gateway.requests
     assert second.messages[:2] == first.messages
     assert [message.role for message in second.messages] == ["system", "user", "assistant", "user"]
     told = second.messages[3].content
@@ -139,21 +139,21 @@ async def test_a_rejected_fitness_goes_back_with_all_that_is_wrong_with_it(
 async def test_a_model_that_repeats_itself_is_asked_anew_each_time(
     description: TaskDescription,
 ) -> None:
-    desk = QueuedDesk(*[BROKEN] * 4)
+    gateway = QueuedGateway(*[BROKEN] * 4)
     with pytest.raises(FitnessNotWrittenError):
-        await writer(desk).write(description, SENTENCE)
+        await writer(gateway).write(description, SENTENCE)
     # equal requests would be answered from the store
-    assert len({message_key("openai/tiny", request) for request in desk.requests}) == 4
-    assert [len(request.messages) for request in desk.requests] == [2, 4, 6, 8]
+    assert len({message_key("openai/tiny", request) for request in gateway.requests}) == 4
+    assert [len(request.messages) for request in gateway.requests] == [2, 4, 6, 8]
 
 
 async def test_it_goes_back_three_times_and_then_the_findings_are_told(
     description: TaskDescription,
 ) -> None:
-    desk = QueuedDesk(BROKEN, "no code", "", BROKEN, REPLY)
+    gateway = QueuedGateway(BROKEN, "no code", "", BROKEN, REPLY)
     with pytest.raises(FitnessNotWrittenError) as caught:
-        await writer(desk).write(description, SENTENCE)
-    assert len(desk.requests) == 4
+        await writer(gateway).write(description, SENTENCE)
+    assert len(gateway.requests) == 4
     assert caught.value.message.splitlines() == [
         (
             f"openai/tiny wrote no fitness for {SENTENCE!r} that the critic accepts, in 4 tries."
@@ -162,24 +162,26 @@ async def test_it_goes_back_three_times_and_then_the_findings_are_told(
         "  C311 line 2: 'cart_positoin' is not defined",
     ]
     # an empty reply has no turn of its own
-    assert all(message.content.strip() for request in desk.requests for message in request.messages)
+    assert all(
+        message.content.strip() for request in gateway.requests for message in request.messages
+    )
 
 
 async def test_why_a_reply_is_not_whole_is_told(description: TaskDescription) -> None:
-    desk = QueuedDesk("", finish_reason="refused")
+    gateway = QueuedGateway("", finish_reason="refused")
     with pytest.raises(FitnessNotWrittenError, match="F706: the model refused to answer") as caught:
-        await writer(desk, revisions=0).write(description, SENTENCE)
+        await writer(gateway, revisions=0).write(description, SENTENCE)
     assert "F701: the reply holds no function" in caught.value.message
     # a reply that is whole in what matters is taken, whatever ended it
-    fitness, _ = await writer(QueuedDesk(REPLY, finish_reason="cut_off")).write(
+    fitness, _ = await writer(QueuedGateway(REPLY, finish_reason="cut_off")).write(
         description, SENTENCE
     )
     assert fitness.source == SOURCE
 
 
 async def test_a_revision_of_a_reply_without_code_asks_for_it(description: TaskDescription) -> None:
-    desk = QueuedDesk("I would measure the distance.", REPLY)
-    await writer(desk).write(description, SENTENCE)
-    told = desk.requests[1].messages[3].content
+    gateway = QueuedGateway("I would measure the distance.", REPLY)
+    await writer(gateway).write(description, SENTENCE)
+    told = gateway.requests[1].messages[3].content
     assert "F701" in told
     assert "With line numbers" not in told

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import jinja2
 import pytest
-from scripted_desk import Cut, NamedModel, ScriptedDesk
+from scripted_gateway import Cut, NamedModel, ScriptedGateway
 
 from eureka_agent.designer.interface import DesignRequest, FailureSummary, ParentSummary, Rejection
 from eureka_agent.designer.llm_designer import LONGEST_ANSWER_SHOWN, LanguageModelDesigner, opening
 from eureka_agent.designer.source_tools import number_constants
 from eureka_agent.llm.budget import BudgetSpentError
+from eureka_agent.llm.configured_model import ConfiguredModel
 from eureka_agent.llm.interface import FinishReason, Role
 from eureka_agent.llm.prompts import render, system_message
-from eureka_agent.llm.seat import Seat
 from eureka_agent.records import (
     ComponentSummary,
     Diagnosis,
@@ -71,8 +71,8 @@ def fenced(source: str, prose: str = "Because it pays.") -> str:
     return f"{prose}\n\n```python\n{source}```\n"
 
 
-def designer_of(desk: ScriptedDesk) -> LanguageModelDesigner:
-    return LanguageModelDesigner([Seat(NamedModel(), desk)])
+def designer_of(gateway: ScriptedGateway) -> LanguageModelDesigner:
+    return LanguageModelDesigner([ConfiguredModel(NamedModel(), gateway)])
 
 
 def order_of(request: DesignRequest) -> str:
@@ -83,8 +83,8 @@ def order_of(request: DesignRequest) -> str:
 
 
 async def test_a_reply_becomes_a_proposal(description: TaskDescription) -> None:
-    desk = ScriptedDesk(fenced(REWARD))
-    proposal = await designer_of(desk).propose(
+    gateway = ScriptedGateway(fenced(REWARD))
+    proposal = await designer_of(gateway).propose(
         design_request(description, Operator.IMPROVE, parent("1-01"))
     )
     assert (proposal.source, proposal.reasoning) == (REWARD, "Because it pays.")
@@ -99,16 +99,16 @@ async def test_a_reply_becomes_a_proposal(description: TaskDescription) -> None:
         20,
         None,
     )
-    for message in desk.requests[0].messages:
+    for message in gateway.requests[0].messages:
         assert message.content.strip() in proposal.prompt
 
 
 async def test_settings_and_place_go_into_the_request(description: TaskDescription) -> None:
-    desk = ScriptedDesk(fenced(REWARD))
-    designer = LanguageModelDesigner([Seat(NamedModel("a/x"), desk, 0.7, 4_000)])
+    gateway = ScriptedGateway(fenced(REWARD))
+    designer = LanguageModelDesigner([ConfiguredModel(NamedModel("a/x"), gateway, 0.7, 4_000)])
     request = replace(design_request(description, seed=41), attempt="1-02")
     await designer.propose(request)
-    asked = desk.requests[0]
+    asked = gateway.requests[0]
     assert (asked.temperature, asked.max_tokens, asked.sample) == (0.7, 4_000, 41)
     assert (asked.role, asked.attempt) == (Role.DESIGNER, "1-02")
     assert "1-02" not in "".join(message.content for message in asked.messages), (
@@ -117,9 +117,12 @@ async def test_settings_and_place_go_into_the_request(description: TaskDescripti
 
 
 async def test_the_request_says_which_model_answers(description: TaskDescription) -> None:
-    desk = ScriptedDesk(*[fenced(REWARD)] * 3)
+    gateway = ScriptedGateway(*[fenced(REWARD)] * 3)
     designer = LanguageModelDesigner(
-        [Seat(NamedModel("openai/a"), desk), Seat(NamedModel("anthropic/b"), desk)]
+        [
+            ConfiguredModel(NamedModel("openai/a"), gateway),
+            ConfiguredModel(NamedModel("anthropic/b"), gateway),
+        ]
     )
     assert designer.name == "openai/a, anthropic/b"
     request = design_request(description)
@@ -131,12 +134,12 @@ async def test_the_request_says_which_model_answers(description: TaskDescription
         "anthropic/b",
         "anthropic/b",
     ]
-    assert desk.models == ["openai/a", "anthropic/b", "anthropic/b"]
+    assert gateway.models == ["openai/a", "anthropic/b", "anthropic/b"]
 
 
 async def test_a_spent_budget_is_the_searchs_business(description: TaskDescription) -> None:
     with pytest.raises(BudgetSpentError):
-        await designer_of(ScriptedDesk(BudgetSpentError("spent"))).propose(
+        await designer_of(ScriptedGateway(BudgetSpentError("spent"))).propose(
             design_request(description)
         )
 
@@ -596,7 +599,7 @@ def test_what_is_not_known_of_a_variable_is_not_said(description: TaskDescriptio
 async def test_no_code_is_a_proposal_without_source(
     description: TaskDescription, reply: str | Cut, note: str
 ) -> None:
-    proposal = await designer_of(ScriptedDesk(reply)).propose(design_request(description))
+    proposal = await designer_of(ScriptedGateway(reply)).propose(design_request(description))
     assert proposal.source == ""
     assert note in proposal.reasoning
 
@@ -613,12 +616,14 @@ async def revised(
     description: TaskDescription, first: str | Cut, *findings: Finding
 ) -> tuple[list[tuple[str, str]], str]:
     """Roles and texts of the conversation after a rejection, and the new source."""
-    desk = ScriptedDesk(first, fenced(REWARD))
-    designer = designer_of(desk)
+    gateway = ScriptedGateway(first, fenced(REWARD))
+    designer = designer_of(gateway)
     request = design_request(description)
     rejected = await designer.propose(request)
     mended = await designer.revise(request, rejected, Verdict(findings=findings))
-    return [(message.role, message.content) for message in desk.requests[1].messages], mended.source
+    return [
+        (message.role, message.content) for message in gateway.requests[1].messages
+    ], mended.source
 
 
 async def test_a_revision_continues_the_conversation_with_the_findings(
@@ -684,10 +689,10 @@ async def test_who_was_cut_off_is_asked_for_less(description: TaskDescription, c
 
 
 async def test_what_was_found_before_is_not_forgotten(description: TaskDescription) -> None:
-    desk = ScriptedDesk(
+    gateway = ScriptedGateway(
         fenced(BROKEN), "What do you mean?", Cut("", FinishReason.REFUSED), fenced(REWARD)
     )
-    designer, request = designer_of(desk), design_request(description)
+    designer, request = designer_of(gateway), design_request(description)
     rejections: tuple[Rejection, ...] = ()
     proposal = await designer.propose(request)
     for finding in (UNKNOWN, EMPTY, EMPTY):
@@ -696,28 +701,28 @@ async def test_what_was_found_before_is_not_forgotten(description: TaskDescripti
         rejections, proposal = (*rejections, Rejection(proposal, verdict)), revised
     assert proposal.source == REWARD
     first, second, third, fourth = (
-        [message.role for message in asked.messages] for asked in desk.requests
+        [message.role for message in asked.messages] for asked in gateway.requests
     )
     assert first == ["system", "user"]
     assert second == [*first, "assistant", "user"]
     assert third == [*second, "assistant", "user"]
     assert fourth == third, "there is nothing to mend in a refusal"
-    assert [message.content for message in desk.requests[2].messages[:4]] == [
-        message.content for message in desk.requests[1].messages
+    assert [message.content for message in gateway.requests[2].messages[:4]] == [
+        message.content for message in gateway.requests[1].messages
     ]
-    assert "Once more" in desk.requests[3].messages[1].content
+    assert "Once more" in gateway.requests[3].messages[1].content
 
 
 async def test_who_refuses_again_is_asked_for_another_answer(description: TaskDescription) -> None:
-    desk = ScriptedDesk(*[Cut("", FinishReason.REFUSED)] * 3)
-    designer, request = designer_of(desk), design_request(description)
+    gateway = ScriptedGateway(*[Cut("", FinishReason.REFUSED)] * 3)
+    designer, request = designer_of(gateway), design_request(description)
     verdict = Verdict(findings=(EMPTY,))
     first = await designer.propose(request)
     second = await designer.revise(replace(request, revision=1), first, verdict)
     again = replace(request, revision=2, rejections=(Rejection(first, verdict),))
     await designer.revise(again, second, verdict)
-    assert desk.requests[1].messages == desk.requests[2].messages
-    assert desk.requests[1].sample != desk.requests[2].sample
+    assert gateway.requests[1].messages == gateway.requests[2].messages
+    assert gateway.requests[1].sample != gateway.requests[2].sample
 
 
 async def test_a_very_long_answer_is_not_sent_back_whole(description: TaskDescription) -> None:
@@ -734,6 +739,6 @@ async def test_a_very_long_answer_is_not_sent_back_whole(description: TaskDescri
 async def test_a_reply_is_kept_beside_the_attempt_as_it_can_be_shown(
     description: TaskDescription,
 ) -> None:
-    desk = ScriptedDesk(f"\x1b]8;;http://there\x07Why\x1b[2J not.\x00\n\n{fenced(REWARD)}")
-    proposal = await designer_of(desk).propose(design_request(description, Operator.FRESH))
+    gateway = ScriptedGateway(f"\x1b]8;;http://there\x07Why\x1b[2J not.\x00\n\n{fenced(REWARD)}")
+    proposal = await designer_of(gateway).propose(design_request(description, Operator.FRESH))
     assert proposal.reply == f"Why not.\n\n{fenced(REWARD)}"

@@ -13,8 +13,8 @@ from reward_codes import CODES
 
 import eureka_agent
 from eureka_agent.critic.critic import Critic
+from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.sandbox.choose import choose_wall
-from eureka_agent.sandbox.dry_runner import DryRunner
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reward-contract.md").read_text()
 EXAMPLE = re.search(r"## The form\n\n```python\n(.*?)```", PAGE, re.DOTALL)

@@ -11,10 +11,10 @@ from eureka_agent.archive.database import Archive
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.designer.llm_designer import LanguageModelDesigner
 from eureka_agent.llm.budget import Budget, Limits
-from eureka_agent.llm.desk import Desk
+from eureka_agent.llm.configured_model import ConfiguredModel
+from eureka_agent.llm.gateway import Gateway
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.llm.registry import Access, language_model
-from eureka_agent.llm.seat import Seat
 from eureka_agent.records import Operator, TaskDescription
 
 REWARD = (
@@ -25,7 +25,9 @@ REWARD = (
 
 def designer_of(server: ModelServer, folder: Path) -> LanguageModelDesigner:
     model = language_model("openai/tiny", Access(base_url=server.base_url))
-    return LanguageModelDesigner([Seat(model, Desk(Archive(folder), Budget(Limits(), {}), 1))])
+    return LanguageModelDesigner(
+        [ConfiguredModel(model, Gateway(Archive(folder), Budget(Limits(), {}), 1))]
+    )
 
 
 async def test_a_proposal_is_paid_once_and_survives_the_process(

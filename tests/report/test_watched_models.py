@@ -105,7 +105,7 @@ def test_a_request_says_what_for(role: Role, attempt: str, words: str) -> None:
     assert purpose(request(role, attempt)) == words
 
 
-def test_a_desk_is_told_of_as_events() -> None:
+def test_a_gateway_is_told_of_as_events() -> None:
     events: list[BaseEntry] = []
     observe = request_observer(events.append)
     first, second = (

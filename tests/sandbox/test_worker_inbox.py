@@ -21,6 +21,7 @@ from eureka_agent.analysis.trajectories import read_trajectories
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.array_files import MOST_TENSORS
 from eureka_agent.errors import EurekaError, RunFolderError
+from eureka_agent.protocol.messages import EVENT, MAX_FILE_BYTES, FileHeader
 from eureka_agent.sandbox import inbox as inboxes
 from eureka_agent.sandbox.inbox import (
     Inbox,
@@ -32,7 +33,6 @@ from eureka_agent.sandbox.inbox import (
 from eureka_agent.training.evaluation import load_trajectories
 from eureka_agent.training.policy import load_policy
 from eureka_agent.training.snapshot import load_snapshot
-from eureka_agent.worker.messages import EVENT, MAX_FILE_BYTES, FileHeader
 
 
 def pieces(content: bytes, size: int = 7) -> Callable[[int], Awaitable[bytes]]:

@@ -14,13 +14,13 @@ import pytest
 from script_wall import ScriptWall
 
 from eureka_agent.errors import EurekaError, WorkerDiedError
+from eureka_agent.fleet.dry_runner import DryRunner
+from eureka_agent.protocol.messages import DryRun, Prepared
 from eureka_agent.sandbox import process_wall
 from eureka_agent.sandbox.client import WorkerClient, absolute_reference
-from eureka_agent.sandbox.dry_runner import DryRunner
 from eureka_agent.sandbox.last_words import FLOOD_BYTES, KEPT_BYTES
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.wall import Limits
-from eureka_agent.worker.messages import DryRun, Prepared
 
 ProcessesOf = Callable[[Path], list[int]]
 WaitUntil = Callable[[Callable[[], bool], float], bool]
@@ -107,7 +107,7 @@ DRIVER = """
 import asyncio, sys
 from pathlib import Path
 from eureka_agent.sandbox.choose import choose_wall
-from eureka_agent.sandbox.dry_runner import DryRunner
+from eureka_agent.fleet.dry_runner import DryRunner
 
 async def main():
     dry_runner = DryRunner(choose_wall("auto"), "cartpole", None, Path(sys.argv[1]), 600.0)

@@ -19,18 +19,18 @@ from eureka_agent.critic.critic import Critic, Reviews
 from eureka_agent.critic.memory import NOTHING_KNOWN, Memory
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.journal.entries import Observer
+from eureka_agent.protocol.messages import Scored
 from eureka_agent.records import Finding, Proposal, Verdict
 from eureka_agent.search.assembly import _generations
 from eureka_agent.search.attempts import AttemptRunner
 from eureka_agent.search.briefing import Analyses, Briefing
 from eureka_agent.search.deadline import Deadline
-from eureka_agent.search.ending import Recorder
 from eureka_agent.search.engine import SearchEngine
 from eureka_agent.search.final import FinalTrainings
+from eureka_agent.search.recorder import Recorder
 from eureka_agent.search.strategies.greedy import Greedy
 from eureka_agent.search.strategies.interface import Strategy
 from eureka_agent.search.trial import Trial, TrialRequest
-from eureka_agent.worker.messages import Scored
 
 
 class Killed(BaseException):

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.snapshots import SnapshotStore
+from eureka_agent.fleet.devices import CPU, Hardware
 from eureka_agent.journal.entries import BaseEntry, Notice, RunStarted
-from eureka_agent.sandbox.devices import CPU, Hardware
 from eureka_agent.search.session import _note_devices
 from eureka_agent.search.summary import run_report
 

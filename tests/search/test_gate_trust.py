@@ -26,12 +26,12 @@ from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.gate import is_wrong
 from eureka_agent.critic.memory import NOTHING_KNOWN, Memory
 from eureka_agent.journal.entries import Notice
+from eureka_agent.protocol.messages import Scored
 from eureka_agent.records import Finding, Verdict
 from eureka_agent.search.attempts import AttemptRunner
-from eureka_agent.search.ending import Recorder
+from eureka_agent.search.recorder import Recorder
 from eureka_agent.search.summary import run_report
 from eureka_agent.search.trial import Trial, TrialRequest
-from eureka_agent.worker.messages import Scored
 
 MakeRun = Callable[..., Run]
 SETTINGS: dict[str, Any] = {"iterations": 2, "samples": 4, "revisions": 1, "retry_rounds": 0, "finalists": 1, "final_seeds": 1}  # fmt: skip

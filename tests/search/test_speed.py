@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from eureka_agent.errors import EurekaError
+from eureka_agent.fleet.training_pool import TrainingPool
 from eureka_agent.records import TaskDescription, VariableSpec
 from eureka_agent.sandbox.process_wall import ProcessWall
-from eureka_agent.sandbox.training_pool import TrainingPool
 from eureka_agent.search.capacity import Capacity
 from eureka_agent.search.speed import MEASURED_SECONDS, measure_speed
 from eureka_agent.settings import SearchSettings, training_part

@@ -16,10 +16,10 @@ from outcomes import make_outcome
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.designer.llm_designer import opening
 from eureka_agent.errors import EnvironmentFaultError
+from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.journal.entries import FinalTrained, Notice
 from eureka_agent.llm.prompts import system_message, task_text
 from eureka_agent.records import FinalTraining
-from eureka_agent.sandbox.dry_runner import DryRunner
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.search.briefing import Briefing
 from eureka_agent.search.session import _measure

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from eureka_agent.archive.snapshots import SnapshotStore
-from eureka_agent.sandbox.evaluator import Evaluator
+from eureka_agent.fleet.evaluator import Evaluator
+from eureka_agent.fleet.training_pool import TrainingPool, TrainingResult
 from eureka_agent.sandbox.process_wall import ProcessWall
-from eureka_agent.sandbox.training_pool import TrainingPool, TrainingResult
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.trial import TrialRequest, TrialRunner
 from eureka_agent.settings import TrainingSettings

@@ -14,11 +14,11 @@ from policy_files import save_random_policy
 
 from eureka_agent.critic.critic import Critic
 from eureka_agent.errors import EurekaError, WorkerFaultError
+from eureka_agent.fleet.dry_runner import DryRunner
+from eureka_agent.fleet.evaluator import Evaluator
+from eureka_agent.fleet.training_pool import TrainingPool
 from eureka_agent.records import WrittenFitness
-from eureka_agent.sandbox.dry_runner import DryRunner
-from eureka_agent.sandbox.evaluator import Evaluator
 from eureka_agent.sandbox.process_wall import ProcessWall
-from eureka_agent.sandbox.training_pool import TrainingPool
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.training.evaluation import load_trajectories
 

@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from eureka_agent.records import TaskDescription
-from eureka_agent.worker.channel import Channel, File, ProtocolError
-from eureka_agent.worker.messages import (
+from eureka_agent.protocol.messages import (
     EVENT,
     MAX_LINE_BYTES,
     Cancel,
@@ -20,6 +18,8 @@ from eureka_agent.worker.messages import (
     Opened,
     Shutdown,
 )
+from eureka_agent.records import TaskDescription
+from eureka_agent.worker.channel import Channel, File, ProtocolError
 
 CANCEL = b'{"type": "cancel", "job": "a"}\n'
 

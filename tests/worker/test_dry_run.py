@@ -13,12 +13,12 @@ import pytest_asyncio
 from reward_codes import CODES
 
 from eureka_agent.errors import ProcessStartError
+from eureka_agent.fleet.dry_runner import DryRunner
+from eureka_agent.protocol.messages import LONGEST_FINDING
 from eureka_agent.records import Finding
 from eureka_agent.resources import resource_folder
-from eureka_agent.sandbox.dry_runner import DryRunner
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.worker.dry_run import run_in_child
-from eureka_agent.worker.messages import LONGEST_FINDING
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from eureka_agent.worker.messages import (
+from eureka_agent.protocol.messages import (
     EVENT,
     LONGEST_FINDING,
     LONGEST_HINT,

@@ -15,8 +15,8 @@ from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.memory import KnownEpisodes, KnownReward, Memory
 from eureka_agent.designer.interface import DesignRequest, ParentSummary
 from eureka_agent.designer.tuning.designer import TuningDesigner
+from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.records import Operator, Verdict
-from eureka_agent.sandbox.dry_runner import DryRunner
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.training.evaluation import trajectories_bytes
 from eureka_agent.worker.scoring import MOST_STEPS

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load
 
-from eureka_agent.settings import TrainingSettings
-from eureka_agent.worker.messages import (
+from eureka_agent.protocol.messages import (
     EVENT,
     MAX_LINE_BYTES,
     Command,
@@ -30,6 +29,7 @@ from eureka_agent.worker.messages import (
     Train,
     Trained,
 )
+from eureka_agent.settings import TrainingSettings
 
 PRINTS = """import os, sys
 print('{"type": "prepared"}', flush=True)

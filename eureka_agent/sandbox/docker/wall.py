@@ -16,8 +16,8 @@ from typing import Any
 from docker.errors import NotFound
 
 from eureka_agent.errors import WallError
-from eureka_agent.sandbox.cores import usable_cores
-from eureka_agent.sandbox.devices import VISIBLE_GPUS
+from eureka_agent.fleet.cores import usable_cores
+from eureka_agent.fleet.devices import VISIBLE_GPUS
 from eureka_agent.sandbox.docker.build import Say, built_image, ensure_image
 from eureka_agent.sandbox.docker.container import Surroundings, container_options
 from eureka_agent.sandbox.docker.engine import CALL_SECONDS, Engine, connect, engine_errors

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Literal
 
 from eureka_agent.errors import EurekaError
+from eureka_agent.fleet.cores import available_cores, share_cores, usable_cores
 from eureka_agent.invocation import command, install_extra
-from eureka_agent.sandbox.cores import available_cores, share_cores, usable_cores
+from eureka_agent.protocol.messages import Opened
 from eureka_agent.sandbox.wall import Limits
-from eureka_agent.worker.messages import Opened
 
 VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
 

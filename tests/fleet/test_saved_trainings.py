@@ -16,16 +16,16 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from eureka_agent.archive.snapshots import SnapshotStore
+from eureka_agent.fleet.devices import CPU, DeviceLeases
+from eureka_agent.fleet.evaluator import Evaluator
+from eureka_agent.fleet.training_jobs import PauseObserver
+from eureka_agent.fleet.training_pool import TrainingPool, TrainingResult
+from eureka_agent.fleet.training_worker import TrainingWorker, WorkerSetup
+from eureka_agent.protocol.messages import AllSaved, Save
 from eureka_agent.records import CurvePoint
-from eureka_agent.sandbox.devices import CPU, DeviceLeases
-from eureka_agent.sandbox.evaluator import Evaluator
 from eureka_agent.sandbox.process_wall import ProcessWall
-from eureka_agent.sandbox.training_jobs import PauseObserver
-from eureka_agent.sandbox.training_pool import TrainingPool, TrainingResult
-from eureka_agent.sandbox.training_worker import TrainingWorker, WorkerSetup
 from eureka_agent.sandbox.wall import shared_limits
 from eureka_agent.settings import TrainingSettings
-from eureka_agent.worker.messages import AllSaved, Save
 
 pytestmark = pytest.mark.slow
 

@@ -1,5 +1,4 @@
-"""Everybody who advises a run: designers, reviewer and analyst, with the desk that their requests
-pass."""
+"""The advisers of a run (designers, reviewer, analyst) and the gateway that their requests pass."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from eureka_agent.designer.routed import RoutedDesigner
 from eureka_agent.designer.tuning.designer import TuningDesigner
 from eureka_agent.journal.entries import ModelBudgetSpent, Notice, Observer
 from eureka_agent.llm.budget import Budget
-from eureka_agent.llm.desk import Desk
+from eureka_agent.llm.gateway import Gateway
 from eureka_agent.llm.prices import Price
 from eureka_agent.report.requests import request_observer
 from eureka_agent.search.models import Models
@@ -27,7 +26,7 @@ from eureka_agent.search.summary import model_limits
 
 
 @dataclass(frozen=True)
-class Counsel:
+class Advisers:
     """Who advises a run."""
 
     designer: Designer
@@ -37,7 +36,7 @@ class Counsel:
     review_all: bool = True
     """True: it reads every reward; False: those that the critic doubts."""
     analyst: Analyst | None = None
-    desk: Desk | None = None
+    gateway: Gateway | None = None
     """None where no model is asked."""
     budget: Budget | None = None
 
@@ -48,9 +47,9 @@ class Counsel:
     async def leave(self, observer: Observer) -> None:
         """Wait for the replies that are under way, so that nothing is paid twice; another Ctrl-C
         leaves them."""
-        if self.desk is None:
+        if self.gateway is None:
             return
-        waiting = self.desk.under_way
+        waiting = self.gateway.under_way
         if waiting:
             text = (
                 f"waiting for {waiting} repl{'y' if waiting == 1 else 'ies'} already asked for, so"
@@ -58,7 +57,7 @@ class Counsel:
             )
             observer(Notice(text=f"{text}; Ctrl-C again leaves without"))
         with suppress(asyncio.CancelledError):
-            await self.desk.finish()
+            await self.gateway.finish()
 
 
 def designer_name(models: Models | None, given: GivenDesigner | None) -> str:
@@ -106,33 +105,39 @@ def budget_of(
     )
 
 
-def counsel_of(
+def advisers_of(
     models: Models | None,
     given: GivenDesigner | None,
     run: Run,
     time_is_up: Callable[[], str],
     observer: Observer,
-) -> Counsel:
+) -> Advisers:
     """The advisers of a run, from its models; the offline designer where there are none, a person's
     own reward where one is given."""
     if given is not None:
-        return Counsel(given)
+        return Advisers(given)
     tuning = TuningDesigner()
     if models is None:
-        return Counsel(RoutedDesigner(OfflineDesigner(), tuning))
+        return Advisers(RoutedDesigner(OfflineDesigner(), tuning))
     from eureka_agent.designer.llm_designer import LanguageModelDesigner
 
     budget = budget_of(models, run, time_is_up, observer)
-    desk = Desk(run.archive, budget, run.settings.concurrency, request_observer(observer))
-    designer = LanguageModelDesigner([models.seat(model, desk) for model in models.designers])
+    gateway = Gateway(run.archive, budget, run.settings.concurrency, request_observer(observer))
+    designer = LanguageModelDesigner(
+        [models.configured(model, gateway) for model in models.designers]
+    )
     task = (run.description, run.sentence, run.settings)
-    return Counsel(
+    return Advisers(
         RoutedDesigner(designer, tuning),
         tuple(model.name for model in models.designers),
-        None if models.reviewer is None else Reviewer(models.seat(models.reviewer, desk), *task),
+        None
+        if models.reviewer is None
+        else Reviewer(models.configured(models.reviewer, gateway), *task),
         models.review_all,
-        None if models.analyst is None else Analyst(models.seat(models.analyst, desk), *task),
-        desk,
+        None
+        if models.analyst is None
+        else Analyst(models.configured(models.analyst, gateway), *task),
+        gateway,
         budget,
     )
 

@@ -8,11 +8,7 @@ import time
 from pathlib import Path
 
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
-from eureka_agent.records import WrittenFitness
-from eureka_agent.sandbox.client import WorkerClient
-from eureka_agent.sandbox.wall import Limits, Wall
-from eureka_agent.sandbox.worker_faults import raised_by
-from eureka_agent.worker.messages import (
+from eureka_agent.protocol.messages import (
     DryRun,
     DryRunDone,
     Evaluate,
@@ -24,6 +20,10 @@ from eureka_agent.worker.messages import (
     Scored,
     ScoreTransitions,
 )
+from eureka_agent.records import WrittenFitness
+from eureka_agent.sandbox.client import WorkerClient
+from eureka_agent.sandbox.wall import Limits, Wall
+from eureka_agent.sandbox.worker_faults import raised_by
 
 
 class WarmWorker:

@@ -27,13 +27,13 @@ from eureka_agent.archive.baseline_cache import CACHE_FOLDER
 from eureka_agent.archive.database import storage_errors
 from eureka_agent.archive.run_folder import versions
 from eureka_agent.errors import EurekaError, WorkerDiedError
+from eureka_agent.fleet.devices import Device, Hardware
+from eureka_agent.protocol.messages import KERNELS_FILE, Fault, Prepare, Prepared
 from eureka_agent.records import TaskDescription
 from eureka_agent.sandbox.client import START_SECONDS, WorkerClient
-from eureka_agent.sandbox.devices import Device, Hardware
 from eureka_agent.sandbox.inbox import WorkerFileError, check_state
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.settings import DAY_SECONDS, SearchSettings, TrainingSettings, training_part
-from eureka_agent.worker.messages import KERNELS_FILE, Fault, Prepare, Prepared
 
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 

@@ -11,11 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
-from eureka_agent.records import Finding, Measurements, TaskDescription, WrittenFitness
-from eureka_agent.sandbox.inbox import DO_NOT_TRUST
-from eureka_agent.sandbox.wall import Limits, Wall
-from eureka_agent.sandbox.warm_worker import WarmWorker
-from eureka_agent.worker.messages import (
+from eureka_agent.fleet.warm_worker import WarmWorker
+from eureka_agent.protocol.messages import (
     EPISODES_PREFIX,
     DryRun,
     DryRunDone,
@@ -25,6 +22,9 @@ from eureka_agent.worker.messages import (
     Scored,
     ScoreTransitions,
 )
+from eureka_agent.records import Finding, Measurements, TaskDescription, WrittenFitness
+from eureka_agent.sandbox.inbox import DO_NOT_TRUST
+from eureka_agent.sandbox.wall import Limits, Wall
 
 _GRACE_SECONDS = 30.0
 """Time that a busy machine may take over that of a dry run itself."""

@@ -1,4 +1,4 @@
-"""A desk whose replies were written beforehand."""
+"""A gateway whose replies were written beforehand."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from eureka_agent.records import Cost, Message
 
 @dataclass(frozen=True)
 class NamedModel:
-    """A model that is never reached: the desk answers for it."""
+    """A model that is never reached: the gateway answers for it."""
 
     name: str = "openai/scripted"
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        raise AssertionError("every request goes to the desk")
+        raise AssertionError("every request goes to the gateway")
 
     async def close(self) -> None:
         """It has nothing to give back."""
@@ -35,7 +35,7 @@ class Cut:
     reason: FinishReason
 
 
-class ScriptedDesk:
+class ScriptedGateway:
     """Answers with its replies in order, raises those that are exceptions, and remembers what it
     was asked by whom."""
 

@@ -13,20 +13,14 @@ from pathlib import Path
 from eureka_agent.archive.files import copy_file
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.errors import EurekaError, WorkerDiedError
-from eureka_agent.records import CurvePoint, Outcome, WrittenFitness
-from eureka_agent.sandbox.client import START_SECONDS, WorkerClient
-from eureka_agent.sandbox.devices import Lease
-from eureka_agent.sandbox.inbox import DO_NOT_TRUST, WorkerFileError, check_policy, check_state
-from eureka_agent.sandbox.training_jobs import (
+from eureka_agent.fleet.devices import Lease
+from eureka_agent.fleet.training_jobs import (
     PauseObserver,
     ProgressObserver,
     TrainingJob,
     TrainingResult,
 )
-from eureka_agent.sandbox.wall import Limits, Wall
-from eureka_agent.sandbox.worker_faults import raised_by, stuck
-from eureka_agent.settings import SNAPSHOT_SECONDS, TrainingSettings
-from eureka_agent.worker.messages import (
+from eureka_agent.protocol.messages import (
     AllSaved,
     Cancel,
     Event,
@@ -41,6 +35,12 @@ from eureka_agent.worker.messages import (
     Trained,
     TrainingFailed,
 )
+from eureka_agent.records import CurvePoint, Outcome, WrittenFitness
+from eureka_agent.sandbox.client import START_SECONDS, WorkerClient
+from eureka_agent.sandbox.inbox import DO_NOT_TRUST, WorkerFileError, check_policy, check_state
+from eureka_agent.sandbox.wall import Limits, Wall
+from eureka_agent.sandbox.worker_faults import raised_by, stuck
+from eureka_agent.settings import SNAPSHOT_SECONDS, TrainingSettings
 
 MOST_POLICIES = 100
 """That a worker may give for one training, whatever was asked for."""

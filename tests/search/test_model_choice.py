@@ -9,7 +9,7 @@ import pytest
 from planned_attempts import planned
 
 from eureka_agent.records import Attempt, Operator, Stage
-from eureka_agent.search.sharing import share, successes
+from eureka_agent.search.model_choice import choose_models, successes
 
 A, B, C = "openai/a", "anthropic/b", "local/c"
 
@@ -35,13 +35,13 @@ def probability_that_the_first_is_higher(first: tuple[int, int], second: tuple[i
 
 
 def test_the_first_generation_goes_in_turns_also_in_a_second_round() -> None:
-    assert share([A, B, C], [], 0, range(7), 1) == [A, B, C, A, B, C, A]
+    assert choose_models([A, B, C], [], 0, range(7), 1) == [A, B, C, A, B, C, A]
     failed = [made(0, sample, A, None) for sample in range(4)]
-    assert share([A, B, C], failed, 0, range(4, 8), 1) == [B, C, A, B]
+    assert choose_models([A, B, C], failed, 0, range(4, 8), 1) == [B, C, A, B]
 
 
 def test_a_single_model_makes_everything() -> None:
-    assert share([A], [made(0, 0, A, None)], 3, range(5), 1) == [A] * 5
+    assert choose_models([A], [made(0, 0, A, None)], 3, range(5), 1) == [A] * 5
 
 
 # ── success ───────────────────────────────────────────────────────────────────────────────────────
@@ -112,7 +112,7 @@ def test_a_model_is_chosen_as_often_as_it_may_be_the_better_one(
     history = history_of(first, second)
     assert successes([A, B], history) == {A: first, B: second}
     draws = 2000  # one sample at a time: with fewer samples than models nobody is owed one
-    chosen = Counter(share([A, B], history, 20, range(1), seed)[0] for seed in range(draws))
+    chosen = Counter(choose_models([A, B], history, 20, range(1), seed)[0] for seed in range(draws))
     expected = probability_that_the_first_is_higher(first, second)
     deviation = math.sqrt(expected * (1 - expected) / draws)
     assert chosen[A] / draws == pytest.approx(expected, abs=4 * deviation)
@@ -135,7 +135,7 @@ def test_each_model_has_a_proposal_in_every_generation_that_has_room(samples: in
         for sample in range(60)
     ]
     for seed in range(200):
-        assert set(share([A, B, C], hopeless, 1, range(samples), seed)) == {A, B, C}
+        assert set(choose_models([A, B, C], hopeless, 1, range(samples), seed)) == {A, B, C}
 
 
 def test_where_there_are_fewer_samples_than_models_nobody_is_owed_one() -> None:
@@ -144,7 +144,9 @@ def test_where_there_are_fewer_samples_than_models_nobody_is_owed_one() -> None:
         for sample in range(90)
     ]
     assert {
-        model for seed in range(50) for model in share([A, B, C], hopeless, 1, range(2), seed)
+        model
+        for seed in range(50)
+        for model in choose_models([A, B, C], hopeless, 1, range(2), seed)
     } == {A}
 
 
@@ -155,15 +157,17 @@ def test_the_place_that_a_model_is_owed_is_not_always_the_same() -> None:
         made(0, sample, (A, B)[sample % 2], 1.0 if sample % 2 == 0 else None)
         for sample in range(60)
     ]
-    places = Counter(share([A, B], hopeless, 1, range(4), seed).index(B) for seed in range(400))
+    places = Counter(
+        choose_models([A, B], hopeless, 1, range(4), seed).index(B) for seed in range(400)
+    )
     assert set(places) == {0, 1, 2, 3}
     assert min(places.values()) > 60  # 100 each, give or take 35 (four deviations)
 
 
 def test_draws_depend_on_seed_iteration_and_sample_alone() -> None:
     history = history_of((3, 2), (2, 3))
-    whole = share([A, B], history, 5, range(64), 3)
-    assert whole == share([A, B], list(reversed(history)), 5, range(64), 3)
-    assert whole[16:32] == share([A, B], history, 5, range(16, 32), 3)
-    assert whole != share([A, B], history, 6, range(64), 3)
-    assert whole != share([A, B], history, 5, range(64), 4)
+    whole = choose_models([A, B], history, 5, range(64), 3)
+    assert whole == choose_models([A, B], list(reversed(history)), 5, range(64), 3)
+    assert whole[16:32] == choose_models([A, B], history, 5, range(16, 32), 3)
+    assert whole != choose_models([A, B], history, 6, range(64), 3)
+    assert whole != choose_models([A, B], history, 5, range(64), 4)

@@ -1,57 +1,23 @@
-"""What a run takes in wall time, and what is written when it ends, however it does."""
+"""The end of a run: its last entry, the recording of what models said, the report."""
 
 from __future__ import annotations
 
-import asyncio
 import shutil
-import time
-from contextlib import suppress
 
 from eureka_agent.archive.artefacts import MESSAGES
 from eureka_agent.archive.files import write_file
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.errors import RunFolderError
-from eureka_agent.journal.entries import BaseEntry, Observer, RunEnded
+from eureka_agent.journal.entries import Observer, RunEnded
 from eureka_agent.llm.replay import write_recording
 from eureka_agent.records import RunStatus
 from eureka_agent.report.markdown import write_report
 from eureka_agent.search.models import recording_of
+from eureka_agent.search.recorder import Recorder
 from eureka_agent.search.summary import run_report
 
 WORKERS_FOLDER = ".workers"
 """Scratch of a run's workers; emptied when the run ends."""
 REPORT_FILE = "report.md"
-
-
-class Recorder:
-    """Appends every entry to the run's journal, and then hands it on."""
-
-    def __init__(self, run: Run, observer: Observer) -> None:
-        self._run = run
-        self._observer = observer
-        self._before = run.seconds
-        self._since = time.monotonic()
-        run.archive.clock = self.seconds
-
-    def seconds(self) -> float:
-        """Wall time spent on the run up to now, over all its resumptions."""
-        return self._before + time.monotonic() - self._since
-
-    def tell(self, entry: BaseEntry) -> None:
-        """Hand on an entry that is recorded."""
-        self._observer(entry)
-
-    def __call__(self, entry: BaseEntry) -> None:
-        """Record the entry, and tell of it. Raises RunFolderError where it cannot be stored."""
-        self._run.archive.append(entry)
-        self._observer(entry)
-
-    async def keep_current(self) -> None:
-        """Store what waits to be stored every second, for whoever looks on from elsewhere."""
-        while True:
-            await asyncio.sleep(1.0)
-            with suppress(RunFolderError):  # whoever decides next is told
-                self._run.archive.flush()
 
 
 def end_run(run: Run, status: RunStatus, message: str, observer: Recorder) -> None:

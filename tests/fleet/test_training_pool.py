@@ -13,10 +13,10 @@ import pytest
 import pytest_asyncio
 
 from eureka_agent.errors import EurekaError
+from eureka_agent.fleet.evaluator import Evaluator
+from eureka_agent.fleet.training_pool import TrainingPool, TrainingResult
 from eureka_agent.records import CurvePoint
-from eureka_agent.sandbox.evaluator import Evaluator
 from eureka_agent.sandbox.process_wall import ProcessWall
-from eureka_agent.sandbox.training_pool import TrainingPool, TrainingResult
 from eureka_agent.settings import TrainingSettings
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

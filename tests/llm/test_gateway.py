@@ -11,7 +11,7 @@ from model_server import Asked, HttpFailure, ModelServer
 from scripted_models import DictionaryStore, ScriptedModel
 
 from eureka_agent.llm.budget import Budget, BudgetSpentError, Limits
-from eureka_agent.llm.desk import Desk
+from eureka_agent.llm.gateway import Gateway
 from eureka_agent.llm.interface import (
     ChatMessage,
     Completion,
@@ -28,8 +28,10 @@ REQUEST = CompletionRequest(
 )
 
 
-def desk(store: DictionaryStore, *, concurrency: int = 8, budget: Budget | None = None) -> Desk:
-    return Desk(store, budget or Budget(Limits(), {}), concurrency)
+def gateway(
+    store: DictionaryStore, *, concurrency: int = 8, budget: Budget | None = None
+) -> Gateway:
+    return Gateway(store, budget or Budget(Limits(), {}), concurrency)
 
 
 async def until(condition: object, model: ScriptedModel) -> None:
@@ -42,7 +44,7 @@ async def until(condition: object, model: ScriptedModel) -> None:
 async def test_a_reply_is_stored_with_who_asked_and_what_it_cost() -> None:
     store = DictionaryStore()
     price = Price(prompt=Decimal("0.001"), completion=Decimal("0.01"), origin="the test")
-    message = await desk(store, budget=Budget(Limits(), {"openai/tiny": price})).ask(
+    message = await gateway(store, budget=Budget(Limits(), {"openai/tiny": price})).ask(
         ScriptedModel(), REQUEST
     )
     assert list(store.messages.values()) == [message]
@@ -53,7 +55,7 @@ async def test_a_reply_is_stored_with_who_asked_and_what_it_cost() -> None:
 
 async def test_the_same_request_is_made_once_also_by_two_at_the_same_time() -> None:
     store, model = DictionaryStore(), ScriptedModel(held=True)
-    shared = desk(store)
+    shared = gateway(store)
     both = asyncio.gather(
         shared.ask(model, REQUEST), shared.ask(model, replace(REQUEST, attempt="1-02"))
     )
@@ -61,7 +63,7 @@ async def test_the_same_request_is_made_once_also_by_two_at_the_same_time() -> N
     model.let_go()
     first, second = await both
     assert first == second
-    assert await desk(store).ask(model, REQUEST) == first  # another process
+    assert await gateway(store).ask(model, REQUEST) == first  # another process
     assert len(model.requests) == 1
 
 
@@ -69,7 +71,7 @@ async def test_two_samples_of_one_prompt_are_two_requests() -> None:
     model = ScriptedModel()
     await asyncio.gather(
         *(
-            desk(DictionaryStore()).ask(model, replace(REQUEST, sample=sample))
+            gateway(DictionaryStore()).ask(model, replace(REQUEST, sample=sample))
             for sample in range(2)
         )
     )
@@ -77,7 +79,7 @@ async def test_two_samples_of_one_prompt_are_two_requests() -> None:
 
 
 async def test_no_more_requests_at_a_time_than_were_asked_for() -> None:
-    model, shared = ScriptedModel(), desk(DictionaryStore(), concurrency=3)
+    model, shared = ScriptedModel(), gateway(DictionaryStore(), concurrency=3)
     await asyncio.gather(
         *(shared.ask(model, replace(REQUEST, sample=sample)) for sample in range(20))
     )
@@ -86,7 +88,7 @@ async def test_no_more_requests_at_a_time_than_were_asked_for() -> None:
 
 async def test_who_goes_away_still_has_the_reply_stored() -> None:
     store, model = DictionaryStore(), ScriptedModel(held=True)
-    shared = desk(store)
+    shared = gateway(store)
     asking = asyncio.create_task(shared.ask(model, REQUEST))
     await until(1, model)
     asking.cancel()
@@ -100,7 +102,7 @@ async def test_who_goes_away_still_has_the_reply_stored() -> None:
 
 async def test_replies_that_do_not_come_are_given_up() -> None:
     model = ScriptedModel(held=True)
-    shared = desk(DictionaryStore())
+    shared = gateway(DictionaryStore())
     asking = asyncio.create_task(shared.ask(model, REQUEST))
     await until(1, model)
     await shared.finish(0.01)
@@ -117,7 +119,7 @@ async def test_a_failure_is_told_stored_nowhere_and_may_be_tried_again() -> None
             raise LanguageModelError("no such model")
 
     store = DictionaryStore()
-    shared = desk(store, concurrency=1)
+    shared = gateway(store, concurrency=1)
     for _ in range(3):  # its place is free again
         with pytest.raises(LanguageModelError, match="no such model"):
             await shared.ask(Failing(), REQUEST)
@@ -127,8 +129,8 @@ async def test_a_failure_is_told_stored_nowhere_and_may_be_tried_again() -> None
 
 async def test_what_is_stored_is_had_even_when_the_budget_is_spent() -> None:
     store, model = DictionaryStore(), ScriptedModel()
-    await desk(store).ask(model, REQUEST)
-    poor = desk(store, budget=Budget(Limits(), {}, closed="spent"), concurrency=1)
+    await gateway(store).ask(model, REQUEST)
+    poor = gateway(store, budget=Budget(Limits(), {}, closed="spent"), concurrency=1)
     assert (await poor.ask(model, REQUEST)).reply == "a reply"
     for _ in range(2):
         with pytest.raises(BudgetSpentError):
@@ -142,7 +144,7 @@ async def test_keys_are_struck_from_what_is_stored(monkeypatch: pytest.MonkeyPat
     model = ScriptedModel(
         reply=lambda request: "your key is sk-very-secret-key, and sk-very-secret-key-and-more"
     )
-    message = await desk(store).ask(
+    message = await gateway(store).ask(
         model, replace(REQUEST, messages=(ChatMessage("user", "sk-very-secret-key"),))
     )
     assert message.reply == "your key is <key>, and <key>"
@@ -151,7 +153,7 @@ async def test_keys_are_struck_from_what_is_stored(monkeypatch: pytest.MonkeyPat
 
 async def test_half_characters_do_not_stop_a_run() -> None:
     store = DictionaryStore()
-    message = await desk(store).ask(
+    message = await gateway(store).ask(
         ScriptedModel(reply=lambda request: "half \ud83d of one"), REQUEST
     )
     assert message.reply == "half ? of one"
@@ -166,7 +168,7 @@ async def test_a_request_is_told_of_when_it_is_sent_and_when_its_reply_is_stored
         return lambda reply: told.append(("ended", reply, len(store.messages)))
 
     model = ScriptedModel(held=True)
-    watched = Desk(store, Budget(Limits(), {}), 1, on_request)
+    watched = Gateway(store, Budget(Limits(), {}), 1, on_request)
     both = asyncio.gather(
         *(watched.ask(model, replace(REQUEST, sample=sample)) for sample in range(2))
     )
@@ -185,7 +187,7 @@ async def test_a_request_without_a_reply_has_ended_too() -> None:
     def fails(request: CompletionRequest) -> str:
         raise LanguageModelError("no such model")
 
-    shared = Desk(DictionaryStore(), Budget(Limits(), {}), 1, lambda model, request: told.append)
+    shared = Gateway(DictionaryStore(), Budget(Limits(), {}), 1, lambda model, request: told.append)
     with pytest.raises(LanguageModelError):
         await shared.ask(ScriptedModel(reply=fails), REQUEST)
     assert told == [None]
@@ -205,8 +207,8 @@ async def test_only_what_is_under_way_is_waited_for_and_nothing_is_tried_again(
     model = language_model(
         "openai/tiny", Access(base_url=model_server.base_url, on_retry=told.append)
     )
-    shared, late = desk(DictionaryStore()), desk(DictionaryStore())
-    # one pauses for 2 to 6 s by now, the other is under way when the desk is left, and fails then
+    shared, late = gateway(DictionaryStore()), gateway(DictionaryStore())
+    # one pauses for 2 to 6 s by now, the other is under way when the gateway is left, and fails then
     model_server.answers = [HttpFailure(500), fails_late]
     pausing = asyncio.create_task(shared.ask(model, REQUEST))
     async with asyncio.timeout(10):

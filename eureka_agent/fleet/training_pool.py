@@ -15,18 +15,18 @@ from typing import Any
 
 from eureka_agent.archive.snapshots import SavedTraining, SnapshotStore
 from eureka_agent.errors import EnvironmentFaultError, EurekaError, WorkerDiedError
-from eureka_agent.records import WrittenFitness
-from eureka_agent.sandbox.devices import CPU, Device, DeviceLeases
-from eureka_agent.sandbox.training_jobs import (
+from eureka_agent.fleet.devices import CPU, Device, DeviceLeases
+from eureka_agent.fleet.training_jobs import (
     PauseObserver,
     ProgressObserver,
     TrainingJob,
     TrainingResult,
 )
-from eureka_agent.sandbox.training_worker import TrainingWorker, WorkerSetup
+from eureka_agent.fleet.training_worker import TrainingWorker, WorkerSetup
+from eureka_agent.protocol.messages import Train
+from eureka_agent.records import WrittenFitness
 from eureka_agent.sandbox.wall import Limits, Wall, shared_limits
 from eureka_agent.settings import SNAPSHOT_SECONDS, TrainingSettings
-from eureka_agent.worker.messages import Train
 
 __all__ = ["TrainingPool", "TrainingResult"]
 

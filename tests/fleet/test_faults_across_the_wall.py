@@ -12,13 +12,13 @@ from faulty_environments import PHYSICS, REWARD, after_steps, line_of, write_lif
 from policy_files import save_random_policy
 
 from eureka_agent.errors import EnvironmentFaultError, WorkerFaultError
-from eureka_agent.sandbox.dry_runner import DryRunner
-from eureka_agent.sandbox.evaluator import Evaluator
+from eureka_agent.fleet.dry_runner import DryRunner
+from eureka_agent.fleet.evaluator import Evaluator
+from eureka_agent.fleet.training_pool import TrainingPool
+from eureka_agent.protocol.messages import LONGEST_FAULT, Fault
 from eureka_agent.sandbox.process_wall import ProcessWall
-from eureka_agent.sandbox.training_pool import TrainingPool
 from eureka_agent.sandbox.worker_faults import raised_by
 from eureka_agent.settings import TrainingSettings
-from eureka_agent.worker.messages import LONGEST_FAULT, Fault
 
 SETTINGS = TrainingSettings(
     env_steps=4096, num_envs=8, horizon=16, hidden_sizes=(16,), epochs=1, checkpoints=1

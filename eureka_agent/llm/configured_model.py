@@ -1,5 +1,4 @@
-"""A model with the desk and the bounds that it is asked with: what designers, reviewer, analyst and
-fitness writer hold."""
+"""A model with the temperature and the bound on replies that a run asks it with."""
 
 from __future__ import annotations
 
@@ -10,12 +9,11 @@ from eureka_agent.records import Message
 
 
 @dataclass(frozen=True)
-class Seat:
-    """One model, always asked at the same desk, with the same temperature and the same bound on its
-    replies."""
+class ConfiguredModel:
+    """One model and the gateway that its requests pass."""
 
     model: LanguageModel
-    desk: Asks
+    gateway: Asks
     temperature: float | None = None
     """None: the model's own."""
     reply_tokens: int | None = None
@@ -43,4 +41,4 @@ class Seat:
             role=role,
             attempt=attempt,
         )
-        return await self.desk.ask(self.model, request)
+        return await self.gateway.ask(self.model, request)

@@ -1,5 +1,7 @@
-"""The desk that all of a run's requests to models pass: nothing is asked twice, used unstored, or
-paid beyond the budget."""
+"""The gateway that all of a run's requests to models pass.
+
+No request is made twice, no reply is used before it is stored, nothing is paid beyond the budget.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ def _unobserved(model: str, request: CompletionRequest) -> Callable[[Message | N
     return lambda message: None
 
 
-class Desk:
+class Gateway:
     """Hands requests on to models, a bounded number at a time."""
 
     def __init__(

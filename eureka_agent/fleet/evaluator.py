@@ -16,12 +16,12 @@ from eureka_agent.errors import (
     WorkerDiedError,
     WorkerFaultError,
 )
+from eureka_agent.fleet.warm_worker import WarmWorker
+from eureka_agent.protocol.messages import Evaluate, Evaluated, PolicyFile
 from eureka_agent.records import Evaluation, WrittenFitness
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.inbox import DO_NOT_TRUST, check_trajectories
 from eureka_agent.sandbox.wall import Limits, Wall
-from eureka_agent.sandbox.warm_worker import WarmWorker
-from eureka_agent.worker.messages import Evaluate, Evaluated, PolicyFile
 
 MOST_WORKERS = 4
 """Each takes some 250 MiB, and trainings that end together are scored while the cores have little

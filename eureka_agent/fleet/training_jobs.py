@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from eureka_agent.protocol.messages import Train
 from eureka_agent.records import CurvePoint, Outcome
-from eureka_agent.worker.messages import Train
 
 PauseObserver = Callable[[tuple[CurvePoint, ...], Path | None], Awaitable[str]]
 ProgressObserver = Callable[[str, tuple[CurvePoint, ...]], None]

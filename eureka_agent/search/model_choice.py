@@ -21,7 +21,7 @@ from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.strategies.history import last_revisions
 
 
-def share(
+def choose_models(
     models: Sequence[str],
     attempts: Sequence[Attempt],
     iteration: int,

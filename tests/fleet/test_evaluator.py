@@ -20,11 +20,11 @@ from eureka_agent.errors import (
     WorkerDiedError,
     WorkerFaultError,
 )
+from eureka_agent.fleet.evaluator import Evaluator
+from eureka_agent.fleet.training_pool import TrainingPool
+from eureka_agent.fleet.warm_worker import WarmWorker
 from eureka_agent.records import Evaluation
-from eureka_agent.sandbox.evaluator import Evaluator
 from eureka_agent.sandbox.process_wall import ProcessWall
-from eureka_agent.sandbox.training_pool import TrainingPool
-from eureka_agent.sandbox.warm_worker import WarmWorker
 from eureka_agent.settings import TrainingSettings
 
 ProcessesOf = Callable[[Path], list[int]]

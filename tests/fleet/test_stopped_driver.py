@@ -14,7 +14,7 @@ DRIVER = """
 import asyncio, sys
 from pathlib import Path
 from eureka_agent.sandbox.process_wall import ProcessWall
-from eureka_agent.sandbox.training_pool import TrainingPool
+from eureka_agent.fleet.training_pool import TrainingPool
 from eureka_agent.settings import TrainingSettings
 
 SETTINGS = TrainingSettings(env_steps=2_000_000, num_envs=8, horizon=16, hidden_sizes=(16,), epochs=1, checkpoints=2)

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from eureka_agent.errors import EurekaError
+from eureka_agent.fleet import kernels
+from eureka_agent.fleet.devices import CPU, Device, Hardware
+from eureka_agent.fleet.kernels import compile_kernels, with_kernels
+from eureka_agent.protocol.messages import Prepare, Prepared, Progress, Train
 from eureka_agent.records import TaskDescription
 from eureka_agent.resources import resource_folder
-from eureka_agent.sandbox import kernels
 from eureka_agent.sandbox.client import START_SECONDS, WorkerClient
-from eureka_agent.sandbox.devices import CPU, Device, Hardware
-from eureka_agent.sandbox.kernels import compile_kernels, with_kernels
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.wall import Limits
 from eureka_agent.settings import SearchSettings, TrainingSettings
-from eureka_agent.worker.messages import Prepare, Prepared, Progress, Train
 
 SETTINGS = TrainingSettings(env_steps=1024, num_envs=4)
 

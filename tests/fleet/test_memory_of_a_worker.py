@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from eureka_agent.errors import EurekaError
+from eureka_agent.fleet.training_pool import TrainingPool
 from eureka_agent.sandbox.process_wall import ProcessWall
-from eureka_agent.sandbox.training_pool import TrainingPool
 from eureka_agent.sandbox.wall import Limits
 from eureka_agent.settings import TrainingSettings
 

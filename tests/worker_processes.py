@@ -1,5 +1,4 @@
-"""What the tests of workers share: rewards that misbehave, and a look at the processes of a scratch
-folder."""
+"""Fixtures of the tests of workers: a good reward, and a look at the processes of a scratch folder."""
 
 from __future__ import annotations
 

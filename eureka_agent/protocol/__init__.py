@@ -1,0 +1,1 @@
+"""Messages between driver and workers: commands one way, events the other, with their bounds."""
