@@ -17,9 +17,11 @@ import pytest_asyncio
 from conftest import SECRET, Traps
 from hostile_code import ATTACKS, GOT, TRAINED, Attack, filled_in
 from safetensors.numpy import load_file
+from training_pool import TrainingPool
 
 from eureka_agent.fleet.dry_runner import DryRunner
-from eureka_agent.fleet.training_pool import TrainingPool, TrainingResult
+from eureka_agent.fleet.jobs import TrainingResult
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.seccomp import kernel
 from eureka_agent.settings import TrainingSettings
@@ -69,7 +71,11 @@ async def runner(
     wall: Wall, traps: Traps, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[DryRunner]:
     runner = DryRunner(
-        wall, "cartpole", "balance", tmp_path_factory.mktemp("dry-runs"), DRY_RUN_SECONDS, LIMITS
+        wall,
+        Problem("cartpole", "balance"),
+        tmp_path_factory.mktemp("dry-runs"),
+        DRY_RUN_SECONDS,
+        LIMITS,
     )
     await runner.start()
     yield runner

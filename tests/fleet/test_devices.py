@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from training_pool import TrainingPool
 
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.cores import available_cores, cpu_quota, share_cores
@@ -25,7 +26,6 @@ from eureka_agent.fleet.devices import (
     Hardware,
     choose_hardware,
 )
-from eureka_agent.fleet.training_pool import TrainingPool
 from eureka_agent.invocation import install_extra
 from eureka_agent.protocol.messages import Gpus, Opened
 from eureka_agent.records import CurvePoint, TaskDescription

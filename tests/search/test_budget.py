@@ -34,9 +34,9 @@ from eureka_agent.search.budget import (
     time_text,
 )
 from eureka_agent.search.deadline import Deadline
+from eureka_agent.search.preparation import effective_settings
 from eureka_agent.search.recorder import Recorder
 from eureka_agent.search.resumption import check_resumable
-from eureka_agent.search.session import effective_settings
 from eureka_agent.search.summary import run_report
 from eureka_agent.search.time_limit import time_limit
 from eureka_agent.settings import SearchSettings, parse_settings
