@@ -16,6 +16,7 @@ from _common import Subject
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.fleet.training_pool import TrainingPool, TrainingResult
 from eureka_agent.records import CurvePoint
+from eureka_agent.rewards import baseline
 from eureka_agent.sandbox.process_wall import ProcessHandle, ProcessWall
 from eureka_agent.sandbox.wall import Limits, Wall, WorkerHandle
 from eureka_agent.settings import SearchSettings, TrainingSettings
@@ -107,9 +108,7 @@ def train_in_pool(
         )
         try:
             jobs = enumerate(sources)
-            trainings = (
-                pool.train(f"job@{seed}", source, seed, trusted=True) for seed, source in jobs
-            )
+            trainings = (pool.train(f"job@{seed}", baseline(source), seed) for seed, source in jobs)
             began = time.perf_counter()
             results = await asyncio.gather(*trainings)
             run.seconds = time.perf_counter() - began

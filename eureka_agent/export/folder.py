@@ -84,7 +84,7 @@ def _chosen(run: Run, report: RunReport, attempt: str | None) -> tuple[Exported,
             f"`{command(shlex.join(['show', str(run.folder)]))}` lists its attempts: name one of"
             " them",
         )
-    source = report.best.proposal.source
+    source = report.best.proposal.reward.source
     return (
         Exported(report=report, attempt=report.best, source=source, score=report.best_score),
         policy,
@@ -105,7 +105,7 @@ def _chosen_attempt(run: Run, report: RunReport, name: str) -> tuple[Exported, P
             f"`{command(shlex.join(['show', str(run.folder)]))}` lists what was trained",
         )
     return (
-        Exported(report=report, attempt=chosen, source=chosen.proposal.source, score=None),
+        Exported(report=report, attempt=chosen, source=chosen.proposal.reward.source, score=None),
         policy,
     )
 

@@ -25,6 +25,7 @@ from eureka_agent.fleet.training_jobs import (
 from eureka_agent.fleet.training_worker import TrainingWorker, WorkerSetup
 from eureka_agent.protocol.messages import Train
 from eureka_agent.records import WrittenFitness
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.sandbox.wall import Limits, Wall, shared_limits
 from eureka_agent.settings import SNAPSHOT_SECONDS, TrainingSettings
 
@@ -91,9 +92,8 @@ class TrainingPool:
     async def train(
         self,
         job: str,
-        source: str,
+        reward: RewardSpecification,
         seed: int,
-        trusted: bool = False,
         priority: int = 0,
         pauses: tuple[int, ...] = (),
         on_pause: PauseObserver | None = None,
@@ -110,7 +110,7 @@ class TrainingPool:
         fails: so will all other trainings. A cancelled call gives its slot back.
         """
         result = asyncio.get_running_loop().create_future()
-        command = Train(job=job, source=source, seed=seed, trusted=trusted, pauses=pauses)
+        command = Train(job=job, reward=reward, seed=seed, pauses=pauses)
         entry = TrainingJob(command, result, (priority, next(self._order)), on_pause=on_pause)
         if not self._take_up(entry):
             self._waiting.append(entry)

@@ -14,7 +14,7 @@ from eureka_agent.archive.database import resume_command
 from eureka_agent.archive.run_folder import Run, create_run, locked, open_run, runs_folder, versions
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.critic.critic import Critic
-from eureka_agent.designer.given import GivenDesigner
+from eureka_agent.designer.given import GivenDesigner, given_reward
 from eureka_agent.errors import (
     EnvironmentLoadError,
     EurekaError,
@@ -132,7 +132,7 @@ async def start(
                 dry_runner = await _dry_runner(stack, wall, asked, scratch, written.fitness)
             fitness = None if written is None else written.fitness
             if given is not None:
-                verdict = await Critic(dry_runner.description, dry_runner).judge(given.source)
+                verdict = await Critic(dry_runner.description, dry_runner).judge(given.reward)
                 if not verdict.accepted:
                     raise RewardRejectedError(verdict, given.origin)
             hardware = choose_hardware(asked.device, dry_runner.opened)
@@ -143,7 +143,7 @@ async def start(
             if models is not None:
                 await _measure(dry_runner, observer)
             recorded: dict[str, Any] = (
-                recorded_of(models) if given is None else {"given_source": given.source}
+                recorded_of(models) if given is None else {"given_source": given.reward.source}
             )
             recorded |= {} if written is None else written.recorded()
             seconds = 0.0
@@ -251,7 +251,7 @@ def _close_at_end(stack: AsyncExitStack, models: Models | None) -> None:
 def _given_again(run: Run) -> GivenDesigner | None:
     """The designer of a run on a reward that a person gave, which the archive still has."""
     source = run.archive.state.began.given_source
-    return None if source is None else GivenDesigner(source, "the run's own record")
+    return None if source is None else GivenDesigner(given_reward(source), "the run's own record")
 
 
 async def _written_fitness(

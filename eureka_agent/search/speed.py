@@ -14,6 +14,7 @@ from eureka_agent.fleet.devices import CPU, Hardware
 from eureka_agent.fleet.training_pool import TrainingPool, TrainingResult
 from eureka_agent.invocation import command
 from eureka_agent.records import CurvePoint, TaskDescription, WrittenFitness
+from eureka_agent.rewards import RewardSpecification, baseline
 from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.budget import PREFERRED_SAMPLES, Speed
 from eureka_agent.search.capacity import Capacity
@@ -54,10 +55,9 @@ async def measure_speed(
         devices=hardware.devices(capacity.workers),
         fitness=fitness,
     )
-    source = description.sparse_reward or description.human_reward or _any_reward(description)
+    reward = description.sparse_reward or description.human_reward or _any_reward(description)
     trainings = [
-        asyncio.create_task(pool.train(job, source, seed, trusted=True))
-        for seed, job in enumerate(watch.marks)
+        asyncio.create_task(pool.train(job, reward, seed)) for seed, job in enumerate(watch.marks)
     ]
     done = asyncio.create_task(watch.done.wait())
     try:
@@ -88,10 +88,10 @@ def _raise_for(result: TrainingResult, environment: str) -> None:
     )
 
 
-def _any_reward(description: TaskDescription) -> str:
+def _any_reward(description: TaskDescription) -> RewardSpecification:
     """A reward for a task that has none: what it pays does not matter here."""
     name = description.public_variables()[0].name
-    return (
+    return baseline(
         f"def compute_reward({name}):\n"
         f"    size = {name}.reshape({name}.shape[0], -1).abs().sum(dim=-1)\n"
         '    return size, {"size": size}\n'

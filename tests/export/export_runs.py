@@ -58,7 +58,7 @@ def write_texts(run: Run, folder: Path) -> Path:
     report = run_report(run)
     assert report.best is not None
     exported = Exported(
-        report=report, attempt=report.best, source=report.best.proposal.source, score=None
+        report=report, attempt=report.best, source=report.best.proposal.reward.source, score=None
     )
     folder.mkdir()
     description = report.description

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.training_pool import TrainingPool
 from eureka_agent.records import TaskDescription, VariableSpec
+from eureka_agent.rewards import baseline
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.search.capacity import Capacity
 from eureka_agent.search.speed import MEASURED_SECONDS, measure_speed
@@ -32,7 +34,7 @@ def described(description: TaskDescription, puck: Path, reward: str | None) -> T
             "variables": (POSITION,),
             "human_reward": None,
         }
-        | {"sparse_reward": reward}
+        | {"sparse_reward": None if reward is None else baseline(reward)}
     )
 
 
@@ -73,7 +75,7 @@ async def test_what_is_measured_is_what_trainings_then_make(
     source = (puck / "rewards/sparse.py").read_text()
     try:
         results = await asyncio.gather(
-            *(pool.train(f"training-{seed}", source, seed) for seed in range(8))
+            *(pool.train(f"training-{seed}", given_reward(source), seed) for seed in range(8))
         )
         ended = time.monotonic()
     finally:
