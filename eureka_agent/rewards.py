@@ -30,12 +30,13 @@ class CodeReward(Record):
     it."""
 
     def with_source(self, source: str) -> CodeReward:
-        """The same reward with its source mended."""
+        """The same reward with another source."""
         return self.model_copy(update={"source": source})
 
 
 RewardSpecification: TypeAlias = CodeReward
-"""A reward of any kind. A further one makes it a union that `kind` tells apart."""
+"""A reward of any kind. A further one makes it a union that `kind` tells apart, where a record
+without a kind is code: rows of the archive leave out what is the default."""
 
 
 def baseline(source: str) -> CodeReward:

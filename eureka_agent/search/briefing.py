@@ -29,6 +29,7 @@ from eureka_agent.records import (
     Score,
     Stage,
 )
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.search.attempts import attempt_id, failures
 from eureka_agent.search.lineage import changes, last_score, seed_spread, vain_findings
 from eureka_agent.search.model_choice import choose_models
@@ -47,7 +48,7 @@ STOPPED_SHOWN = 2
 class Analyses(Protocol):
     """Somebody who reads trainings: `eureka_agent.analysis.analyst.Analyst`."""
 
-    async def analyse(self, attempt: str, source: str, diagnosis: Diagnosis) -> str:
+    async def analyse(self, attempt: str, reward: RewardSpecification, diagnosis: Diagnosis) -> str:
         """What was learned from the training of an attempt; empty where there is nothing to be
         had."""
         ...
@@ -209,9 +210,7 @@ class Briefing:
     async def _analyse(self, parent: Attempt) -> str:
         if self._analyst is None or parent.diagnosis is None:
             return ""
-        text = await self._analyst.analyse(
-            parent.id, parent.proposal.reward.source, parent.diagnosis
-        )
+        text = await self._analyst.analyse(parent.id, parent.proposal.reward, parent.diagnosis)
         known = self._run.archive.attempt(parent.id)
         if text and known is not None and known.analysis != text:
             self._observer(Analysed(attempt=parent.id, text=text))

@@ -227,12 +227,7 @@ def test_an_exports_readme_holds_nothing_that_a_model_made_live(
 ) -> None:
     found = infected(report, words)
     assert found.best is not None
-    exported = Exported(
-        report=found,
-        attempt=found.best,
-        source="def compute_reward(height):\n    return height, {}\n",
-        score=None,
-    )
+    exported = Exported(report=found, attempt=found.best, score=None)
     channel = ChannelSpec(
         name=words, entries=(words,), unit=words, frame=words, doc=words, range=(-1.0, 1.0)
     )

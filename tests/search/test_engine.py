@@ -19,6 +19,7 @@ from scripted_search import (
 )
 
 from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.designer.given import given_reward
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.errors import EnvironmentFaultError, EurekaError
 from eureka_agent.journal.entries import IterationEnded, IterationStarted, Notice
@@ -498,7 +499,9 @@ async def test_a_reviewer_and_a_second_answer_that_cannot_be_had_lose_nothing(
 
 async def test_an_analyst_that_cannot_be_asked_is_done_without() -> None:
     class Gone:
-        async def analyse(self, attempt: str, source: str, diagnosis: Diagnosis) -> str:
+        async def analyse(
+            self, attempt: str, reward: RewardSpecification, diagnosis: Diagnosis
+        ) -> str:
             raise LanguageModelError("no key", "")
 
     told: list[Any] = []
@@ -510,7 +513,10 @@ async def test_an_analyst_that_cannot_be_asked_is_done_without() -> None:
         findings=(),
         text="",
     )
-    assert await AnalystIfReachable(Gone(), told.append).analyse("1-01", "", diagnosis) == ""
+    assert (
+        await AnalystIfReachable(Gone(), told.append).analyse("1-01", given_reward(""), diagnosis)
+        == ""
+    )
     assert [event.text for event in told] == [
         "the designer is told of 1-01 without an analysis: no key"
     ]
