@@ -18,6 +18,7 @@ from eureka_agent.fleet.fleet import Fleet
 from eureka_agent.fleet.jobs import Population, TrainingResult
 from eureka_agent.fleet.problem import Problem
 from eureka_agent.records import CurvePoint
+from eureka_agent.rewards import baseline
 from eureka_agent.sandbox.process_wall import ProcessHandle, ProcessWall
 from eureka_agent.sandbox.wall import Limits, Wall, WorkerHandle
 from eureka_agent.settings import SearchSettings, TrainingSettings
@@ -104,7 +105,7 @@ def train_in_pool(
             began = time.perf_counter()
             results = await asyncio.gather(
                 *(
-                    trainings.train(f"job@{seed}", source, seed, trusted=True)
+                    trainings.train(f"job@{seed}", baseline(source), seed)
                     for seed, source in enumerate(sources)
                 )
             )

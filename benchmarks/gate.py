@@ -66,9 +66,9 @@ async def replay(run: Run) -> Tally:
                 good = attempt.fitness is not None and attempt.fitness > medians[attempt.iteration]
                 known = memory.before(attempt)
                 tally.trained += 1
-                alone = (await plain.judge(attempt.proposal.source)).seconds
+                alone = (await plain.judge(attempt.proposal.reward)).seconds
                 for step, critic in critics.items():
-                    verdict = await critic.judge(attempt.proposal.source, memory=known)
+                    verdict = await critic.judge(attempt.proposal.reward, memory=known)
                     tally.seconds += max(0.0, verdict.seconds - alone)
                     for found in verdict.findings:
                         if found.code in STEPS[step]:
@@ -81,7 +81,7 @@ async def replay(run: Run) -> Tally:
                             )
                 if known.episodes:
                     scored = await runner.score(
-                        attempt.proposal.source,
+                        attempt.proposal.reward,
                         {each.attempt: each.path for each in known.episodes},
                     )
                     returns = {

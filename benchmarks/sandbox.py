@@ -30,6 +30,7 @@ from _results import write_result
 
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.problem import Problem
+from eureka_agent.rewards import baseline
 from eureka_agent.sandbox.choose import open_wall
 from eureka_agent.sandbox.docker.engine import connect
 from eureka_agent.sandbox.docker.leftovers import driver_of
@@ -62,11 +63,11 @@ async def dry_runs(wall: str, chosen: Subject, count: int) -> tuple[float, list[
             await runner.start()
             opened = time.perf_counter() - began
             idle = _container_bytes() if wall == "docker" else 0
-            await runner.dry_run(source, trusted=True)  # the first one records its states
+            await runner.dry_run(baseline(source))  # the first one records its states
             seconds = []
             for _ in range(count):
                 began = time.perf_counter()
-                findings = await runner.dry_run(source, trusted=True)
+                findings = await runner.dry_run(baseline(source))
                 seconds.append(time.perf_counter() - began)
                 if any(finding.severity == "error" for finding in findings):
                     raise RuntimeError(f"the human reward was refused: {findings}")

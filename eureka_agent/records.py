@@ -9,11 +9,20 @@ from __future__ import annotations
 
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    FiniteFloat,
+    field_validator,
+    model_validator,
+)
 
+from eureka_agent.base_record import Record
 from eureka_agent.component_names import MOST_COMPONENTS, component_fault
+from eureka_agent.rewards import Baseline, CodeReward, RewardSpecification
 from eureka_agent.task import FitnessReduction, QuaternionOrder
 
 MOST_MEASURED = 1000
@@ -26,14 +35,6 @@ MOST_COLUMNS = 12
 """Of a variable with more columns one range is given for all."""
 MOST_CHARACTERS = 400
 """Of one sentence among them."""
-
-
-class Record(BaseModel):
-    """Base of all records: closed (no unknown keys) and immutable."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, ser_json_inf_nan="null", defer_build=True
-    )
 
 
 # ── the task as the driver and the designer see it ────────────────────────────────────────────────
@@ -153,9 +154,9 @@ class TaskDescription(Record):
     """The task's own; a run's settings may say otherwise, and so with `num_envs`."""
     num_envs: int
     training_overrides: dict[str, FiniteFloat | int | bool | str | list[int]]
-    human_reward: str | None
-    """Source of the expert's reward; None where the environment has none."""
-    sparse_reward: str | None
+    human_reward: Baseline | None
+    """The expert's; None where the environment has none."""
+    sparse_reward: Baseline | None
     fingerprint: str
     """SHA-256 over the environment folder's files that count for the task: what a cached baseline
     depends on. With a written fitness, `+` and SHA-256 of that follow."""
@@ -196,6 +197,12 @@ class TaskDescription(Record):
         return tuple(cause for cause in self.termination_causes if cause not in self.success_causes)
 
     @property
+    def baselines(self) -> dict[str, RewardSpecification]:
+        """The rewards to compare with that the environment has, by name."""
+        rewards = {"human": self.human_reward, "sparse": self.sparse_reward}
+        return {name: reward for name, reward in rewards.items() if reward is not None}
+
+    @property
     def environment_fingerprint(self) -> str:
         """The fingerprint's part that a written fitness does not change."""
         return self.fingerprint.partition("+")[0]
@@ -221,6 +228,11 @@ class WrittenFitness(Record):
     author: str
     """Name of the model."""
     reasoning: str = ""
+
+    @property
+    def reward(self) -> RewardSpecification:
+        """The reward that it is written as."""
+        return CodeReward(source=self.source, author=self.author)
 
 
 # ── the critic ────────────────────────────────────────────────────────────────────────────────────
@@ -315,20 +327,35 @@ class Cost(Record):
 
 
 class Proposal(Record):
-    """Reward source with its reasoning and where it came from."""
+    """A reward with its designer's reasoning and where it came from."""
 
-    source: str
-    """Python source with `compute_reward`. Empty when a designer's reply held no code."""
+    reward: RewardSpecification
     reasoning: str
     operator: Operator
     parents: tuple[str, ...] = ()
     """Attempt ids."""
-    designer: str = "offline"
     prompt: str = ""
     reply: str = ""
     finish_reason: str = "stop"
     """`eureka_agent.llm.interface.FinishReason`: whether the reply is whole."""
     cost: Cost = Cost()
+
+    @field_validator("reward")
+    @classmethod
+    def _is_not_trusted(cls, reward: RewardSpecification) -> RewardSpecification:
+        if reward.trusted:
+            raise ValueError("a proposed reward may not read private variables")
+        return reward
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_earlier_versions(cls, fields: Any) -> Any:
+        """Archives of earlier versions hold the source and its designer beside the rest."""
+        if not isinstance(fields, dict) or "source" not in fields:
+            return fields
+        fields = dict(fields)
+        reward = {"source": fields.pop("source"), "author": fields.pop("designer", "offline")}
+        return {"reward": reward, **fields}
 
 
 # ── training ──────────────────────────────────────────────────────────────────────────────────────
@@ -409,7 +436,7 @@ class Outcome(Record):
     """Standard deviation over those episodes."""
     success_rate: FiniteFloat | None = None
     evaluation_episodes: int = 0
-    ended_by: dict[ShortName, Count] = {}
+    ended_by: dict[ShortName, Count] = Field(default_factory=dict)
     """Number of those episodes by what ended them: a termination cause or `"time_out"`. Empty in
     archives of earlier versions."""
 

@@ -11,6 +11,7 @@ from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
 from eureka_agent.llm.markdown import without_thinking
 from eureka_agent.llm.prompts import render, system_message
 from eureka_agent.records import Diagnosis, TaskDescription
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.settings import SearchSettings
 from eureka_agent.text import printable, without_headings
 
@@ -34,11 +35,11 @@ class Analyst:
         self._model = model
         self._system = system_message("analyse.md", description, sentence, settings)
 
-    async def analyse(self, attempt: str, source: str, diagnosis: Diagnosis) -> str:
+    async def analyse(self, attempt: str, reward: RewardSpecification, diagnosis: Diagnosis) -> str:
         """What the training of an attempt shows; empty where the model says nothing or the budget
         is spent. Raises LanguageModelError."""
         order = ChatMessage(
-            "user", render("analyse_order.md", source=source, diagnosis=diagnosis.text)
+            "user", render("analyse_order.md", source=reward.source, diagnosis=diagnosis.text)
         )
         try:
             message = await self._model.ask(Role.ANALYST, self._system, order, attempt=attempt)

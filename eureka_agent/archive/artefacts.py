@@ -45,7 +45,7 @@ def write_proposal(run: Path, attempt: Attempt) -> None:
     """`reward.py`, `prompt.md` and `reply.md` of an attempt. What models write stands in a code
     block, of which a viewer of Markdown loads nothing."""
     folder, proposal = attempt_folder(run, attempt.id), attempt.proposal
-    write_text(folder / REWARD, proposal.source)
+    write_text(folder / REWARD, proposal.reward.source)
     write_text(folder / "prompt.md", _shown(proposal.prompt))
     write_text(folder / "reply.md", _shown(proposal.reply))
 

@@ -13,6 +13,7 @@ from eureka_agent.archive.artefacts import POLICY
 from eureka_agent.archive.files import copy_file, write_text
 from eureka_agent.archive.run_folder import versions
 from eureka_agent.records import Outcome, TaskDescription
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.settings import SearchSettings, training_part
 
 CACHE_FOLDER = ".cache"
@@ -62,15 +63,14 @@ class BaselineCache:
             sort_keys=True,
         )
 
-    def _entry(self, source: str, seed: int) -> Path:
-        return (
-            self._folder / hashlib.sha256(f"{self._context}\0{source}\0{seed}".encode()).hexdigest()
-        )
+    def _entry(self, reward: RewardSpecification, seed: int) -> Path:
+        key = f"{self._context}\0{reward.source}\0{seed}"
+        return self._folder / hashlib.sha256(key.encode()).hexdigest()
 
-    def find(self, source: str, seed: int) -> tuple[Outcome, Path] | None:
+    def find(self, reward: RewardSpecification, seed: int) -> tuple[Outcome, Path] | None:
         """Outcome and policy file of this reward trained from this seed, where an earlier run left
         them."""
-        entry = self._entry(source, seed)
+        entry = self._entry(reward, seed)
         try:
             outcome = Outcome.model_validate_json(
                 (entry / "outcome.json").read_text(encoding="utf-8")
@@ -79,9 +79,9 @@ class BaselineCache:
             return None
         return (outcome, entry / POLICY) if (entry / POLICY).is_file() else None
 
-    def put(self, source: str, seed: int, outcome: Outcome, policy: Path) -> None:
+    def put(self, reward: RewardSpecification, seed: int, outcome: Outcome, policy: Path) -> None:
         """Keep a baseline for later runs. The outcome is written last: an entry that has one is
         whole."""
-        entry = self._entry(source, seed)
+        entry = self._entry(reward, seed)
         copy_file(policy, entry / POLICY)
         write_text(entry / "outcome.json", outcome.model_dump_json(indent=2))

@@ -391,7 +391,7 @@ class Archive:
             if not (isinstance(time, str) and len(time) <= MOST_TIME and _are_seconds(seconds)):
                 raise self._damaged(f"entry {number} of the journal has no time that could be")
             model = KINDS.get(kind)
-            if model is None or version != model.version:
+            if model is None or version not in range(1, model.version + 1):
                 raise self._damaged(
                     f"entry {number} of the journal is of the kind {str(kind)[:40]!r}, version"
                     f" {str(version)[:40]}, which this version of the program does not know"

@@ -30,8 +30,9 @@ def attempt_row(attempt: Attempt) -> tuple[object, ...]:
 def in_brief(attempt: Attempt) -> Attempt:
     """An attempt with what a line of a list shows of it: no sources, texts and curves; the first
     error, the analyzer's first finding, and without a fitness the last rung with a score."""
+    nothing = {"reasoning": "", "prompt": "", "reply": "", "cost": Cost()}
     proposal = attempt.proposal.model_copy(
-        update={"source": "", "reasoning": "", "prompt": "", "reply": "", "cost": Cost()}
+        update={"reward": attempt.proposal.reward.with_source(""), **nothing}
     )
     findings = attempt.verdict.findings if attempt.verdict is not None else ()
     errors = tuple(each for each in findings if each.severity == "error")[:1]

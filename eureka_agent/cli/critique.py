@@ -169,6 +169,7 @@ async def _judge(
     import tempfile
 
     from eureka_agent.critic.critic import Critic
+    from eureka_agent.designer.given import given_reward
     from eureka_agent.fleet.dry_runner import DryRunner
     from eureka_agent.fleet.problem import Problem
     from eureka_agent.sandbox.choose import choose_wall
@@ -181,7 +182,7 @@ async def _judge(
         try:
             critic = Critic(await dry_runner.start(), dry_runner)
             return {
-                path: await critic.judge(source, trusted=private)
+                path: await critic.judge(given_reward(source, trusted=private))
                 for path, source in sources.items()
             }
         finally:

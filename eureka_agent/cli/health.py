@@ -299,6 +299,7 @@ async def _probe(wall: Wall) -> tuple[float, Opened, list[str]]:
     run of its human reward."""
     from eureka_agent.fleet.dry_runner import DryRunner
     from eureka_agent.fleet.problem import Problem
+    from eureka_agent.rewards import baseline
 
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="eureka-doctor-") as scratch:
@@ -306,7 +307,7 @@ async def _probe(wall: Wall) -> tuple[float, Opened, list[str]]:
         try:
             description = await runner.start()
             seconds = time.monotonic() - started
-            findings = await runner.dry_run(description.human_reward or "", trusted=True)
+            findings = await runner.dry_run(description.human_reward or baseline(""))
         finally:
             await runner.close()
     return (

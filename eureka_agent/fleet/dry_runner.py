@@ -24,6 +24,7 @@ from eureka_agent.protocol.messages import (
     ScoreTransitions,
 )
 from eureka_agent.records import Finding, Measurements, TaskDescription
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.sandbox.inbox import DO_NOT_TRUST
 from eureka_agent.sandbox.wall import Limits, Wall
 
@@ -77,16 +78,15 @@ class DryRunner:
             await self._worker.ready()
             return self.description
 
-    async def dry_run(self, source: str, trusted: bool = False) -> tuple[Finding, ...]:
-        """Findings on a reward's source. `trusted`: private variables may be read."""
+    async def dry_run(self, reward: RewardSpecification) -> tuple[Finding, ...]:
+        """Findings on a reward."""
         async with self._turn:
             reason = ""
             for _ in range(_ATTEMPTS):
                 command = DryRun(
                     job=f"dry-run-{next(self._jobs)}",
-                    source=source,
+                    reward=reward,
                     timeout_s=self._timeout_s,
-                    trusted=trusted,
                 )
                 try:
                     answer = await self._worker.ask(command, self._timeout_s + _GRACE_SECONDS)
@@ -118,9 +118,7 @@ class DryRunner:
                 )
             self._measured = answer.measurements
 
-    async def score(
-        self, source: str, episodes: Mapping[str, Path], trusted: bool = False
-    ) -> Scored:
+    async def score(self, reward: RewardSpecification, episodes: Mapping[str, Path]) -> Scored:
         """Totals and returns of a reward on stored episodes, `returns` in the order of `episodes`.
 
         `episodes`: trajectory files (npz) by a name that stands for the same content always, and
@@ -133,10 +131,9 @@ class DryRunner:
                 names = await self._hand_over(episodes)
                 command = ScoreTransitions(
                     job=job,
-                    source=source,
+                    reward=reward,
                     transitions=names,
                     timeout_s=self._timeout_s,
-                    trusted=trusted,
                 )
                 answer = await self._worker.ask(command, self._timeout_s + _GRACE_SECONDS)
             except (WorkerDiedError, WorkerFaultError, EpisodesFileError) as error:

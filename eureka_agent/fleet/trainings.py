@@ -22,6 +22,7 @@ from eureka_agent.fleet.jobs import (
     TrainingResult,
 )
 from eureka_agent.protocol.messages import Train
+from eureka_agent.rewards import RewardSpecification
 
 _MAX_RETRIES = 1
 """Times that a job is started again after its worker died."""
@@ -55,9 +56,8 @@ class Trainings:
     async def train(
         self,
         name: str,
-        source: str,
+        reward: RewardSpecification,
         seed: int,
-        trusted: bool = False,
         priority: int = 0,
         pauses: tuple[int, ...] = (),
         on_pause: PauseObserver | None = None,
@@ -74,9 +74,7 @@ class Trainings:
         so will all other trainings. A cancelled call gives its slot back.
         """
         number = next(self._order)
-        command = Train(
-            job=f"{number}:{name}", source=source, seed=seed, trusted=trusted, pauses=pauses
-        )
+        command = Train(job=f"{number}:{name}", reward=reward, seed=seed, pauses=pauses)
         job = TrainingJob(
             name,
             self._population,

@@ -2,7 +2,7 @@
 
 An entry is appended to the run's archive before anybody acts on it. What a run knows follows from
 its entries alone (`eureka_agent.journal.state`), and so does what a view shows. Append only: a kind
-that changes its meaning gets a new `version`.
+that changes its form or meaning gets a new `version`, and reads its earlier ones.
 """
 
 from __future__ import annotations
@@ -282,6 +282,7 @@ class FinalStarted(BaseEntry):
 class Proposed(_OfAttempt):
     """The designer's proposal; the critic reads it next."""
 
+    version: ClassVar[int] = 2
     kind: Literal["proposed"] = "proposed"
     iteration: Count
     sample: Count
@@ -350,6 +351,7 @@ class AttemptRepeated(_OfAttempt):
 class AttemptImported(BaseEntry):
     """An attempt as it stood when its run was taken over from an earlier version's archive."""
 
+    version: ClassVar[int] = 2
     kind: Literal["attempt-imported"] = "attempt-imported"
     record: Attempt
 

@@ -204,5 +204,6 @@ def judged(attempt: Attempt, verdict: Verdict) -> Attempt:
         "verdict": verdict,
     }
     if verdict.repaired is not None:
-        update["proposal"] = attempt.proposal.model_copy(update={"source": verdict.repaired})
+        mended = attempt.proposal.reward.with_source(verdict.repaired)
+        update["proposal"] = attempt.proposal.model_copy(update={"reward": mended})
     return attempt.model_copy(update=update)

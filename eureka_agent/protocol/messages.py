@@ -26,6 +26,7 @@ from eureka_agent.records import (
     TaskDescription,
     WrittenFitness,
 )
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.settings import TrainingSettings
 
 MAX_LINE_BYTES = 16 << 20
@@ -144,10 +145,8 @@ class DryRun(Record):
 
     type: Literal["dry_run"] = "dry_run"
     job: str
-    source: str
+    reward: RewardSpecification
     timeout_s: float
-    trusted: bool = False
-    """True for a person's own baselines: private variables may be read."""
 
 
 class ScoreTransitions(Record):
@@ -156,13 +155,12 @@ class ScoreTransitions(Record):
 
     type: Literal["score_transitions"] = "score_transitions"
     job: str
-    source: str
+    reward: RewardSpecification
     transitions: tuple[str, ...]
     """Npz files of plain arrays named `<episode>/<variable>`. A name stands for the same content
     always, and is sent to a worker once; it keeps the files until such a command does not name
     them, so that they never fill its scratch folder."""
     timeout_s: float
-    trusted: bool = False
 
 
 class Prepare(Record):
@@ -186,9 +184,8 @@ class Train(Record):
 
     type: Literal["train"] = "train"
     job: str
-    source: str
+    reward: RewardSpecification
     seed: int
-    trusted: bool = False
     snapshot: str | None = None
     """Safetensors file as a `Saved` named one: the training goes on from there."""
     pauses: tuple[int, ...] = ()

@@ -107,7 +107,7 @@ def attempt_to_json(attempt: Attempt) -> dict[str, Any]:
         "revision": attempt.revision,
         "operator": attempt.proposal.operator.value,
         "parents": list(attempt.proposal.parents),
-        "designer": attempt.proposal.designer,
+        "designer": attempt.proposal.reward.author,
         "stage": attempt.stage.value,
         "reason": attempt.reason,
         "fitness": finite(attempt.fitness),
@@ -150,7 +150,7 @@ def attempt_in_full_to_json(attempt: Attempt, fitness_origin: str = "") -> dict[
     return {
         **attempt_to_json(attempt),
         "fitness_origin": fitness_origin,
-        "source": attempt.proposal.source,
+        "source": attempt.proposal.reward.source,
         "reasoning": attempt.proposal.reasoning,
         "outcome": attempt.outcome.model_dump(mode="json") if attempt.outcome is not None else None,
         "reflection": attempt.diagnosis.text if attempt.diagnosis is not None else "",

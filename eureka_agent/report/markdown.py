@@ -147,7 +147,7 @@ def _best(report: RunReport) -> str:
     if best is None:
         return ""
     first = "first " if best.repeats else ""
-    parts = [fenced(wording.without_trailing_comments(best.proposal.source), "python")]
+    parts = [fenced(wording.without_trailing_comments(best.proposal.reward.source), "python")]
     if report.of_own_reward:
         parts.append(escaped(best.proposal.reasoning))
     elif best.proposal.reasoning.strip():

@@ -261,7 +261,7 @@ def render_attempt(
     origin = wording.words(attempt.proposal.operator.value) + (
         f" from {parents}" if parents else ""
     )
-    facts = [origin, f"designer {attempt.proposal.designer}", f"seed {attempt.seed}"]
+    facts = [origin, f"designer {attempt.proposal.reward.author}", f"seed {attempt.seed}"]
     if attempt.retries:
         facts.append(f"started again {wording.plural(attempt.retries, 'time')}")
     heading = Text.assemble(
@@ -413,7 +413,7 @@ def _source_panel(attempt: Attempt, *, whole: bool = False) -> Panel:
     title = Text(
         f"reward function of attempt {attempt.id}"
     )  # as a string it would be read as markup
-    source = attempt.proposal.source.rstrip()
+    source = attempt.proposal.reward.source.rstrip()
     if not source:
         return Panel(
             Text("the designer's reply held no code", style="dim"), title=title, title_align="left"

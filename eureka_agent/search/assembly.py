@@ -25,6 +25,7 @@ from eureka_agent.journal.entries import (
 )
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import CurvePoint, Diagnosis
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.search.advisers import Advisers
 from eureka_agent.search.attempts import AttemptRunner
 from eureka_agent.search.briefing import Analyses, Briefing
@@ -182,11 +183,11 @@ class AnalystIfReachable:
         self._analyst = analyst
         self._observer = observer
 
-    async def analyse(self, attempt: str, source: str, diagnosis: Diagnosis) -> str:
+    async def analyse(self, attempt: str, reward: RewardSpecification, diagnosis: Diagnosis) -> str:
         """What was learned from the training of an attempt; empty where there is nothing to be
         had."""
         try:
-            return await self._analyst.analyse(attempt, source, diagnosis)
+            return await self._analyst.analyse(attempt, reward, diagnosis)
         except LanguageModelError as error:
             text = f"the designer is told of {attempt} without an analysis: {error.message}"
             self._observer(Notice(text=text, level="warning"))

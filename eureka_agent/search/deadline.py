@@ -85,11 +85,7 @@ class Deadline:
             trained = sum(attempt.stage is Stage.TRAINED for attempt in attempts) + settings.samples
             final_trainings += min(settings.finalists, trained) * settings.final_seeds
         if settings.trains_baselines:
-            description = self._run.description
-            rewards = sum(
-                source is not None
-                for source in (description.human_reward, description.sparse_reward)
-            )
+            rewards = len(self._run.description.baselines)
             known = sum(training.name in BASELINES for training in trainings)
             final_trainings += max(0, rewards * settings.seeds_of_baselines - known)
         before = archive.state.began.seconds_before

@@ -275,7 +275,7 @@ class SearchEngine:
         it."""
         first = self.run.archive.attempt(attempt_id(iteration, sample, 0))
         assert first is not None  # its last revision is settled
-        return first.proposal.source
+        return first.proposal.reward.source
 
 
 @contextmanager

@@ -57,8 +57,7 @@ class _MissingBaselines:
     def __init__(self, description: TaskDescription, hardware: Hardware) -> None:
         self._description = description
         self._hardware = hardware
-        rewards = (description.human_reward, description.sparse_reward)
-        self._rewards = [source for source in rewards if source is not None]
+        self._rewards = description.baselines.values()
         self._known: dict[tuple[int, int], int] = {}
 
     def __call__(self, settings: SearchSettings) -> int:
@@ -67,6 +66,6 @@ class _MissingBaselines:
             cache = BaselineCache(runs_folder(), self._description, settings, self._hardware.kind)
             seeds = final_seeds(settings.seeds_of_baselines)
             self._known[key] = sum(
-                cache.find(source, seed) is None for source in self._rewards for seed in seeds
+                cache.find(reward, seed) is None for reward in self._rewards for seed in seeds
             )
         return self._known[key]

@@ -15,7 +15,7 @@ from typing import Any
 
 from eureka_agent.archive.run_folder import Run, runs_folder
 from eureka_agent.critic.critic import Critic
-from eureka_agent.designer.given import GivenDesigner
+from eureka_agent.designer.given import GivenDesigner, given_reward
 from eureka_agent.errors import (
     EnvironmentLoadError,
     EurekaError,
@@ -134,7 +134,7 @@ async def prepared(
                 began += written.shown_seconds
                 dry_runner = await _dry_runner(stack, wall, asked, scratch, written.fitness)
             if given is not None:
-                verdict = await Critic(dry_runner.description, dry_runner).judge(given.source)
+                verdict = await Critic(dry_runner.description, dry_runner).judge(given.reward)
                 if not verdict.accepted:
                     raise RewardRejectedError(verdict, given.origin)
             hardware = choose_hardware(asked.device, dry_runner.opened)
@@ -145,7 +145,7 @@ async def prepared(
             if models is not None:
                 await measure_task(dry_runner, observer)
             recorded: dict[str, Any] = (
-                recorded_of(models) if given is None else {"given_source": given.source}
+                recorded_of(models) if given is None else {"given_source": given.reward.source}
             )
             recorded |= {} if written is None else written.recorded()
             if budget is not None:
@@ -174,7 +174,7 @@ async def prepared_again(run: Run, observer: Observer) -> AsyncIterator[Prepared
     Raises EnvironmentLoadError where its environment has changed since.
     """
     settings, source = run.settings, run.archive.state.began.given_source
-    given = None if source is None else GivenDesigner(source, "the run's own record")
+    given = None if source is None else GivenDesigner(given_reward(source), "the run's own record")
     models = None if given is not None else models_of(settings, _telling(observer))
     wall = choose_wall(settings.sandbox)
     with driver_scratch() as scratch:

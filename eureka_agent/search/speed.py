@@ -14,6 +14,7 @@ from eureka_agent.fleet.fleet import Fleet
 from eureka_agent.fleet.jobs import Population, TrainingResult
 from eureka_agent.invocation import command
 from eureka_agent.records import CurvePoint, TaskDescription
+from eureka_agent.rewards import RewardSpecification, baseline
 from eureka_agent.search.budget import PREFERRED_SAMPLES, Speed
 
 MEASURED_SECONDS = 2.5
@@ -33,12 +34,12 @@ async def measure_speed(
     began = time.monotonic()
     watch = _Watch(max(workers, min(PREFERRED_SAMPLES, workers * population.slots)))
     endless = population.settings.model_copy(update={"env_steps": _NEVER_ENDING_ENV_STEPS})
-    source = description.sparse_reward or description.human_reward or _any_reward(description)
+    reward = description.sparse_reward or description.human_reward or _any_reward(description)
     async with fleet.trainings(
         replace(population, settings=endless), on_progress=watch
     ) as trainings:
         training = [
-            asyncio.create_task(trainings.train(job, source, seed, trusted=True))
+            asyncio.create_task(trainings.train(job, reward, seed))
             for seed, job in enumerate(watch.marks)
         ]
         done = asyncio.create_task(watch.done.wait())
@@ -67,10 +68,10 @@ def _raise_for(result: TrainingResult, environment: str) -> None:
     )
 
 
-def _any_reward(description: TaskDescription) -> str:
+def _any_reward(description: TaskDescription) -> RewardSpecification:
     """A reward for a task that has none: what it pays does not matter here."""
     name = description.public_variables()[0].name
-    return (
+    return baseline(
         f"def compute_reward({name}):\n"
         f"    size = {name}.reshape({name}.shape[0], -1).abs().sum(dim=-1)\n"
         '    return size, {"size": size}\n'

@@ -19,6 +19,7 @@ from eureka_agent.journal.entries import Observer, TrainingEnded, TrainingKind, 
 from eureka_agent.records import CurvePoint, Evaluation, Outcome
 from eureka_agent.report.curves import write_curves_csv
 from eureka_agent.report.tensorboard import FILE_PREFIX, write_event_file
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.sandbox.inbox import WorkerFileError
 from eureka_agent.search.scoring import episode_statistics
 from eureka_agent.search.seeds import derive_seed
@@ -44,12 +45,10 @@ class TrialRequest:
     label: str
     """Attempt id, `"human"` or `"sparse"`."""
     kind: TrainingKind
-    source: str
+    reward: RewardSpecification
     seed: int
     folder: Path
     """Where curves, policy and trajectories go."""
-    trusted: bool = False
-    """True for the environment's own baselines: they may read private variables."""
     priority: int = 0
     """Smaller goes first."""
     pauses: tuple[int, ...] = ()
@@ -95,9 +94,8 @@ class TrialRunner:
         )
         result = await self._trainings.train(
             request.job,
-            request.source,
+            request.reward,
             request.seed,
-            trusted=request.trusted,
             priority=request.priority,
             pauses=request.pauses,
             on_pause=request.on_pause,

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from eureka_agent.errors import RewardLoadError
+from eureka_agent.rewards import baseline
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.rollouts import RecordedStep, actions_for, copied_variables, run
 from eureka_agent.simulation.vec_task import SUCCEEDED, VecTask, undeclared_cause
@@ -21,6 +22,7 @@ from eureka_agent.task import PREVIOUS_PREFIX, Task, Variable
 from eureka_agent.training.binding import FitnessFunction
 from eureka_agent.training.environment_faults import OBSERVATIONS, place_of_value
 from eureka_agent.training.reward import RewardContractError, RewardFunction
+from eureka_agent.training.reward_loading import load_reward
 
 ROWS = 8
 RANDOM_STEPS = 120
@@ -343,10 +345,9 @@ def _check_reward(subject: Subject, kind: Literal["human", "sparse"]) -> RewardF
         return None
     found = subject.loaded.environment_class
     try:
-        reward = RewardFunction.from_source(
-            source,
+        reward = load_reward(
+            baseline(source),
             found.all_variables(),
-            True,
             constants=found.constants,
             quaternion_order=found.quaternion_order,
         )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 import mujoco
 from torch import Tensor
 
+from eureka_agent.rewards import baseline
 from eureka_agent.settings import TrainingSettings, parse_settings
 from eureka_agent.simulation.conformance_checks import (
     Nonconforming,
@@ -22,7 +23,8 @@ from eureka_agent.simulation.conformance_states import Seen
 from eureka_agent.simulation.mujoco_task import MujocoTask, load_model, model_path, substeps
 from eureka_agent.simulation.vec_task import Transition, VecTask
 from eureka_agent.training.binding import FitnessFunction
-from eureka_agent.training.reward import Result, Reward, RewardFunction
+from eureka_agent.training.reward import Result, Reward
+from eureka_agent.training.reward_loading import load_reward
 from eureka_agent.training.trainer import MemberFailed, MemberProgress, Trainer
 from eureka_agent.wording import rough_duration
 
@@ -212,10 +214,9 @@ def _reward(subject: Subject) -> tuple[str, Reward]:
             subject.task, "human" if kind == "human" else "sparse"
         )
         if source is not None:
-            reward = RewardFunction.from_source(
-                source,
+            reward = load_reward(
+                baseline(source),
                 found.all_variables(),
-                True,
                 constants=found.constants,
                 quaternion_order=found.quaternion_order,
             )

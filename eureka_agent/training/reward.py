@@ -15,7 +15,7 @@ from eureka_agent.component_names import MOST_COMPONENTS, changed_names_fault, c
 from eureka_agent.errors import EurekaError, RewardLoadError
 from eureka_agent.task import Constant, QuaternionOrder, Variable
 from eureka_agent.training.binding import device_of
-from eureka_agent.training.reward_code import FUNCTION_NAME, RewardCode
+from eureka_agent.training.reward_code import FUNCTION_NAME, CompiledReward
 from eureka_agent.training.time_limit import TimeLimitError, time_limit
 
 Result = tuple[Tensor, dict[str, Tensor]]
@@ -53,7 +53,7 @@ class Reward(Protocol):
 class RewardFunction:
     """`compute_reward` of one source, called with the variables that it names, in this process."""
 
-    def __init__(self, code: RewardCode, binding: Binding) -> None:
+    def __init__(self, code: CompiledReward, binding: Binding) -> None:
         """See `from_source`."""
         self._code = code
         self._binding = binding
@@ -82,7 +82,7 @@ class RewardFunction:
         argument that is no variable or a private one (unless `allow_private`), no constant and has
         no number as its default.
         """
-        code = RewardCode.compile(source, quaternion_order)
+        code = CompiledReward.compile(source, quaternion_order)
         try:
             function = code.run()
         except (KeyboardInterrupt, TimeLimitError):

@@ -28,7 +28,7 @@ _TYPING_NAMES = ("Any", "Dict", "List", "Optional", "Sequence", "Tuple", "Union"
 
 
 @dataclass(frozen=True)
-class RewardCode:
+class CompiledReward:
     """The top level of a reward's source, compiled once and run as often as is wanted."""
 
     filename: str
@@ -40,7 +40,7 @@ class RewardCode:
     _quaternion_order: QuaternionOrder
 
     @classmethod
-    def compile(cls, source: str, quaternion_order: QuaternionOrder) -> RewardCode:
+    def compile(cls, source: str, quaternion_order: QuaternionOrder) -> CompiledReward:
         """Read a source without running it. Raises RewardLoadError for a syntax error and a source
         without `compute_reward`.
 

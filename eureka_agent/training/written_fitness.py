@@ -16,10 +16,12 @@ from torch import Tensor
 
 from eureka_agent.errors import EurekaError, RewardLoadError
 from eureka_agent.records import WrittenFitness
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.task import Variable
 from eureka_agent.training.binding import FitnessFunction
 from eureka_agent.training.reward import Reward, RewardContractError, RewardFunction
+from eureka_agent.training.reward_loading import load_reward
 from eureka_agent.training.time_limit import TimeLimitError, time_limit
 
 LOADING_SECONDS = 5.0
@@ -29,14 +31,16 @@ CALL_SECONDS = 10.0
 
 
 Loader = Callable[..., Reward]
-"""A reward from its source and variables, and `constants` and `quaternion_order` by keyword. Raises
-RewardLoadError and TimeLimitError."""
+"""A reward from its specification and variables, and `constants` and `quaternion_order` by keyword.
+Raises RewardLoadError and TimeLimitError."""
 
 
-def load_here(source: str, variables: Sequence[Variable], **vocabulary: Any) -> RewardFunction:
-    """A `Loader` for sources that may run in this process."""
+def load_here(
+    reward: RewardSpecification, variables: Sequence[Variable], **vocabulary: Any
+) -> RewardFunction:
+    """A `Loader` for rewards that may run in this process."""
     with time_limit(LOADING_SECONDS):
-        return RewardFunction.from_source(source, variables, **vocabulary)
+        return load_reward(reward, variables, **vocabulary)
 
 
 class WrittenFitnessError(EurekaError):
@@ -45,16 +49,19 @@ class WrittenFitnessError(EurekaError):
 
 
 class WrittenFitnessFunction:
-    """The total of a reward's source, called like a task's own fitness: with variables by name, one
+    """The total of a reward, called like a task's own fitness: with variables by name, one
     value a step."""
 
     def __init__(
-        self, source: str, variables: Sequence[Variable], load: Loader = load_here
+        self,
+        reward: RewardSpecification,
+        variables: Sequence[Variable],
+        load: Loader = load_here,
     ) -> None:
-        """Raises WrittenFitnessError where the source does not load, or reads what is no public
+        """Raises WrittenFitnessError where the reward does not load, or reads what is no public
         variable."""
         try:
-            self._reward = load(source, variables)
+            self._reward = load(reward, variables)
         except EurekaError as error:
             raise WrittenFitnessError(
                 f"the written fitness cannot be loaded: {error.message}", error.hint
@@ -98,7 +105,7 @@ def with_written_fitness(
     written = replace(
         task,
         sentence=fitness.sentence,
-        fitness=WrittenFitnessFunction(fitness.source, found.all_variables(), load),
+        fitness=WrittenFitnessFunction(fitness.reward, found.all_variables(), load),
         fitness_doc=fitness.doc,
         fitness_unit=fitness.unit,
         fitness_reduction=fitness.reduction,

@@ -18,6 +18,7 @@ from pydantic import Field, TypeAdapter
 
 from eureka_agent.component_names import LONGEST_NAME, MOST_COMPONENTS
 from eureka_agent.records import ConstantSpec, Record
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.task import QuaternionOrder
 
 MAX_MESSAGE_BYTES = 1 << 16
@@ -38,9 +39,7 @@ class ArgumentPlace(Record):
 class Load(Record):
     """First message to the process: what it is to run."""
 
-    source: str
-    trusted: bool
-    """Private variables may be read."""
+    reward: RewardSpecification
     private: tuple[str, ...]
     """Names of the private variables."""
     arguments: tuple[ArgumentPlace, ...]

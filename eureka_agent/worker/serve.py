@@ -33,6 +33,7 @@ from eureka_agent.protocol.messages import (
     Shutdown,
     Train,
 )
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_environment
 from eureka_agent.simulation.user_modules import describe_error, error_place
 from eureka_agent.task import Task, Variable
@@ -219,10 +220,10 @@ class Worker:
         return opened
 
     def _fitness_process(
-        self, source: str, variables: Sequence[Variable], **vocabulary: Any
+        self, reward: RewardSpecification, variables: Sequence[Variable], **vocabulary: Any
     ) -> RemoteReward:
         """A written fitness is generated code as well."""
-        return RemoteReward(self._nursery, source, variables, _FITNESS_ROWS, **vocabulary)
+        return RemoteReward(self._nursery, reward, variables, _FITNESS_ROWS, **vocabulary)
 
     def _dry_runners(
         self, loaded: LoadedEnvironment, task: Task, rehearsed: bool = False

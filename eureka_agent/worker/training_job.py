@@ -75,15 +75,14 @@ class Population:
         return self._trainer.busy
 
     def submit(self, command: Train) -> TrainingFailed | None:
-        """Queue a training; the failure when its source cannot even be loaded. Raises
+        """Queue a training; the failure when its reward cannot even be loaded. Raises
         RunFolderError for a broken snapshot."""
         try:
             reward = RemoteReward(
                 self._nursery,
-                command.source,
+                command.reward,
                 self._environment_class.all_variables(),
                 self._rows,
-                command.trusted,
                 constants=self._environment_class.constants,
                 quaternion_order=self._environment_class.quaternion_order,
             )

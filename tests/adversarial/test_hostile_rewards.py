@@ -19,6 +19,7 @@ from hostile_code import ATTACKS, GOT, TRAINED, Attack, filled_in
 from safetensors.numpy import load_file
 from training_pool import TrainingPool
 
+from eureka_agent.designer.given import given_reward
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.jobs import TrainingResult
 from eureka_agent.fleet.problem import Problem
@@ -104,7 +105,7 @@ async def pool(
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def alone(pool: TrainingPool) -> TrainingResult:
     """The neighbour's training, without a neighbour."""
-    return await pool.train("alone", GOOD, seed=5)
+    return await pool.train("alone", given_reward(GOOD), seed=5)
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
@@ -113,7 +114,7 @@ async def test_a_dry_run(attack: Attack, runner: DryRunner, traps: Traps) -> Non
     runner._timeout_s = ENDLESS_SECONDS if attack.endless else DRY_RUN_SECONDS
     began = time.monotonic()
     findings = await runner.dry_run(
-        filled_in(attack.source, str(traps.canary), traps.port, os.getpid())
+        given_reward(filled_in(attack.source, str(traps.canary), traps.port, os.getpid()))
     )
     seconds = time.monotonic() - began
     assert all(clean(finding.message) and clean(finding.hint) for finding in findings), findings
@@ -133,7 +134,7 @@ async def test_a_dry_run(attack: Attack, runner: DryRunner, traps: Traps) -> Non
 
 async def test_after_all_of_them_the_worker_judges_as_before(runner: DryRunner) -> None:
     runner._timeout_s = DRY_RUN_SECONDS
-    assert await runner.dry_run(GOOD) == ()
+    assert await runner.dry_run(given_reward(GOOD)) == ()
 
 
 @pytest.mark.parametrize("attack", TRAINED, ids=lambda attack: attack.name)
@@ -142,7 +143,9 @@ async def test_a_training(
 ) -> None:
     (worker,) = pool._workers
     source = filled_in(attack.source, str(traps.canary), traps.port, os.getpid())
-    bad, good = await asyncio.gather(pool.train("bad", source, 0), pool.train("good", GOOD, 5))
+    bad, good = await asyncio.gather(
+        pool.train("bad", given_reward(source), 0), pool.train("good", given_reward(GOOD), 5)
+    )
     if not attack.failure:
         assert bad.failure_code == ""
     else:

@@ -12,6 +12,7 @@ import pytest
 from script_wall import ScriptWall
 from training_pool import TrainingPool
 
+from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import WorkerDiedError, WorkerFaultError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.evaluator import Evaluator
@@ -83,7 +84,7 @@ async def trained(
     )
     try:
         async with asyncio.timeout(SECONDS):
-            return await pool.train("job", "x", 0), wall
+            return await pool.train("job", given_reward("x"), 0), wall
     finally:
         await pool.close()
 
@@ -192,7 +193,7 @@ async def test_a_dry_run_of_such_a_worker_is_a_finding(
     began = time.monotonic()
     try:
         async with asyncio.timeout(SECONDS):
-            findings = await runner.dry_run("x")
+            findings = await runner.dry_run(given_reward("x"))
     finally:
         await runner.close()
     assert [finding.code for finding in findings] == ["D312"]
@@ -224,7 +225,7 @@ async def test_scores_that_no_reward_can_give_are_none(answer: str, tmp_path: Pa
     runner = DryRunner(wall, Problem("cartpole"), tmp_path / "scratch", 2.0)
     try:
         async with asyncio.timeout(SECONDS):
-            scored = await runner.score("x", {"a": tmp_path / "episodes.npz"})
+            scored = await runner.score(given_reward("x"), {"a": tmp_path / "episodes.npz"})
     finally:
         await runner.close()
     assert scored.reason
@@ -271,7 +272,7 @@ async def test_one_that_fills_its_pipe_and_dies_does_not_hold_up_the_driver(tmp_
     client = await WorkerClient.start(bad_wall("out.write(b'x' * (64 << 20))"), tmp_path)
     async with asyncio.timeout(SECONDS):
         await client.open("cartpole", None)
-        await client.send(DryRun(job="a", source="x", timeout_s=1.0))
+        await client.send(DryRun(job="a", reward=given_reward("x"), timeout_s=1.0))
         with pytest.raises(WorkerDiedError):
             await client.receive(15.0)
         await client.close()
@@ -316,7 +317,7 @@ async def test_a_training_pauses_no_more_often_than_it_is_asked_to(tmp_path: Pat
     pool = TrainingPool(bad_wall(code), "cartpole", None, SETTINGS, 1, 1, tmp_path / "scratch")
     try:
         async with asyncio.timeout(SECONDS):
-            result = await pool.train("job", "x", 0, pauses=(128,), on_pause=go_on)
+            result = await pool.train("job", given_reward("x"), 0, pauses=(128,), on_pause=go_on)
     finally:
         await pool.close()
     assert "more often" in result.failure_reason
@@ -347,7 +348,7 @@ async def test_the_time_that_a_decision_takes_is_no_silence(tmp_path: Path) -> N
     )
     try:
         async with asyncio.timeout(SECONDS):
-            result = await pool.train("job", "x", 0, pauses=(128,), on_pause=go_on)
+            result = await pool.train("job", given_reward("x"), 0, pauses=(128,), on_pause=go_on)
     finally:
         await pool.close()
     assert "no sign of life for 0.8 s" in result.failure_reason
@@ -361,7 +362,7 @@ async def test_events_that_nobody_receives_wait_in_the_worker(tmp_path: Path) ->
     try:
         async with asyncio.timeout(SECONDS):
             await client.open("cartpole", None)
-            await client.send(DryRun(job="a", source="x", timeout_s=1.0))
+            await client.send(DryRun(job="a", reward=given_reward("x"), timeout_s=1.0))
             await asyncio.sleep(1.5)
             assert 0 < client._events.qsize() <= 4
             for _ in range(20):  # and goes on when somebody does

@@ -16,6 +16,7 @@ import pytest
 from corpus_files import SHARED, CorpusFile, corpus_files, environment_folder
 
 from eureka_agent.critic.critic import Critic
+from eureka_agent.designer.given import given_reward
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.problem import Problem
 from eureka_agent.records import Verdict
@@ -41,7 +42,7 @@ async def judge(rewards: list[CorpusFile], scratch: Path) -> Judged:
         try:
             critic = Critic(await dry_runner.start(), dry_runner)
             judged += [
-                (reward, await critic.judge(reward.source))
+                (reward, await critic.judge(given_reward(reward.source)))
                 for reward in rewards
                 if reward.environment == environment
             ]

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from eureka_agent.cli.critique import critique
 from eureka_agent.critic.critic import Critic
+from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.problem import Problem
@@ -52,7 +53,7 @@ async def critic(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Crit
 async def test_a_bad_reward_stops_at_the_cheapest_step_that_sees_it(
     critic: Critic, source: str, code: str, steps: int
 ) -> None:
-    verdict = await critic.judge(source)
+    verdict = await critic.judge(given_reward(source))
     assert not verdict.accepted
     assert code in {finding.code for finding in verdict.findings if finding.severity == "error"}
     assert len(verdict.steps_run) == steps
@@ -61,7 +62,7 @@ async def test_a_bad_reward_stops_at_the_cheapest_step_that_sees_it(
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_good_reward_passes_all_steps(critic: Critic) -> None:
-    verdict = await critic.judge(GOOD)
+    verdict = await critic.judge(given_reward(GOOD))
     assert verdict.accepted
     assert verdict.findings == ()
     assert verdict.steps_run == ("parse", "allow-list", "contract", "dry run")

@@ -13,6 +13,7 @@ from reward_codes import CODES
 
 import eureka_agent
 from eureka_agent.critic.critic import Critic
+from eureka_agent.designer.given import given_reward
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.problem import Problem
 from eureka_agent.sandbox.choose import choose_wall
@@ -44,12 +45,12 @@ def test_the_table_has_every_code_that_a_verdict_may_hold() -> None:
 @pytest.mark.asyncio(loop_scope="module")
 async def test_the_example_has_no_findings(critic: Critic) -> None:
     assert EXAMPLE is not None
-    assert (await critic.judge(EXAMPLE[1])).findings == ()
+    assert (await critic.judge(given_reward(EXAMPLE[1]))).findings == ()
 
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_every_mistake_gives_the_finding_that_the_page_names(critic: Critic) -> None:
     assert len(MISTAKES) >= 10
     for title, code, source in MISTAKES:
-        verdict = await critic.judge(source)
+        verdict = await critic.judge(given_reward(source))
         assert code in {finding.code for finding in verdict.findings}, (title, verdict.findings)

@@ -16,6 +16,7 @@ from types import ModuleType
 import pytest
 from training_pool import TrainingPool
 
+from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.cores import available_cores, cpu_quota, share_cores
 from eureka_agent.fleet.devices import (
@@ -309,7 +310,10 @@ async def test_a_killed_workers_successor_takes_its_core_and_its_jobs(
         return {process: os.sched_getaffinity(process) for process in workers_of(tmp_path)}
 
     try:
-        trainings = [asyncio.create_task(pool.train(name, good, 0)) for name in ("first", "second")]
+        trainings = [
+            asyncio.create_task(pool.train(name, given_reward(good), 0))
+            for name in ("first", "second")
+        ]
         async with asyncio.timeout(60):
             await both_train.wait()
         before = cores()

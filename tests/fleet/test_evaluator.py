@@ -15,6 +15,7 @@ import pytest_asyncio
 from policy_files import save_random_policy
 from training_pool import TrainingPool
 
+from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import (
     EnvironmentFaultError,
     EurekaError,
@@ -45,7 +46,7 @@ async def policy(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Path
             "def compute_reward(pole_upright):\n    return pole_upright, {'upright':"
             " pole_upright}\n"
         )
-        result = await pool.train("job", good, 5)
+        result = await pool.train("job", given_reward(good), 5)
         assert result.policy is not None, result.failure_reason
         yield result.policy
     finally:

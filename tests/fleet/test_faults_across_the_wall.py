@@ -12,6 +12,7 @@ from faulty_environments import PHYSICS, REWARD, after_steps, line_of, write_lif
 from policy_files import save_random_policy
 from training_pool import TrainingPool
 
+from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EnvironmentFaultError, WorkerFaultError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.evaluator import Evaluator
@@ -73,7 +74,9 @@ async def test_a_late_fault_ends_all_trainings_and_none_is_tried_again(
         on_retry=lambda job, reason: retried.append(job),
     )
     try:
-        trainings = [pool.train(name, REWARD, 0) for name in ("in a slot", "waits for one")]
+        trainings = [
+            pool.train(name, given_reward(REWARD), 0) for name in ("in a slot", "waits for one")
+        ]
         results = await asyncio.gather(*trainings, return_exceptions=True)
     finally:
         await pool.close()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet import kernels
 from eureka_agent.fleet.devices import CPU, Device, Hardware
@@ -68,7 +69,7 @@ async def test_what_one_worker_compiled_no_other_compiles_again_and_none_can_cha
             )  # more simulations than were compiled for
             assert isinstance(await client.receive(START_SECONDS), Prepared)
         first, second = sorted(scratch.glob("worker-*/wall/kernels"))
-        await clients[0].send(Train(job="a", source=REWARD, seed=1))
+        await clients[0].send(Train(job="a", reward=given_reward(REWARD), seed=1))
         assert isinstance(await clients[0].receive(START_SECONDS), Progress)
         assert machine_code(first) == machine_code(second) == kept
         for path in first.rglob("*.o"):

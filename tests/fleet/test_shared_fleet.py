@@ -9,6 +9,7 @@ from pathlib import Path
 from faulty_environments import after_steps, write_lift
 from safetensors.numpy import load_file
 
+from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EnvironmentFaultError
 from eureka_agent.fleet.fleet import Fleet
 from eureka_agent.fleet.jobs import Population, TrainingResult
@@ -22,7 +23,9 @@ SETTINGS = TrainingSettings(
 LONG = SETTINGS.model_copy(update={"env_steps": 20 * SETTINGS.env_steps})
 BALANCE = Population(Problem("cartpole", "balance"), SETTINGS, slots=2)
 SWINGUP = Population(Problem("cartpole", "swingup"), SETTINGS, slots=2)
-REWARD = "def compute_reward(pole_upright):\n    return pole_upright, {'upright': pole_upright}\n"
+REWARD = given_reward(
+    "def compute_reward(pole_upright):\n    return pole_upright, {'upright': pole_upright}\n"
+)
 
 ProcessesOf = Callable[[Path], list[int]]
 
@@ -131,7 +134,7 @@ async def test_an_environment_s_fault_ends_the_trainings_of_its_own_search_alone
 ) -> None:
     folder = write_lift(tmp_path / "lift", *after_steps(60, "raise ValueError('broken')"))
     faulty = Population(Problem(str(folder)), SETTINGS, slots=1)
-    height = "def compute_reward(height):\n    return height, {'height': height}\n"
+    height = given_reward("def compute_reward(height):\n    return height, {'height': height}\n")
     async with (
         Fleet(ProcessWall(), tmp_path / "shared") as fleet,
         fleet.trainings(faulty) as first,

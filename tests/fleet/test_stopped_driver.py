@@ -14,6 +14,7 @@ DRIVER = """
 import asyncio, sys
 from pathlib import Path
 from eureka_agent.sandbox.process_wall import ProcessWall
+from eureka_agent.designer.given import given_reward
 from eureka_agent.fleet.fleet import Fleet
 from eureka_agent.fleet.jobs import Population
 from eureka_agent.fleet.problem import Problem
@@ -31,7 +32,7 @@ async def main():
         Fleet(ProcessWall(), Path(sys.argv[1])) as fleet,
         fleet.trainings(population, None, on_progress, retried) as trainings,
     ):
-        await trainings.train("job", "def compute_reward(pole_upright):\\n    return pole_upright, {}\\n", 0)
+        await trainings.train("job", given_reward("def compute_reward(pole_upright):\\n    return pole_upright, {}\\n"), 0)
 
 asyncio.run(main())
 """

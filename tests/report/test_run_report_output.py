@@ -320,8 +320,9 @@ def test_long_paths_are_shown_whole(report: RunReport) -> None:
 
 def test_comments_below_the_code_are_counted_not_shown(report: RunReport) -> None:
     assert report.best is not None
+    reward = report.best.proposal.reward
     proposal = report.best.proposal.model_copy(
-        update={"source": "# first\n" + report.best.proposal.source + "\n\n# data\n# more\n"}
+        update={"reward": reward.with_source(f"# first\n{reward.source}\n\n# data\n# more\n")}
     )
     commented = replace(report, best=report.best.model_copy(update={"proposal": proposal}))
     text = printed(render_end(commented))

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from script_wall import ScriptWall
 
+from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.problem import Problem
@@ -308,7 +309,7 @@ async def test_a_worker_that_reads_nothing_any_more_can_be_closed(
     os.kill(process, signal.SIGSTOP)
     # more than the pipe and its buffer take
     sending = asyncio.create_task(
-        client.send(DryRun(job="a", source="#" * 1_000_000, timeout_s=1.0))
+        client.send(DryRun(job="a", reward=given_reward("#" * 1_000_000), timeout_s=1.0))
     )
     assert not (await asyncio.wait({sending}, timeout=0.2))[0]
     sending.cancel()

@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 from training_pool import TrainingPool
 
+from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.fleet import Fleet
 from eureka_agent.fleet.jobs import Population
 from eureka_agent.fleet.problem import Problem
 from eureka_agent.records import TaskDescription, VariableSpec
+from eureka_agent.rewards import baseline
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.search.capacity import Capacity
 from eureka_agent.search.speed import MEASURED_SECONDS, measure_speed
@@ -35,7 +37,7 @@ def described(description: TaskDescription, puck: Path, reward: str | None) -> T
             "variables": (POSITION,),
             "human_reward": None,
         }
-        | {"sparse_reward": reward}
+        | {"sparse_reward": None if reward is None else baseline(reward)}
     )
 
 
@@ -78,7 +80,7 @@ async def test_what_is_measured_is_what_trainings_then_make(
     source = (puck / "rewards/sparse.py").read_text()
     try:
         results = await asyncio.gather(
-            *(pool.train(f"training-{seed}", source, seed) for seed in range(8))
+            *(pool.train(f"training-{seed}", given_reward(source), seed) for seed in range(8))
         )
         ended = time.monotonic()
     finally:

@@ -14,11 +14,13 @@ from policy_files import save_random_policy
 from training_pool import TrainingPool
 
 from eureka_agent.critic.critic import Critic
+from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EurekaError, WorkerFaultError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.problem import Problem
 from eureka_agent.records import WrittenFitness
+from eureka_agent.rewards import baseline
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.training.evaluation import load_trajectories
@@ -111,8 +113,8 @@ async def test_a_training_s_curve_and_sparse_baseline_are_by_the_written_fitness
         ProcessWall(), str(puck), "centre", SETTINGS, 2, 1, tmp_path, fitness=PROGRESS
     )
     try:
-        own = await pool.train("sparse", PROGRESS.source, 1, trusted=True)
-        other = await pool.train("lazy", lazy, 1)
+        own = await pool.train("sparse", baseline(PROGRESS.source), 1)
+        other = await pool.train("lazy", given_reward(lazy), 1)
     finally:
         await pool.close()
     # the reward is the fitness: its mean per step times an episode's length is the fitness, but for
@@ -143,7 +145,10 @@ async def test_what_a_worker_tells_of_the_task(dry_runner: DryRunner) -> None:
     description = dry_runner.description
     assert description.sentence == "bring the puck nearer to the middle"
     assert (description.fitness_doc, description.fitness_author) == (PROGRESS.doc, "openai/tiny")
-    assert (description.human_reward, description.sparse_reward) == (None, PROGRESS.source)
+    assert (description.human_reward, description.sparse_reward) == (
+        None,
+        baseline(PROGRESS.source),
+    )
     assert description.fingerprint.startswith(f"{description.environment_fingerprint}+")
 
 
@@ -187,10 +192,12 @@ async def test_what_a_worker_tells_of_the_task(dry_runner: DryRunner) -> None:
 async def test_the_critic_rejects_what_is_no_fitness(
     dry_runner: DryRunner, source: str, code: str
 ) -> None:
-    verdict = await Critic(dry_runner.description, dry_runner).judge(source)
+    verdict = await Critic(dry_runner.description, dry_runner).judge(given_reward(source))
     assert not verdict.accepted
     assert code in [finding.code for finding in verdict.findings if finding.severity == "error"]
-    assert (await Critic(dry_runner.description, dry_runner).judge(PROGRESS.source)).accepted
+    assert (
+        await Critic(dry_runner.description, dry_runner).judge(given_reward(PROGRESS.source))
+    ).accepted
 
 
 @pytest.mark.parametrize(
