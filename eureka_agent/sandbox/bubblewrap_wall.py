@@ -126,12 +126,12 @@ class BubblewrapWall:
             await asyncio.to_thread(handle.group.remove)
 
 
-def why_not() -> str | None:
+def unavailable_reason() -> str | None:
     """None where this wall works; else the reason and the next step, in one line. Really starts a
     Python behind it."""
     if sys.platform != "linux":
         return "bubblewrap is a program for Linux"
-    if (reason := kernel.why_not()) is not None:
+    if (reason := kernel.unavailable_reason()) is not None:
         return reason
     try:
         with sandboxed([sys.executable, "-I", "-S", "-c", "pass"], Limits()) as (
@@ -199,7 +199,7 @@ def sandboxed(program: list[str], limits: Limits) -> Iterator[tuple[list[str], t
     binary = _binary()
     architecture = current_architecture()
     if architecture is None:
-        raise WallError(str(kernel.why_not()), "use another sandbox")
+        raise WallError(str(kernel.unavailable_reason()), "use another sandbox")
     profile = _in_memory(compile_profile(worker_profile(), architecture))
     try:
         options = [*_options(limits), "--seccomp", str(profile)]

@@ -67,9 +67,9 @@ def open_wall(name: str, say: Say | None = None, build: bool = True) -> Wall:
             docker.look()
         return docker
     if name == "bubblewrap":
-        from eureka_agent.sandbox.bubblewrap_wall import BubblewrapWall, why_not
+        from eureka_agent.sandbox.bubblewrap_wall import BubblewrapWall, unavailable_reason
 
-        if reason := why_not():
+        if reason := unavailable_reason():
             raise WallError(
                 f"the sandbox 'bubblewrap' cannot be had here: {reason}", "or use another --sandbox"
             )

@@ -172,7 +172,7 @@ class ProcessWall:
     )
 
     def __init__(self) -> None:
-        if kernel.why_not() is None:
+        if kernel.unavailable_reason() is None:
             self.covers = (*self.covers, FILTERED)
             self.does_not_cover = (BEHIND_THE_FILTER,)
         self._marks: dict[int, str] = {}

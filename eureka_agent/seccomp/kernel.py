@@ -23,7 +23,7 @@ class _Program(ctypes.Structure):
 
 
 @functools.cache
-def why_not() -> str | None:
+def unavailable_reason() -> str | None:
     """None where filters work; else the reason in words. Changes nothing in this process."""
     if sys.platform != "linux":
         return f"seccomp is a part of Linux, and this is {platform.system() or sys.platform}"
@@ -40,7 +40,7 @@ def why_not() -> str | None:
 
 def available() -> bool:
     """Whether `apply` works here."""
-    return why_not() is None
+    return unavailable_reason() is None
 
 
 def apply(program: bytes) -> None:
@@ -52,7 +52,7 @@ def apply(program: bytes) -> None:
     """
     architecture = current_architecture()
     if architecture is None:
-        raise OSError(why_not())
+        raise OSError(unavailable_reason())
     if (
         len(program) % INSTRUCTION_BYTES
         or not 0 < len(program) // INSTRUCTION_BYTES <= MOST_INSTRUCTIONS
