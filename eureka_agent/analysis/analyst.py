@@ -34,8 +34,7 @@ class Analyst:
         self._system = system_message("analyse.md", description, sentence, settings)
 
     async def analyse(self, attempt: str, source: str, diagnosis: Diagnosis) -> str:
-        """Explain the training of an attempt; empty for a refusal or a spent budget. Raises
-        LanguageModelError."""
+        """Explain a training; empty for a refusal or a spent budget. Raises LanguageModelError."""
         text = render("analyse_order.md", source=source, diagnosis=diagnosis.text)
         order = ChatMessage("user", text)
         try:

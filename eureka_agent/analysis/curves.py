@@ -63,8 +63,7 @@ class Evidence:
         return np.array(known, dtype=np.float64)
 
     def follows_fitness(self, component: str) -> bool:
-        """True where a component correlates with the fitness over the training, as the task's own
-        term does."""
+        """True where a component correlates with the fitness, as the task's own term does."""
         known = [each for each in self.checkpoints if each.fitness is not None]
         if len(known) < MIN_CHECKPOINTS:
             return False
@@ -83,8 +82,7 @@ class Evidence:
         return rank_correlation(places, fitness) >= RISING_CORRELATION
 
     def shares(self, points: Sequence[CurvePoint] | None = None) -> dict[str, float]:
-        """Each component's part of the sum of mean magnitudes, 0 to 1, over these points (None: the
-        last third)."""
+        """Each component's part of the mean magnitudes, 0 to 1 (None: of the last third)."""
         points = self.last_third() if points is None else points
         magnitudes = {
             name: _mean([point.component_magnitudes.get(name, 0.0) for point in points])
@@ -136,8 +134,7 @@ def noise(values: Array) -> float:
 
 
 def rank_correlation(first: Array, second: Array) -> float:
-    """Spearman's rank correlation with mean ranks for ties; 0 for a constant series, or one shorter
-    than 3."""
+    """Spearman's rank correlation, mean ranks for ties; 0 for constant or very short series."""
     if len(first) < 3:
         return 0.0
     ranks = [_ranks(series) - (len(series) - 1) / 2.0 for series in (first, second)]

@@ -182,8 +182,7 @@ def _columns(values: npt.NDArray[np.generic], steps: int) -> Columns:
 def _rows(
     variables: Sequence[VariableSpec], columns: Mapping[str, Columns], fitness: Columns | None
 ) -> tuple[list[_Row], list[str], list[str]]:
-    """Rows of the tables; constant variables with value; redundant ones with the row that replaces
-    them."""
+    """Rows of the tables, constant variables, and redundant ones with their replacement."""
     known = KnownColumns(max(len(values) for values in columns.values()))
     rows: dict[str, _Row] = {}
     constant, same = [], []
@@ -221,8 +220,7 @@ def _said_otherwise(
     columns: Mapping[str, Columns],
     rows: Mapping[str, _Row],
 ) -> str:
-    """Name of the row that replaces a variable: a vector's other frame, or readable angles for a
-    quaternion; empty if none."""
+    """Name of the row that replaces a variable, such as another frame of it; empty if none."""
     values = columns[variable.name]
     if is_quaternion(values):
         body = variable.name.partition("_")[0]

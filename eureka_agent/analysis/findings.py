@@ -172,8 +172,7 @@ def reward_hacking(evidence: Evidence) -> list[DiagnosisFinding]:
 
 
 def early_termination(evidence: Evidence) -> list[DiagnosisFinding]:
-    """Most episodes end by failure, well before the time limit; evaluated episodes if there are
-    any."""
+    """Most episodes end by failure, well before the time limit."""
     longest = evidence.description.max_episode_length
     if evidence.evaluation is not None and evidence.evaluation.episodes:
         evaluated = evidence.evaluation.episodes
@@ -208,8 +207,7 @@ def early_termination(evidence: Evidence) -> list[DiagnosisFinding]:
 
 
 def saturated_actions(evidence: Evidence) -> list[DiagnosisFinding]:
-    """Actions at their bounds far more often than exploration noise explains, while the fitness
-    does not rise."""
+    """Actions at their bounds far more often than by noise, while the fitness does not rise."""
     points = evidence.last_third()
     if not points or evidence.learns():
         return []
@@ -310,8 +308,7 @@ def collapsed(evidence: Evidence) -> list[DiagnosisFinding]:
 
 
 def exploration_lost(evidence: Evidence) -> list[DiagnosisFinding]:
-    """Action noise, or the entropy of choices, almost vanished within the first third, without a
-    gain."""
+    """Action noise, or choices' entropy, vanished within the first third, without a gain."""
     points = evidence.points
     if len(points) < MIN_CHECKPOINTS or evidence.learns():
         return []

@@ -17,8 +17,7 @@ Trace = npt.NDArray[np.float64]
 WINDOW_SHARE = 0.1
 """Window of a rate, relative to the longest episode: a single good step is no rate."""
 ARRIVAL = 0.8
-"""Part of the way from the lowest to the highest rate from which a policy counts as doing the
-task."""
+"""Part of the way from lowest to highest rate from which a policy does the task."""
 RUN_UP_S = 2.0
 """Seconds before a failure without a rate: nobody can hold a pace that ends in a fall."""
 RUN_UP_SHARE = 0.25
@@ -49,16 +48,14 @@ def window_of(longest: int) -> int:
 
 
 def rates(trace: Trace, window: int) -> Trace:
-    """Mean fitness a step over each window, or over a shorter trace. Shape: (steps - window +
-    1,)."""
+    """Mean fitness a step over each window. Shape: (steps - window + 1,)."""
     window = min(window, len(trace))
     sums = np.concatenate(([0.0], np.cumsum(trace)))
     return (sums[window:] - sums[:-window]) / window
 
 
 def losses(trace: Trace, highest: float, lowest: float, longest: int, reduction: str) -> Losses:
-    """An episode's losses against `highest`, the highest rate held in any episode. `lowest`: the
-    rate of doing nothing."""
+    """Losses against the highest rate of all episodes; `lowest`: the rate of doing nothing."""
     held = rates(trace, window_of(longest))
     bar = lowest + ARRIVAL * (highest - lowest)
     reached = np.flatnonzero(held >= bar - ROUNDING * abs(bar))

@@ -61,8 +61,7 @@ def is_quaternion(columns: Columns) -> bool:
 
 
 def _standard(columns: Columns) -> Columns:
-    """Centre each column and scale it to norm 1 (a constant to 0): products are then Pearson's
-    correlations."""
+    """Centre each column and scale it to norm 1: products are then Pearson's correlations."""
     centred = columns - columns.mean(axis=0)
     norms = np.linalg.norm(centred, axis=0)
     return np.divide(centred, norms, out=np.zeros_like(centred), where=norms > 0)

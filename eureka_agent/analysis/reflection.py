@@ -1,5 +1,4 @@
-"""Eureka's reward reflection (Ma et al. 2023): components, fitness and episode length at ten
-checkpoints."""
+"""Eureka's reward reflection (Ma et al. 2023): a training at ten checkpoints."""
 
 from __future__ import annotations
 
@@ -62,8 +61,7 @@ def reflection(evidence: Evidence, components: Sequence[ComponentSummary]) -> st
 
 
 def _end_shares(evidence: Evidence) -> tuple[dict[str, float], dict[str, float]]:
-    """Each component's share of the reward's magnitude up to the first checkpoint, and between the
-    last two; empty without points."""
+    """Components' shares of the reward's magnitude at the first and last checkpoint."""
     ends = [each.env_steps for each in evidence.checkpoints]
     first = [point for point in evidence.points if point.env_steps <= ends[0]]
     start = ends[-2] if len(ends) > 1 else 0

@@ -85,8 +85,7 @@ def _policy_text(evidence: Evidence) -> str:
 
 
 def endings_text(evidence: Evidence) -> str:
-    """Number and mean length of the evaluated episodes, and early ends by cause; empty without
-    episodes."""
+    """Number and mean length of evaluated episodes, and early ends by cause, if any."""
     if evidence.evaluation is None or not evidence.evaluation.episodes:
         return ""
     episodes = evidence.evaluation.episodes

@@ -100,8 +100,7 @@ def observations_after_reset(subject: Subject) -> None:
 
 
 def variables_after_reset(subject: Subject) -> None:
-    """Every declared variable, and no other, can be read right after a reset, where `previous_…`
-    starts."""
+    """Every declared variable, and no other, can be read after a reset."""
     environment = subject.make()
     _check_variables(environment, environment.read_variables())
 
@@ -116,8 +115,7 @@ def variables_after_step(subject: Subject) -> None:
 
 
 def termination(subject: Subject) -> None:
-    """Terminated, truncated and each cause are bool per row, no row is both, and every cause is
-    declared."""
+    """Terminated, truncated and causes are bool per row; no row is both; causes are declared."""
     environment = subject.make()
     ended = environment.compute_termination()
     given = ended if isinstance(ended, dict) else {"compute_termination's result": ended}
@@ -131,8 +129,7 @@ def termination(subject: Subject) -> None:
 
 
 def time_limit(subject: Subject) -> None:
-    """An episode of max_episode_length steps ends, as truncated unless something ended it in the
-    same step."""
+    """An episode of max_episode_length steps ends, as truncated unless a cause ended it."""
     environment = subject.make()
     environment.progress_buf.fill_(environment.max_episode_length - 1)
     transition = environment.advance(torch.zeros(ROWS, environment.num_actions))
@@ -154,8 +151,7 @@ def finite_values(subject: Subject) -> None:
 
 
 def extreme_actions(subject: Subject) -> None:
-    """Nothing turns NaN, infinite or huge under the largest, the smallest, alternating and huge
-    actions."""
+    """Nothing turns NaN, infinite or huge under extreme, alternating and huge actions."""
     environment = subject.make()
     signs = torch.tensor([1.0, -1.0]).repeat(EXTREME_STEPS // 2).view(-1, 1, 1)
     ones = torch.ones(EXTREME_STEPS, ROWS, environment.num_actions)
@@ -197,8 +193,7 @@ def value_ranges(subject: Subject) -> None:
 
 
 def reset_state(subject: Subject) -> None:
-    """A reset row has progress 0, actions 0, is not terminated; rows that were not asked for do not
-    change."""
+    """A reset row has progress 0, actions 0, is not terminated; other rows do not change."""
     environment = subject.make()
     for actions in actions_for(environment, 5, seed=0):
         environment.advance(actions)

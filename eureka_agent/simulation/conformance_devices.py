@@ -14,8 +14,7 @@ _SHORT_EPISODE = 9
 
 
 def masked_resets(subject: Subject) -> None:
-    """On a GPU a step resets every row and restores those whose episode continues: nothing of them
-    changes."""
+    """On a GPU a step resets every row and restores unchanged those whose episode continues."""
     if not _says_gpu(subject) or not subject.loaded.environment_class.restorable:
         raise NotApplicable
     by_index, by_mask = subject.make(), subject.make()
@@ -45,8 +44,7 @@ def masked_resets(subject: Subject) -> None:
 
 
 def no_values(subject: Subject) -> None:
-    """A step and its resets read no value of a tensor: they run on torch's `meta` device, which has
-    none."""
+    """A step and its resets read no value of a tensor: torch's `meta` device has none."""
     # a simulator of MJCF needs a real device
     if not _says_gpu(subject) or issubclass(subject.loaded.environment_class, MujocoTask):
         raise NotApplicable

@@ -62,8 +62,7 @@ def sparse_reward(subject: Subject) -> None:
 
 
 def constant_fitness(subject: Subject) -> float | None:
-    """The fitness where it is equal for recorded values and random ones of all magnitudes; None
-    where it is not."""
+    """The fitness where it is equal for recorded values and random ones of any size, or None."""
     fitness = subject.fitness()
     recorded = subject.sound_steps()
     if not recorded:

@@ -43,8 +43,7 @@ def row_independence(subject: Subject) -> None:
 
 
 def restored_rows(subject: Subject) -> None:
-    """Rows put into another instance by `load_row_state` continue as before, also when other rows
-    are reset."""
+    """Rows loaded into another instance by `load_row_state` continue as before."""
     first, second = subject.make(ROWS, seed=0), subject.make(ROWS, seed=1)
     if not first.restorable:
         raise NotApplicable

@@ -1,5 +1,4 @@
-"""Checks of `eureka envs --check` on a state's storage and visibility: columns, attributes, whole
-episodes."""
+"""Checks of `eureka envs --check` on a state's storage: columns, attributes, whole episodes."""
 
 from __future__ import annotations
 
@@ -61,8 +60,7 @@ class Seen:
 
 
 def long_episodes(subject: Subject, seen: Seen, seconds: float) -> None:
-    """Nothing turns NaN, infinite or huge in whole episodes of random actions, half of them held
-    for a while."""
+    """Nothing turns NaN, infinite or huge in whole episodes of random and of held actions."""
     environment = subject.make()
     fitness = subject.fitness()
     steps = _EPISODES * environment.max_episode_length

@@ -1,5 +1,4 @@
-"""Checks of `eureka envs --check` that train briefly: states that random actions do not reach,
-discrimination of policies, and speed."""
+"""Checks of `eureka envs --check` that train briefly: reached states, fitness and speed."""
 
 from __future__ import annotations
 

@@ -26,8 +26,7 @@ def folder_files(folder: Path) -> dict[str, Path]:
 
 
 def relevant_files(loaded: LoadedEnvironment, name: str) -> dict[str, Path]:
-    """Files of the folder that results of a task may depend on: without other tasks that nothing
-    imports, and their rewards."""
+    """Files that results of a task may depend on: without other tasks and their rewards."""
     if loaded.folder is None:
         return {}
     files, task = folder_files(loaded.folder), loaded.tasks[name]

@@ -102,8 +102,7 @@ def action_channels(space: spaces.Space, text: str = "") -> tuple[Channel, ...]:
 
 
 def choice_words(text: str, space: spaces.Discrete) -> str:
-    """Meaning of each choice, `0 push cart to the left, 1 …`, from the docstring's section on
-    actions; empty unless that lists exactly the space's choices."""
+    """Choices as listed in the docstring, `0 push cart to the left, 1 …`; empty if incomplete."""
     section = _SECTION.search(text)
     listed = _IN_A_LIST.findall(section.group(1)) if section else []
     found = listed or (_in_a_table(section.group(1)) if section else [])

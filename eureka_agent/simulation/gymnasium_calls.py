@@ -50,8 +50,7 @@ def method_after(steps: int) -> Method:
 
 
 def reset(environment: gymnasium.Env, seed: int) -> Result:
-    """Reset to a start state. Raises EnvironmentLoadError for an invalid result, and whatever the
-    environment raises."""
+    """Reset the environment. Raises EnvironmentLoadError for an invalid result, and its errors."""
     try:
         given = environment.reset(seed=seed)
     except Exception as error:
@@ -62,8 +61,7 @@ def reset(environment: gymnasium.Env, seed: int) -> Result:
 
 
 def step(environment: gymnasium.Env, action: Any) -> Result:
-    """Make a step. Raises EnvironmentLoadError for an invalid result, and whatever the environment
-    raises."""
+    """Make a step. Raises EnvironmentLoadError for an invalid result, and its errors."""
     try:
         given = environment.step(action)
     except Exception as error:
@@ -87,8 +85,7 @@ def step(environment: gymnasium.Env, action: Any) -> Result:
 def vector(
     environment: gymnasium.Env, method: Method, observation: Any, size: int
 ) -> NDArray[numpy.float32]:
-    """Flatten an observation for the policy, shape (size,). Raises EnvironmentLoadError for one
-    that does not fit the observation space."""
+    """Flatten an observation, shape (size,). Raises EnvironmentLoadError for a wrong one."""
     space = environment.observation_space
     try:
         flat = flatten(space, observation)
@@ -185,8 +182,7 @@ def _place(layer: gymnasium.Env, method: Method) -> str:
 
 
 def _raise_for_layer(environment: gymnasium.Env, method: Method, error: Exception) -> None:
-    """Raise EnvironmentLoadError where a wrapper of Gymnasium's cannot take the result of the layer
-    within; else do nothing."""
+    """Raise EnvironmentLoadError where Gymnasium's wrapper cannot take an inner layer's result."""
     for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
         owner = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         if owner != _GYMNASIUM:
@@ -201,8 +197,7 @@ def _raise_for_layer(environment: gymnasium.Env, method: Method, error: Exceptio
 
 
 def _parts(environment: gymnasium.Env, method: Method, given: Any) -> Sequence[Any]:
-    """The values returned: as many as expected, the last a dictionary. Raises
-    EnvironmentLoadError."""
+    """Check number and types of the values returned. Raises EnvironmentLoadError."""
     names = _RETURNS[method]
     if not isinstance(given, tuple | list) or len(given) != len(names):
         count = f"{len(given)} values" if isinstance(given, tuple) else _kind(given)

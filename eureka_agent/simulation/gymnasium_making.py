@@ -1,5 +1,4 @@
-"""Making a copy of a Gymnasium environment, by id or by a person's function; errors say who is to
-blame."""
+"""Making a copy of a Gymnasium environment, by id or a user's function, with clear errors."""
 
 from __future__ import annotations
 
@@ -78,8 +77,7 @@ def _without_texts(environment: gymnasium.Env) -> gymnasium.Env:
 
 
 def _check_maker(task: type[GymnasiumTask], arguments: Mapping[str, Any]) -> None:
-    """Raises EnvironmentLoadError where a person's `make` or `make_environment` does not take the
-    arguments."""
+    """Raises EnvironmentLoadError where a user's function does not take the arguments."""
     maker = task.make_environment
     if is_by_id(task):
         return
@@ -101,8 +99,7 @@ def _check_maker(task: type[GymnasiumTask], arguments: Mapping[str, Any]) -> Non
 
 
 def _refuse_known_images(task: type[GymnasiumTask]) -> None:
-    """Raises EnvironmentLoadError for an environment that is known to observe images, before its
-    dependencies are imported."""
+    """Raises EnvironmentLoadError for an environment known to observe images, before imports."""
     registered = gymnasium.registry.get(task.gymnasium_id.rpartition(":")[2])
     if not is_by_id(task) or registered is None:
         return

@@ -35,8 +35,7 @@ _HEALTHY = {
     "angle": "angle of the body {} rad",
     "state": "a further entry of the state {}",
 }
-"""Attributes `_healthy_<name>_range` of Gymnasium's MuJoCo environments; leaving one ends an
-episode."""
+"""Attributes `_healthy_<name>_range` of Gymnasium's MuJoCo environments, which end episodes."""
 _THRESHOLDS = {
     "x_threshold": "position beyond ±{:.3g}",
     "theta_threshold_radians": "angle beyond ±{:.3g} rad",
@@ -66,8 +65,7 @@ class Tried:
 
 
 def random_episodes(environment: gymnasium.Env, size: int) -> Tried:
-    """Run a few episodes of random actions. `size`: of an observation. Raises EnvironmentLoadError
-    for an invalid or NaN result."""
+    """Run a few random episodes. `size`: of an observation. Raises EnvironmentLoadError."""
     environment.action_space.seed(_SEED)
     begun = _begin(environment, _SEED, size)
     info = dict(begun.info)
@@ -138,8 +136,7 @@ def episode_length(
     registered: gymnasium.envs.registration.EnvSpec | None,
     truncated_after: int | None,
 ) -> tuple[int, str]:
-    """Steps of an episode and the number's origin: the shortest declared limit, else the attribute
-    `max_steps` (MiniGrid's), else `truncated_after`, else a guess."""
+    """Steps of an episode, and their origin: declared, `max_steps` (MiniGrid), seen or guessed."""
     declared = [
         (layer._max_episode_steps, "from its wrapper TimeLimit")
         for layer in calls.layers(environment)
@@ -161,8 +158,7 @@ def episode_length(
 
 
 def time_step(environment: gymnasium.Env) -> tuple[float, str]:
-    """Seconds of a step and the number's origin: the simulator's `dt`, else the frames per second,
-    else a guess."""
+    """Seconds of a step, and their origin: the simulator's `dt`, frames per second or a guess."""
     seconds: Any = getattr(environment.unwrapped, "dt", None)
     if is_finite(seconds) and seconds > 0:
         return float(seconds), "from its attribute dt"

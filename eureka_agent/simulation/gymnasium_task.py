@@ -49,13 +49,11 @@ class GymnasiumTask(VecTask):
     """
 
     gymnasium_id: ClassVar[str] = ""
-    """Id for `gymnasium.make`: `Hopper-v5`, or `module:Id` where a module has to be imported
-    first."""
+    """Id for `gymnasium.make`: `Hopper-v5`, or `module:Id`, which imports the module first."""
     gymnasium_options: ClassVar[Mapping[str, Any]] = {}
     """Keyword arguments of `make_environment`, which a task's `options` extend."""
     named_observations: ClassVar[tuple[tuple[Variable, int | slice], ...]] = ()
-    """Variables that are parts of the observation's vector: an index for a scalar, a slice for a
-    vector."""
+    """Variables that are parts of an observation vector: an index or a slice each."""
     described_entries: ClassVar[tuple[Variable, ...]] = ()
     """Unit, frame and doc of a Dict observation's entries, as variables of the same names."""
     info_keys: ClassVar[tuple[str, ...]] = ()
@@ -179,8 +177,7 @@ class GymnasiumTask(VecTask):
         self._terminated[row] = self._truncated[row] = False
 
     def _store(self, row: int, result: calls.Result, steps: int) -> None:
-        """Store a row's result after `steps` of its episode. Raises EnvironmentLoadError for an
-        invalid state."""
+        """Store a row's result after `steps`. Raises EnvironmentLoadError for an invalid one."""
         environment, method = self.environments[row], calls.method_after(steps)
         flat = calls.vector(environment, method, result.observation, self.num_observations)
         numbers = {

@@ -24,8 +24,7 @@ _SIMILAR = 0.84
 
 
 def misspelt(cls: type[VecTask]) -> Iterator[tuple[str, str, str]]:
-    """Find methods and attributes named almost as overridable ones: `"<file>, line <n>: "`, fault
-    and intended name."""
+    """Find misspelt methods and attributes: `"<file>, line <n>: "`, fault and intended name."""
     own = own_classes(cls)
     bases = [base for base in cls.__mro__ if issubclass(base, VecTask) and base not in own]
     written = {

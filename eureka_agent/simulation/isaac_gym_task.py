@@ -51,8 +51,7 @@ class IsaacGymTask(VecTask):
     quaternion_order = "xyzw"
     restorable = False  # a task whose state is all in torch tensors may set True
     config: ClassVar[Mapping[str, Any]]
-    """Settings of the task with the sections `env` and `sim`; a `Task`'s options replace entries of
-    `env`."""
+    """Settings with the sections `env` and `sim`; a `Task`'s options override those of `env`."""
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         """Take missing class attributes from `config`."""
@@ -97,8 +96,7 @@ class IsaacGymTask(VecTask):
     def create(
         cls, num_envs: int, device: torch.device | str, seed: int, options: Mapping[str, Any]
     ) -> VecTask:
-        """Make the task from its configuration, as IsaacGymEnvs does. Raises
-        EnvironmentLoadError."""
+        """Make the task from its configuration. Raises EnvironmentLoadError."""
         config = deepcopy(dict(cls.config))
         config["env"] = {**config["env"], **options, "numEnvs": num_envs}
         config["seed"] = seed

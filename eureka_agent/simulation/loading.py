@@ -89,8 +89,7 @@ class LoadedEnvironment:
     def make(
         self, task: Task, num_envs: int, device: torch.device | str = "cpu", seed: int = 0
     ) -> VecTask:
-        """Make `num_envs` copies of the environment for `task`, freshly reset. Raises
-        EnvironmentLoadError."""
+        """Make `num_envs` copies for `task`, freshly reset. Raises EnvironmentLoadError."""
         with user_code(self.folder, f"making {self.environment_class.__name__}"):
             environment = self.environment_class.create(num_envs, device, seed, task.options)
             environment.reset()
@@ -284,8 +283,7 @@ def _environment_class(module: ModuleType, folder: Path) -> type[VecTask]:
 def _tasks_of_file(
     module: ModuleType, cls: type[VecTask]
 ) -> tuple[dict[str, Task], dict[str, str]]:
-    """The `task` of a Gymnasium environment's env.py, else the environment's own task with its
-    baselines."""
+    """The `task` of an env.py with `make`, else the environment's own task and baselines."""
     tasks, rewards = cls.own_tasks()
     task = getattr(module, "task", None)
     return (dict.fromkeys(tasks, task), {}) if isinstance(task, Task) else (tasks, rewards)

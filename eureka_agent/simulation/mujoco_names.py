@@ -45,8 +45,7 @@ def find(model: mujoco.MjModel, kind: Kind, names: Names) -> dict[str, int]:
 
 
 def find_geoms(model: mujoco.MjModel, names: Names) -> dict[str, tuple[Kind, tuple[int, ...]]]:
-    """Kinds of the named objects, geom or body, and the ids of their geoms. Raises
-    EnvironmentLoadError."""
+    """Kinds of named geoms or bodies, and their geoms' ids. Raises EnvironmentLoadError."""
     known: dict[str, tuple[Kind, tuple[int, ...]]] = {}
     for name, body in ids_by_name(model, "body").items():
         first, count = int(model.body_geomadr[body]), int(model.body_geomnum[body])

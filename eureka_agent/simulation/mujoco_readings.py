@@ -50,8 +50,7 @@ def frame_readings(sensor: mujoco.mjtSensor, targets: Sequence[Target]) -> list[
 
 
 def contact_readings(targets: Sequence[Target], other: Target) -> list[Reading]:
-    """Sensors of each target's contacts: their number, and the net force by `other` in the world's
-    frame."""
+    """Sensors of each target's contacts: count and net force by `other` in the world's frame."""
     # the sensor gives the force of its first object on its second
     parameters = (_FOUND_AND_FORCE, _NET_FORCE, 1)
     contact = mujoco.mjtSensor.mjSENS_CONTACT
@@ -71,8 +70,7 @@ class AddedSensors:
         self._is_complete = False
 
     def add(self, readings: Sequence[Reading]) -> int:
-        """Add sensors; return the first column of their adjacent values. Raises
-        EnvironmentLoadError."""
+        """Add sensors; return their first column. Raises EnvironmentLoadError."""
         key = tuple(readings)
         if key not in self._columns:
             if self._is_complete:

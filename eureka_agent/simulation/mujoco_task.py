@@ -1,5 +1,4 @@
-"""MuJoCo environments: one MJCF, all rows in one simulator: `mujoco.batch.Batch` on a CPU,
-`mujoco_warp` on a GPU."""
+"""MuJoCo environments: all rows in one simulator, `mujoco.batch.Batch` or `mujoco_warp`."""
 
 from __future__ import annotations
 
@@ -61,8 +60,7 @@ class MujocoTask(MujocoLookups, VecTask):
     """`"warp"` uses a GPU's simulator on the CPU too, where it is slower; for tests."""
 
     def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
-        """Load the MJCF. Raises EnvironmentLoadError where it is missing, broken or does not fit
-        the class."""
+        """Load the MJCF. Raises EnvironmentLoadError where it is missing or does not fit."""
         self.model = load_model(type(self))
         for name in ("position_noise", "velocity_noise"):
             spread = getattr(self, name)
@@ -89,8 +87,7 @@ class MujocoTask(MujocoLookups, VecTask):
 
     @classmethod
     def channels_of_action(cls) -> tuple[Channel, ...]:
-        """`action_channels`, else the MJCF's actuators with their control ranges. Raises
-        EnvironmentLoadError."""
+        """`action_channels`, else the MJCF's actuators. Raises EnvironmentLoadError."""
         if cls.action_channels:
             return cls.action_channels
         model = load_model(cls)
@@ -105,8 +102,7 @@ class MujocoTask(MujocoLookups, VecTask):
 
     @cached_property
     def physics(self) -> Physics:
-        """The simulator, made at the first access, as lookups in `__init__` add sensors to its
-        model."""
+        """The simulator, made at the first access: lookups in `__init__` add sensors to it."""
         self.model = self._added_sensors.added_to(self.model, model_path(type(self)))
         physics = self._make_physics()
         self._added_sensors.complete(self.num_envs, self.device)
@@ -128,8 +124,7 @@ class MujocoTask(MujocoLookups, VecTask):
         return WarpPhysics(self.model, self.num_envs, self.frame_skip, self.device, self.model_file)
 
     def _name_sensors(self) -> dict[str, Tensor]:
-        """Views of the float32 sensor values by name: (num_envs,) for a scalar, else (num_envs,
-        entries)."""
+        """Views of the sensor values by name: (num_envs,) or (num_envs, entries)."""
         views = _Sensors(self.model)
         for index in range(self.model.nsensor):
             start, entries = int(self.model.sensor_adr[index]), int(self.model.sensor_dim[index])
@@ -190,8 +185,7 @@ class MujocoTask(MujocoLookups, VecTask):
         sensors.copy_(torch.where(mask.unsqueeze(-1), sensors, before))
 
     def place(self, env_ids: Tensor) -> None:
-        """Write the start state of the rows `env_ids`, which are at rest at qpos0, into `qpos` and
-        `qvel`."""
+        """Write the start state of `env_ids`, at rest at qpos0, into `qpos` and `qvel`."""
         velocities = self.model.nv if self.velocity_noise else 0
         positions = sum(self._noisy_positions.values()) if self.position_noise else 0
         # drawn at once: for few rows the number of operations counts
@@ -240,8 +234,7 @@ def model_path(task: type[MujocoTask]) -> Path:
 
 
 def substeps(task: type[MujocoTask], model: mujoco.MjModel) -> int:
-    """Physics steps per control step. Raises EnvironmentLoadError unless `control_dt` is a multiple
-    of the MJCF's timestep."""
+    """Physics steps per control step. Raises EnvironmentLoadError unless it is an integer."""
     timestep = float(model.opt.timestep)
     count = round(task.control_dt / timestep)
     if count < 1 or abs(count * timestep - task.control_dt) > 1e-9:

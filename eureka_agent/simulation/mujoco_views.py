@@ -94,8 +94,7 @@ class Joint:
 
     @property
     def scaled_position(self) -> Tensor:
-        """Position scaled to the limits: -1 at the lower, 1 at the upper, NaN without limits.
-        Shape: as `position`."""
+        """Position scaled to the limits: -1 lower, 1 upper, NaN without. Shape: as `position`."""
         return (self.position - self._middle) / self._half_range
 
     def write(
@@ -176,8 +175,7 @@ class Actuator:
 
     @property
     def control(self) -> Tensor:
-        """Control in its own unit, as in `ctrl`; set in `pre_physics_step`. Shape: (num_envs,) or
-        (num_envs, n)."""
+        """Control in its own unit, writable. Shape: (num_envs,) or (num_envs, n)."""
         return self._columns.of(self._state.ctrl)
 
     @control.setter
@@ -232,8 +230,7 @@ class Frame:
 
     @property
     def orientation_w(self) -> Tensor:
-        """Orientation in the world, a quaternion w, x, y, z. Shape: (num_envs, 4) or (num_envs, n,
-        4)."""
+        """Quaternion w, x, y, z in the world. Shape: (num_envs, 4) or (num_envs, n, 4)."""
         return self._orientation.read()
 
     @property
@@ -271,8 +268,7 @@ class Contact:
 
     @property
     def is_touching(self) -> Tensor:
-        """Rows with a contact, also one without force in a geom's margin; bool. Shape: (num_envs,)
-        or (num_envs, n)."""
+        """True for a contact, also without force. Shape: (num_envs,) or (num_envs, n)."""
         return self._values.read()[..., 0] > 0.0
 
 

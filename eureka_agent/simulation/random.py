@@ -60,8 +60,7 @@ class RowRandom:
         )
 
     def reseed(self, env_ids: Tensor, seeds: Tensor) -> None:
-        """Restart the rows `env_ids` (int64). Rows with equal seeds differ by their place in the
-        call."""
+        """Restart rows `env_ids` (int64). Equal seeds differ by their place in the call."""
         place = torch.arange(len(env_ids), dtype=torch.int64, device=self._seeds.device)
         first = _hash(seeds.to(self._seeds) * _INCREMENT + 1)
         self._seeds[env_ids] = _hash(first + place * _INCREMENT)
@@ -85,16 +84,14 @@ class RowRandom:
         self._counters.copy_(counters)
 
     def uniform(self, env_ids: Tensor, count: int, low: float = 0.0, high: float = 1.0) -> Tensor:
-        """Draw `count` numbers in [low, high) for each row of `env_ids`. Shape: (len(env_ids),
-        count), float32."""
+        """Draw `count` numbers in [low, high) per row. Shape: (len(env_ids), count), float32."""
         draw = self._mantissas_on_cpu if self._on_cpu else self._mantissas
         mantissas = draw(env_ids, count)
         unit = mantissas.to(torch.float32).mul_(2.0**-_MANTISSA_BITS)
         return unit if (low, high) == (0.0, 1.0) else low + (high - low) * unit
 
     def normal(self, env_ids: Tensor, count: int, std: float = 1.0) -> Tensor:
-        """Draw `count` Gaussian numbers of mean 0 for each row. Shape: (len(env_ids), count),
-        float32."""
+        """Draw `count` Gaussian numbers of mean 0. Shape: (len(env_ids), count), float32."""
         return gaussian(self.uniform(env_ids, count), std)
 
     def _mantissas(self, env_ids: Tensor, count: int) -> Tensor:
@@ -107,8 +104,7 @@ class RowRandom:
         return _shift_right(_hash(numbers), 64 - _MANTISSA_BITS)
 
     def _mantissas_on_cpu(self, env_ids: Tensor, count: int) -> Tensor:
-        """`_mantissas` in numpy: most resets are of a row or two, where the number of operations
-        counts."""
+        """`_mantissas` in numpy, which needs fewer operations for a row or two."""
         ids = env_ids.numpy()
         counters, seeds = self._unsigned
         used = counters[ids]

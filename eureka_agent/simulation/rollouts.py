@@ -35,8 +35,7 @@ def actions_for(environment: VecTask, steps: int, seed: int) -> Tensor:
 
 
 def as_choices(environment: VecTask, gaussian: Tensor) -> Tensor:
-    """Equally frequent choices from Gaussian numbers, where actions are choices. Shape of both: (…,
-    num_actions)."""
+    """Equally frequent choices from Gaussian numbers, if any. Shape of both: (…, num_actions)."""
     if not environment.action_choices:
         return gaussian
     return environment.actions_from(torch.special.ndtr(gaussian))
@@ -48,8 +47,7 @@ def copied_variables(environment: VecTask) -> dict[str, Tensor]:
 
 
 def run(environment: VecTask, actions: Tensor) -> Iterator[RecordedStep]:
-    """Make steps of `actions`, shape (steps, num_envs, num_actions); rows that end are reset after
-    their step is recorded."""
+    """Make steps of `actions`, shape (steps, num_envs, num_actions), then reset ended rows."""
     previous = copied_variables(environment)
     for step_actions in actions:
         transition = environment.advance(step_actions.to(environment.device))

@@ -29,8 +29,7 @@ _SEED = 0
 
 
 def measure_starts(loaded: LoadedEnvironment, task: Task) -> Measurements:
-    """Start ranges, termination conditions, masses and sizes of a task's environment. Raises
-    EnvironmentLoadError."""
+    """Measure start ranges and fixed properties of an environment. Raises EnvironmentLoadError."""
     environment = loaded.make(task, ROWS, seed=_SEED)
     try:
         with user_code(loaded.folder, f"resetting {loaded.environment_class.__name__}"):

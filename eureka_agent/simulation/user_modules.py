@@ -38,8 +38,7 @@ def import_folder(folder: Path) -> str:
 
 
 def import_file(package: str, folder: Path, path: Path) -> ModuleType:
-    """Import one file of a folder from `import_folder`. Raises EnvironmentLoadError with file and
-    line."""
+    """Import one file of a folder. Raises EnvironmentLoadError with file and line."""
     _check_encoding(path)
     name = ".".join((package, *path.relative_to(folder).with_suffix("").parts))
     with user_code(folder, f"importing {path.name}"):
@@ -47,8 +46,7 @@ def import_file(package: str, folder: Path, path: Path) -> ModuleType:
 
 
 def _check_encoding(path: Path) -> None:
-    """Raise EnvironmentLoadError for a file that does not decode: Python names neither its path nor
-    the cause."""
+    """Raise EnvironmentLoadError for a file that does not decode; Python does not name it."""
     try:
         content = path.read_bytes()
     except OSError:  # reported by the import

@@ -93,8 +93,7 @@ class Variables(Mapping[str, Tensor]):
 
 @dataclass
 class Transition:
-    """Result of one control step, before any row is reset. Tensors are live views: copy what must
-    outlast a reset."""
+    """Result of a control step, before any reset. Tensors are live views: copy what must last."""
 
     observations: Tensor
     """Of the state reached, also at an episode's end. Shape: (num_envs, num_observations)."""
@@ -112,8 +111,7 @@ class VecTask(ABC):
     """Base of batched environments: Isaac Gym's buffers, hooks and `step`, in torch."""
 
     variables: ClassVar[tuple[Variable, ...]] = ()
-    """Variables that a reward may read, beside `actions`, `terminated` and, with `success_causes`,
-    `succeeded`."""
+    """Variables for rewards, beside `actions`, `terminated` and perhaps `succeeded`."""
     constants: ClassVar[tuple[Constant, ...]] = ()
     """Scalar constants that a reward may name as arguments; Python floats."""
     quaternion_order: ClassVar[QuaternionOrder] = "wxyz"
@@ -140,11 +138,9 @@ class VecTask(ABC):
     success_causes: ClassVar[tuple[str, ...]] = ()
     """The `termination_causes` that are successes; the others are failures."""
     termination_conditions: Mapping[str, str] = {}
-    """Meaning of causes for designers, with numbers: `{"fell": "torso_height below 0.3 m"}`. An
-    instance may have its own."""
+    """Meaning of causes: `{"fell": "torso_height below 0.3 m"}`; an instance may have its own."""
     masses_and_sizes: tuple[str, ...] = ()
-    """Masses, lengths and the like with units: `"pole 0.1 kg, 1 m long"`. An instance may have its
-    own."""
+    """Masses and the like with units: `"pole 0.1 kg, 1 m long"`; an instance may have its own."""
     restorable: ClassVar[bool] = True
     """True where `row_state` holds a row's state; else an interrupted training starts over."""
     row_multiple: ClassVar[int] = 32
@@ -172,8 +168,7 @@ class VecTask(ABC):
         if self.success_causes:
             self.succeeded_buf = torch.zeros(num_envs, dtype=torch.bool, device=self.device)
         self.resets_by_mask = self.device.type != "cpu" and self.restorable
-        """True where `reset_done` resets by a mask instead of reading which rows ended, which is
-        slower on a CPU."""
+        """True where `reset_done` uses a mask instead of reading which rows ended."""
         self.active_rows = num_envs
         """Number of rows in use, set by the trainer; a simulator may skip the others."""
         self.skipped_rows: Tensor | None = None
@@ -214,8 +209,7 @@ class VecTask(ABC):
 
     @abstractmethod
     def reset_idx(self, env_ids: Tensor) -> None:
-        """Set the rows `env_ids` (int64) to a start state, with random numbers from
-        `self.random.uniform(env_ids, count)`."""
+        """Set the rows `env_ids` (int64) to a start state; numbers come from `self.random`."""
 
     # ── called by the trainer and Isaac Gym's users ───────────────────────────────────────────────
 
@@ -223,8 +217,7 @@ class VecTask(ABC):
     def create(
         cls, num_envs: int, device: torch.device | str, seed: int, options: Mapping[str, Any]
     ) -> VecTask:
-        """Make an instance; a task's `options` are keyword arguments of the constructor. Raises
-        EnvironmentLoadError."""
+        """Make an instance; `options` are keyword arguments. Raises EnvironmentLoadError."""
         try:
             inspect.signature(cls).bind(num_envs, device, seed, **options)
         except TypeError as error:
@@ -297,15 +290,13 @@ class VecTask(ABC):
 
     @classmethod
     def actions_from(cls, uniform: Tensor) -> Tensor:
-        """Equally likely actions from uniform numbers in [0, 1). Shape of both: (…,
-        num_actions)."""
+        """Equally likely actions from uniform numbers in [0, 1). Shape: (…, num_actions)."""
         if not cls.action_choices:
             return 2.0 * uniform - 1.0
         return (uniform * uniform.new_tensor(cls.action_choices)).floor()
 
     def advance(self, actions: Tensor) -> Transition:
-        """Make a control step of all rows, without resets. `actions`: shape (num_envs,
-        num_actions), as for `applied`."""
+        """Make a control step of all rows, without resets. Shape: (num_envs, num_actions)."""
         self.actions = self.applied(actions)
         self.pre_physics_step(self.actions)
         self.simulate()
@@ -337,8 +328,7 @@ class VecTask(ABC):
         return Variables({"actions": actions, **ends, **self.compute_variables()})
 
     def _tell_successes(self, causes: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Note rows that end by success alone; return the causes, failures first, as a row with
-        both has failed."""
+        """Note rows that end by success alone; return the causes, failures first."""
         failures = {name: rows for name, rows in causes.items() if name not in self.success_causes}
         successes = {name: rows for name, rows in causes.items() if name in self.success_causes}
         nowhere = torch.zeros_like(next(iter(causes.values())), dtype=torch.bool)
@@ -380,8 +370,7 @@ class VecTask(ABC):
         self.random.set_counters(torch.where(mask, self.random.counters(), streams))
 
     def seed_rows(self, env_ids: Tensor, seeds: Tensor) -> None:
-        """Restart the random streams of the rows `env_ids`, before `reset_rows`. `seeds`: int64,
-        shape (len(env_ids),)."""
+        """Restart random streams before `reset_rows`. `seeds`: int64, shape (len(env_ids),)."""
         self.random.reseed(env_ids, seeds)
 
     def row_state(self, env_ids: Tensor) -> dict[str, Tensor]:
@@ -394,8 +383,7 @@ class VecTask(ABC):
         return {**state, **{f"random.{name}": value for name, value in streams.items()}}
 
     def load_row_state(self, env_ids: Tensor, state: Mapping[str, Tensor]) -> None:
-        """Restore a `row_state` of this or another instance, in any rows; they continue bit for
-        bit."""
+        """Restore a `row_state` of any instance, in any rows; they continue bit for bit."""
         for name, value in self.row_tensors().items():
             value[env_ids] = state[name].to(value)
         streams = (name for name in state if name.startswith("random."))

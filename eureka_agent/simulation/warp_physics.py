@@ -53,8 +53,7 @@ class WarpPhysics(Physics):
     def __init__(
         self, model: mujoco.MjModel, num_envs: int, substeps: int, device: torch.device, name: str
     ) -> None:
-        """`name`: of the model, for errors. Raises EnvironmentLoadError where mujoco_warp is
-        missing or cannot simulate the model."""
+        """`name`: of the model. Raises EnvironmentLoadError for one that cannot be simulated."""
         self._warp, self._library = _libraries(name, device)
         # by name: a torch device "cuda" has no index
         self._device = self._warp.device_from_torch(str(device))

@@ -56,8 +56,7 @@ class CheckpointKeeper:
         return self._seen >= self._iterations
 
     def add(self, point: CurvePoint, policy: Callable[[], dict[str, Tensor]]) -> None:
-        """Add an iteration. `policy` copies the member's policy; it is called only if that is
-        kept."""
+        """Add an iteration. `policy` copies the member's policy, and is called if that is kept."""
         self._points.append(point)
         self._seen += 1
         if self._seen not in self._due:

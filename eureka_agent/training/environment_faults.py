@@ -103,8 +103,7 @@ def _is_to_blame(error: BaseException, cls: type[VecTask]) -> bool:
 
 
 def place_of_error(error: BaseException, cls: type[VecTask] | None = None) -> str:
-    """`"<file>, line <n>, in <function>: "` of the innermost frame in the environment's files, else
-    in a library that it calls."""
+    """`"<file>, line <n>, in <function>: "` in the environment's files, else in a library."""
     libraries = [frame for frame in _frames(error) if not _is_in(frame, [_PACKAGE])]
     return _place_of_last(_authors_frames(error, cls) or libraries)
 
@@ -118,8 +117,7 @@ def _place_of_last(frames: Sequence[traceback.FrameSummary]) -> str:
 def _authors_frames(
     error: BaseException, cls: type[VecTask] | None
 ) -> list[traceback.FrameSummary]:
-    """Frames in the environment's folder; without any, frames in files that are neither ours nor
-    an installed library's."""
+    """Frames in the environment's folder, else in files of neither this nor another package."""
     frames, homes = _frames(error), [] if cls is None else own_folders(cls)
     return [frame for frame in frames if _is_in(frame, homes)] or [
         frame
@@ -162,8 +160,7 @@ def _source_file(cls: type) -> str | None:
 
 
 def is_unsound(value: Tensor, dimensions: int = 1) -> Tensor:
-    """Mark NaN, infinity and magnitudes from `LARGEST` on; shape: the first `dimensions` of
-    `value`, bool."""
+    """Mark values that are not finite or too large. Shape: the first `dimensions`, bool."""
     unsound = (value.abs() < LARGEST).logical_not_()  # also where it is NaN
     return unsound.flatten(dimensions).any(dim=-1) if value.dim() > dimensions else unsound
 
@@ -245,8 +242,7 @@ def _method(cls: type[VecTask], name: str) -> tuple[str, int, ast.Module] | None
 
 
 def _writes(node: ast.Assign, column: int) -> bool:
-    """True where it assigns to `obs_buf[:, …]` with that column, as far as the indices are
-    literal."""
+    """True where it assigns to that column of `obs_buf`, as far as indices are literal."""
     for target in node.targets:
         if not (
             isinstance(target, ast.Subscript)

@@ -1,5 +1,4 @@
-"""Evaluation of policies: full episodes without noise, one per row; worst and best as
-trajectories."""
+"""Evaluation of policies: full episodes without noise, one per row, with trajectories."""
 
 from __future__ import annotations
 
@@ -229,8 +228,7 @@ class _Pass:
                 states = states[-1:]
 
     def _check(self, values: Mapping[str, Tensor], step: int) -> None:
-        """Raise EnvironmentFaultError for an unsound state in a current episode, unless the policy
-        gave NaN actions."""
+        """Raise EnvironmentFaultError for an unsound state, unless its policy gave NaN actions."""
         skipped = self._environment.skipped_rows
         unsound = torch.stack([is_unsound(value) for value in values.values()]).any(dim=0)
         unsound &= ~self._spoiled
@@ -361,8 +359,7 @@ def trajectories_bytes(trajectories: dict[str, Trajectory]) -> bytes:
 
 
 def load_trajectories(path: Path) -> dict[str, Trajectory]:
-    """Read an npz of `trajectories_bytes` without unpickling. Raises RunFolderError for another
-    file."""
+    """Read an npz of `trajectories_bytes` without unpickling. Raises RunFolderError."""
     trajectories: dict[str, Trajectory] = {}
     try:
         check_arrays(path)

@@ -21,8 +21,7 @@ from eureka_agent.training.distributions import ActionDistribution
 Activation = Literal["elu", "tanh"]
 
 _ALIGNMENT = 64
-"""Half a member's row is padded to this many floats, so that all members align with the same SIMD
-lanes."""
+"""Half a member's row is padded to this many floats, for equal SIMD lanes of all members."""
 _LEAST_OUTPUTS = 2
 """Fewest outputs: for products of width 1 the library takes another code path for one member than
 for several, which rounds differently."""
@@ -50,8 +49,7 @@ def _times_slope_(activation: Activation, gradient: Tensor, output: Tensor) -> T
 
 
 class _Layer:
-    """Views of an affine map and its gradient, shape (members, inputs + 1, outputs); the last row
-    is the bias."""
+    """Views of an affine map and its gradient, shape (members, inputs + 1, outputs), bias last."""
 
     def __init__(self, affine: Tensor, gradient: Tensor) -> None:
         self.affine, self.gradient = affine, gradient
@@ -86,8 +84,7 @@ class StackedPerceptron:
         return outputs
 
     def backward(self, outputs: Sequence[Tensor], gradient: Tensor) -> None:
-        """Write the parameters' gradients. `outputs`: of `forward`; `gradient`: of the loss by the
-        last of them."""
+        """Write the parameters' gradients, from `forward`'s outputs and the loss's gradient."""
         for index in reversed(range(1, len(self._layers))):
             layer, inputs = self._layers[index], outputs[index]
             torch.bmm(inputs.transpose(1, 2), gradient, out=layer.weight_gradient)
@@ -109,8 +106,7 @@ class MemberNetworks:
     A policy's leading `num_policy_outputs` outputs count, a value network's first."""
     num_policy_outputs: int
     distribution_parameters: Tensor
-    """State-independent parameters of the action distribution. Shape: (members, num_parameters), a
-    view."""
+    """State-independent parameters of the distribution: a view, shape (members, num_parameters)."""
     distribution_gradient: Tensor
 
     def outputs(self, inputs: Tensor) -> Tensor:
@@ -181,14 +177,12 @@ class StackedNetworks:
         return self._ranges[first, end]
 
     def member_tensors(self, member: int) -> dict[str, Tensor]:
-        """Copies of one member's parameters by name: `policy.<i>.weight` (inputs, outputs),
-        `policy.<i>.bias` (1, outputs) and so on."""
+        """Copies of a member's parameters: `policy.<i>.weight` (inputs, outputs) and so on."""
         named = self._named(self.parameters)
         return {name: tensor[member].clone() for name, tensor in named.items()}
 
     def rescale_values(self, members: int, scale: Tensor, shift: Tensor) -> None:
-        """Have the leading members' value networks give `scale * value + shift`. Shape of each:
-        (members, 1)."""
+        """Scale and shift the leading members' value outputs. Shape of each: (members, 1)."""
         named, last = self._named(self.parameters[:members]), len(self._affine_shapes) - 1
         named[f"{_VALUE}.{last}.weight"].mul_(scale.unsqueeze(-1))
         named[f"{_VALUE}.{last}.bias"].mul_(scale.unsqueeze(-1)).add_(shift.unsqueeze(-1))
@@ -225,8 +219,7 @@ class StackedNetworks:
         return views
 
     def _named(self, tensor: Tensor) -> dict[str, Tensor]:
-        """Views of all used entries in rows of the parameters, by name; the first dimension is the
-        row."""
+        """Views of all used entries by name; the first dimension is the row."""
         named = {}
         halves = (_POLICY, tensor[:, : self._half]), (_VALUE, tensor[:, self._half :])
         for network, half in halves:

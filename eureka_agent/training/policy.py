@@ -128,8 +128,7 @@ def load_policy(path: Path, device: str = "cpu") -> Policy:
 
 
 def _fit_together(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> bool:
-    """Check names, types and shapes: each layer takes the outputs of the one before, and the last
-    fits the distribution."""
+    """Check names, types and shapes: layers must fit each other and the distribution."""
     count = sum(name.startswith("policy.") and name.endswith(".weight") for name in tensors)
     found = (tensors.get(f"policy.{index}.weight") for index in range(count))
     weights = [

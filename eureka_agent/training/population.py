@@ -142,8 +142,7 @@ class Population:
         )
 
     def learn(self, members: Collection[int], rollout: Rollout, rewards: Tensor) -> LearningReport:
-        """Make one PPO update of the leading members. `rewards`: shape (members, steps,
-        num_envs)."""
+        """Make one PPO update. `rewards`: shape (members, steps, num_envs)."""
         settings, width = self._settings, len(rewards)
         for member in members:
             for epoch in range(settings.epochs):
@@ -239,8 +238,7 @@ class Population:
         return returns, centred / (deviation + 1e-8)
 
     def _state_values(self, observations: Tensor) -> Tensor:
-        """Values of states. `observations`: shape (members, num_envs, num_observations), not
-        normalised."""
+        """Values of states. `observations`: (members, num_envs, num_observations), raw."""
         width, statistics = len(observations), self.observation_statistics
         mean = statistics.mean[:width].unsqueeze(1)
         inverse_deviation = statistics.deviation()[:width].reciprocal().unsqueeze(1)

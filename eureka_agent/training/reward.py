@@ -1,5 +1,4 @@
-"""A reward function from its source: loaded, bound to variables, called, checked against the
-contract."""
+"""A reward function from its source: loaded, bound to variables, called, checked."""
 
 from __future__ import annotations
 
@@ -101,8 +100,7 @@ class RewardFunction:
         return cls(code, binding)
 
     def remembering(self) -> RewardFunction:
-        """The same reward with a top level that is run once, so that state kept between calls
-        shows."""
+        """The same reward with a top level that is run once, to show kept state."""
         reward = RewardFunction(self._code, self._binding)
         reward._remembers = True
         return reward
@@ -157,8 +155,7 @@ class RewardFunction:
         return {name: values[name].detach().clone() for name in self.arguments}
 
     def _run(self, arguments: Mapping[str, Tensor]) -> object:
-        """Call the function with these tensors; its result is unchecked. Raises
-        RewardContractError where it raises."""
+        """Call the function, unchecked. Raises RewardContractError where it raises."""
         try:
             with torch.no_grad(), device_of(arguments):
                 function = self._kept or self._code.run()

@@ -1,5 +1,4 @@
-"""A reward's source as compiled code. Each run has a namespace of its own, so that no state is
-kept."""
+"""A reward's source as compiled code, run in a new namespace each time."""
 
 from __future__ import annotations
 import __future__ as future
@@ -71,8 +70,7 @@ class RewardCode:
         )
 
     def run(self) -> Callable[..., Any]:
-        """Run the top level in a new namespace; return its `compute_reward`. Raises whatever the
-        source raises."""
+        """Run the top level in a new namespace; return its `compute_reward`, or raise its error."""
         namespace: dict[str, Any] = {
             "__builtins__": builtins,
             "__name__": self.filename,

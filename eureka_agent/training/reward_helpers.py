@@ -156,8 +156,7 @@ def quat_from_angle_axis(angle: Tensor, axis: Tensor) -> Tensor:
 
 
 def quat_to_angle_axis(q: Tensor) -> tuple[Tensor, Tensor]:
-    """Angle in [-pi, pi], shape (...), and axis of a unit quaternion; 0 and the z axis where it
-    hardly rotates."""
+    """Angle in [-pi, pi], shape (...), and axis of a unit quaternion; z axis for no rotation."""
     real, vector = _parts(q)
     cosine = real.squeeze(-1).clamp(-1.0, 1.0)
     sine = (1.0 - cosine.square()).sqrt()
@@ -203,8 +202,7 @@ def quat_from_euler_xyz(roll: Tensor, pitch: Tensor, yaw: Tensor) -> Tensor:
 
 
 def get_euler_xyz(q: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Roll, pitch and yaw of a unit quaternion in [0, 2 pi], shape (...), as `quat_from_euler_xyz`
-    takes them."""
+    """Roll, pitch and yaw of a unit quaternion, each in [0, 2 pi], shape (...)."""
     real, vector = _parts(q)
     w, (x, y, z) = real.squeeze(-1), vector.unbind(-1)
     roll = torch.atan2(2.0 * (w * x + y * z), w * w - x * x - y * y + z * z)

@@ -34,8 +34,7 @@ class Rollout:
     actions: Tensor
     """Sampled, before clipping. Shape: (members, steps, num_envs, num_actions)."""
     noise: Tensor
-    """Random numbers of the actions, before scaling. Shape: (members, steps, num_envs,
-    noise_size)."""
+    """Unscaled noise of the actions. Shape: (members, steps, num_envs, noise_size)."""
     terminated: Tensor
     """Shape: (members, steps, num_envs), bool."""
     truncated: Tensor
@@ -45,8 +44,7 @@ class Rollout:
     progress: Tensor
     """Each episode's control steps before the first step. Shape: (members, num_envs), int64."""
     arguments: dict[str, Tensor]
-    """Arguments of rewards and fitness by name. Shape of each: (members, steps, num_envs,
-    *variable.shape)."""
+    """Arguments of rewards and fitness. Shape: (members, steps, num_envs, *variable.shape)."""
 
 
 class RolloutCollector:
@@ -80,8 +78,7 @@ class RolloutCollector:
         self._values: dict[str, Tensor] = {}
         """Recorded variables. Shape of each: (members, horizon, num_envs, *variable.shape)."""
         self._previous: dict[str, Tensor] = {}
-        """Values one step before, with the current state's last. Shape of each: (members, horizon +
-        1, …)."""
+        """Values one step before, the current state's last. Shape: (members, horizon + 1, …)."""
         self.seconds = {"physics": 0.0, "policy": 0.0}
         """Wall seconds so far."""
 
@@ -129,8 +126,7 @@ class RolloutCollector:
         members: int,
         arguments: Collection[str],
     ) -> Rollout:
-        """Run one iteration of the leading `members`; record `arguments`, variables or
-        `previous_<variable>`."""
+        """Run an iteration of the leading `members`; record `arguments` by name."""
         environment, rows = self._environment, members * self._num_envs
         self._prepare(arguments)
         progress = self._by_member(environment.progress_buf, members).clone()
@@ -214,8 +210,7 @@ class RolloutCollector:
                 self._previous[name][:, -1] = self._by_member(current[name], members)
 
     def _flags_of(self, transition: Transition) -> Tensor:
-        """Terminated, truncated, and the termination causes in order, shape (2 + causes, rows),
-        bool."""
+        """Terminated, truncated, and termination causes. Shape: (2 + causes, rows), bool."""
         names, causes = self._environment.termination_causes, transition.causes
         absent = transition.terminated
         if len(causes) < len(names):

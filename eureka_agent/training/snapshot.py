@@ -58,8 +58,7 @@ def snapshot_bytes(snapshot: Snapshot) -> bytes:
 
 
 def load_snapshot(path: Path) -> Snapshot:
-    """Read a file of `snapshot_bytes` without unpickling. Raises RunFolderError for another
-    file."""
+    """Read a file of `snapshot_bytes` without unpickling. Raises RunFolderError."""
     try:
         with open_tensors(path, "pt") as file:
             record = TrainingRecord.model_validate_json((file.metadata() or {}).get(_KEY, ""))

@@ -117,8 +117,7 @@ class _Member:
     """Component names of the first call; None before it."""
 
     def checked_names(self, components: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Components in the order of the first call. Raises RewardContractError for other names:
-        each is a curve."""
+        """Components in the first call's order. Raises RewardContractError for other names."""
         if self.component_names is None:
             self.component_names = tuple(components)
         if fault := changed_names_fault(self.component_names, components):
@@ -333,8 +332,7 @@ class Trainer:
         return events
 
     def _fill_slots(self) -> None:
-        """Give the queue the lowest free slots: those above the highest used one are not
-        simulated."""
+        """Give the queue the lowest free slots: slots above the highest used one are idle."""
         for slot in range(self._slots):
             if not self._queue:
                 return

@@ -26,8 +26,7 @@ _NO_NOISE = 1e-6
 
 
 class UntrainedPolicy:
-    """Ignores its observations: entries uniform in [-`width`, `width`], or choices equally
-    likely."""
+    """Ignores its observations: uniform in [-`width`, `width`], or equally likely choices."""
 
     def __init__(self, environment: type[VecTask], width: float) -> None:
         """`width`: 0 for zero actions (the first of choices), 1 for the whole range."""
@@ -46,8 +45,7 @@ class UntrainedPolicy:
 
 
 def measure(loaded: LoadedEnvironment, task: Task, *, scores: bool = True) -> Measurements:
-    """Measure a task's environment; without `scores` no episode is run. Raises
-    EnvironmentLoadError."""
+    """Measure a task's environment; without `scores` no episode. Raises EnvironmentLoadError."""
     starts = measure_starts(loaded, task)
     if not scores:
         return starts
@@ -58,8 +56,7 @@ def measure(loaded: LoadedEnvironment, task: Task, *, scores: bool = True) -> Me
 
 
 def score_untrained(loaded: LoadedEnvironment, task: Task) -> tuple[UntrainedScore, UntrainedScore]:
-    """Score zero and random actions over equally many episodes, by the task's fitness. Raises
-    EnvironmentFaultError for a fitness that is not finite."""
+    """Score zero and random actions over equally many episodes. Raises EnvironmentFaultError."""
     environment_class = loaded.environment_class
     steps = _MOST_SINGLE_STEPS if environment_class.row_multiple == 1 else _MOST_STEPS
     episodes = steps // environment_class.max_episode_length

@@ -48,8 +48,7 @@ class WrittenFitnessFunction:
     def __init__(
         self, source: str, variables: Sequence[Variable], load: Loader = load_here
     ) -> None:
-        """Raises WrittenFitnessError where the source does not load, or reads something else than
-        public variables."""
+        """Raises WrittenFitnessError where the source does not load."""
         try:
             self._reward = load(source, variables)
         except EurekaError as error:
@@ -65,8 +64,7 @@ class WrittenFitnessFunction:
         )
 
     def __call__(self, **values: Tensor) -> Tensor:
-        """Fitness of every step, shape (batch,), float32, finite or not. Raises
-        WrittenFitnessError."""
+        """Fitness of every step, shape (batch,), float32. Raises WrittenFitnessError."""
         try:
             return self._reward.begin(values, CALL_SECONDS)()[0]
         except (RewardContractError, RewardLoadError) as error:

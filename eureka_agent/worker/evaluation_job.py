@@ -26,8 +26,7 @@ from eureka_agent.worker.channel import File
 MOST_ROWS = 512
 """Rows of one pass: with more, cost grows with the rows and a larger pass gains nothing."""
 PASS_SECONDS = 450.0
-"""Timeout of one pass: shorter than the driver's (`fleet/evaluator.py`), so that the worker can
-say where it hangs."""
+"""Timeout of one pass: shorter than the driver's, so that the worker can say where it hangs."""
 MOST_RECORDED_BYTES = 256 << 20
 """Memory of one pass's trajectories, before each policy's best and worst are picked."""
 

@@ -37,8 +37,7 @@ def gpus_for(environment_class: type[VecTask]) -> Gpus:
 
 
 def device_types(environment_class: type[VecTask]) -> tuple[str, ...]:
-    """Types of torch devices that an environment runs on; no GPU where modules for it are
-    missing."""
+    """Types of torch devices for an environment; no GPU where modules for it are missing."""
     lacking = _missing_modules(environment_class)
     declared = _declared_types(environment_class)
     return tuple(kind for kind in declared if kind != "cuda" or not lacking)

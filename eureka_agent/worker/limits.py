@@ -50,8 +50,7 @@ def limit_resources(
 def limit_generated_code(
     *, extra_bytes: int, open_files: int, cpu_seconds: int | None = None
 ) -> None:
-    """Limit a fork that will run generated code: `extra_bytes` on top of its memory in use, and no
-    files to write."""
+    """Limit a fork for generated code: `extra_bytes` of memory on top, and no files to write."""
     addresses = _status_bytes("VmSize:")
     limit_resources(
         data_bytes=_status_bytes("VmData:") + extra_bytes,

@@ -57,8 +57,7 @@ from eureka_agent.worker.states import (
 from eureka_agent.worker.training_job import Population
 
 MAKING_SECONDS = 120.0
-"""Timeout for loading an environment, which steps a copy of a Gymnasium one, and for making one of
-few rows."""
+"""Timeout for loading an environment, and for making one of few rows."""
 _SUBJECTS = {
     "prepare": "the training",
     "train": "the training",
@@ -90,8 +89,7 @@ class Worker:
         self._ran_generated_code = False
 
     def run(self) -> None:
-        """Serve until `Shutdown`, the end of input, or a training step that fails for all
-        members."""
+        """Serve until `Shutdown`, the end of input, or a failure of all members' training."""
         while not self._channel.closed:
             population = self._population
             training = population is not None and population.busy

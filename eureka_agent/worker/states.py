@@ -50,8 +50,7 @@ _BROKEN_BY_UNIT = {"1": 1e1, "N": 1e4, "N·m": 1e4, "N*m": 1e4, "N m": 1e4, "Nm"
 """Magnitude that only broken physics reaches."""
 _UNIT_TOLERANCE = 1e-3
 _COUPLED = 0.25
-"""Variables whose difference spreads less than this part of either are one quantity, at two moments
-or in two places."""
+"""Variables are one quantity if their difference spreads less than this part of either."""
 _ROWS_OF_AN_EXTREME = 4
 
 
@@ -143,8 +142,7 @@ def _advance(environment: VecTask, generator: torch.Generator) -> dict[str, Tens
 
 
 def _checked(environment: VecTask, values: Mapping[str, Tensor], moment: str) -> dict[str, Tensor]:
-    """Copies of the variables. Raises EnvironmentFaultError unless they are as declared, and
-    finite."""
+    """Copy the variables. Raises EnvironmentFaultError unless they are as declared and finite."""
     cls, rows = type(environment), environment.num_envs
     expected = {variable.name: (rows, *variable.shape) for variable in environment.all_variables()}
     found = {name: tuple(value.shape) for name, value in values.items()}
@@ -225,8 +223,7 @@ def extreme_states(
 def _at(
     level: _Level, group: Sequence[str], base: Mapping[str, Tensor], variable: Variable
 ) -> dict[str, Tensor]:
-    """Set the first of a group to a level; the others keep their recorded difference to it, within
-    the variable's range."""
+    """Set the first of a group to a level; the others keep their difference to it."""
     first = base[group[0]]
     if level.words:  # a direction
         axis = torch.zeros_like(first)
@@ -260,8 +257,7 @@ def _move_together(name: str, other: str, recorded: Mapping[str, Tensor]) -> boo
 
 
 def _levels(values: Tensor, variable: Variable) -> list[_Level]:
-    """Zero (or the nearest value of its range), lower and upper limit, and two levels beyond where
-    there is no range."""
+    """Zero, lower and upper limit, and without a range two levels beyond."""
     if values.dim() > 1 and bool(((values.norm(dim=-1) - 1.0).abs() < _UNIT_TOLERANCE).all()):
         return [
             level

@@ -58,8 +58,7 @@ def _watch(reward: RewardFunction, values: Mapping[str, Tensor], visit: Visit) -
 
 
 def line_of_first_broken(reward: RewardFunction, values: Mapping[str, Tensor]) -> int | None:
-    """The line after which a local tensor, or the return value, is not finite for the first
-    time."""
+    """The first line after which a local tensor, or the return value, is not finite."""
     found: list[int] = []
 
     def broken(value: object) -> bool:

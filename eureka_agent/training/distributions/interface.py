@@ -95,8 +95,7 @@ class ActionDistribution(ABC):
 
     @abstractmethod
     def mode(self, outputs: Tensor, spread: Tensor) -> Tensor:
-        """Actions without noise, shape (…, num_actions). `spread`: of `spread`, per row or for
-        all."""
+        """Actions without noise, shape (…, num_actions). `spread`: of `spread`."""
 
     def spread(self, parameters: Tensor) -> Tensor:
         """Parameters for `mode`, of the same shape."""
