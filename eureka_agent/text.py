@@ -48,6 +48,18 @@ def one_line(text: str, limit: int) -> str:
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
+def escape_unprintable(text: str, keep: str = "") -> str:
+    """Write characters that are not printable, but those in `keep`, as in Python source."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each
+        if each.isprintable() or each in keep
+        else each.encode("unicode_escape", "backslashreplace").decode()
+        for each in text
+    )
+
+
 def clipped(text: str, limit: int) -> str:
     """The first `limit` characters of a text of several lines, and how many more there were."""
     return (

@@ -30,7 +30,7 @@ from eureka_agent.settings import TrainingSettings
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.skipif(
-        not kernel.available(), reason=f"without the inner filter: {kernel.why_not()}"
+        not kernel.available(), reason=f"without the inner filter: {kernel.unavailable_reason()}"
     ),
 ]
 LIMITS = Limits(memory_bytes=4 << 30, scratch_bytes=64 << 20)
