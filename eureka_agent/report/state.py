@@ -34,6 +34,7 @@ from eureka_agent.report.entries import SeedScores, TrainingView
 from eureka_agent.report.pace import Pace
 from eureka_agent.report.phases import IterationPhases
 from eureka_agent.report.requests import Requests
+from eureka_agent.training_counts import TrainingCounts
 
 KEPT_NOTICES = 5
 FINALS = "final trainings"
@@ -80,23 +81,16 @@ class SearchView:
         if self.run is None:
             return 0
         settings = self.run.settings
-        unplanned = max(0, settings.iterations - len(self._plans)) * settings.samples
-        to_confirm = max(0, settings.iterations - len(self._confirmed_iterations))
-        if self.phase == FINALS:  # a budget may have ended the search before its last generation
-            unplanned = to_confirm = 0
-        search = sum(self._plans.values()) + unplanned
-        # at most: who was confirmed before is not again
-        search += (
-            self._repeats
-            + to_confirm * min(settings.confirm, settings.samples) * settings.confirm_seeds
-        )
+        # a budget may have ended the search before its last generation
+        iterations = 0 if self.phase == FINALS else settings.iterations
+        candidates = sum(self._plans.values())
+        candidates += max(0, iterations - len(self._plans)) * settings.samples
+        made = TrainingCounts.of(settings, candidates=candidates)
+        confirmations = max(0, iterations - len(self._confirmed_iterations)) * made.confirmations
         finals = sum(final.planned for final in self.finals.values())
         if not any(final.kind == "final" for final in self.finals.values()):
-            finals += (
-                min(settings.finalists, sum(self._plans.values()) + unplanned)
-                * settings.final_seeds
-            )
-        return search + finals
+            finals += made.finals
+        return candidates + self._repeats + confirmations + finals
 
     @property
     def env_steps_done(self) -> int:
