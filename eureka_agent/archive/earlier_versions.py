@@ -11,20 +11,8 @@ from pydantic import ValidationError
 
 from eureka_agent.archive.rows import PLACES, attempt_row
 from eureka_agent.archive.safe_files import check_numbers, load_json
-from eureka_agent.journal.entries import (
-    AttemptImported,
-    BaseEntry,
-    BaselinesNotAwaited,
-    DeadlineReached,
-    FinalTrained,
-    GateLoosened,
-    ModelBudgetSpent,
-    RunCreated,
-    RunEnded,
-    SearchEndedEarly,
-    SettingChanged,
-    kind_of,
-)
+from eureka_agent.journal import entries as journal
+from eureka_agent.journal.entries import BaseEntry, kind_of
 from eureka_agent.journal.state import Recorded, RunState
 from eureka_agent.records import Attempt, FinalTraining, Outcome, RunStatus
 
@@ -71,7 +59,7 @@ def fill_journal(connection: sqlite3.Connection) -> None:
 
 def _entries(connection: sqlite3.Connection, facts: dict[str, Any]) -> Iterator[BaseEntry]:
     budget = facts.get("budget") or {}
-    yield RunCreated.model_validate(
+    yield journal.RunCreated.model_validate(
         {
             **{
                 name: facts[name]
@@ -97,18 +85,18 @@ def _entries(connection: sqlite3.Connection, facts: dict[str, Any]) -> Iterator[
         }
     )
     for change in facts.get("settings_changes", ()):
-        yield SettingChanged.model_validate(
+        yield journal.SettingChanged.model_validate(
             {name: change[name] for name in ("name", "before", "now")}
         )
     for record in _texts(connection, "SELECT record FROM old_attempts ORDER BY rowid"):
         fields = load_json(record)
         fields.pop("midway", None)  # what was known of it at a rung decides nothing any more
-        yield AttemptImported(record=Attempt.model_validate(fields))
+        yield journal.AttemptImported(record=Attempt.model_validate(fields))
     for name, seed, failure, cached, retries, outcome in connection.execute(
         "SELECT name, seed, failure, cached, retries, outcome FROM trainings ORDER BY name, seed"
     ).fetchmany(_MOST_ROWS):
         known = None if outcome is None else Outcome.model_validate_json(outcome)
-        yield FinalTrained(
+        yield journal.FinalTrained(
             training=FinalTraining(
                 name=name,
                 seed=seed,
@@ -119,7 +107,7 @@ def _entries(connection: sqlite3.Connection, facts: dict[str, Any]) -> Iterator[
             )
         )
     yield from _decisions(facts)
-    yield RunEnded(
+    yield journal.RunEnded(
         status=RunStatus(facts.get("status", RunStatus.RUNNING.value)),
         message=str(facts.get("message", "")),
     )
@@ -127,18 +115,18 @@ def _entries(connection: sqlite3.Connection, facts: dict[str, Any]) -> Iterator[
 
 def _decisions(facts: dict[str, Any]) -> Iterator[BaseEntry]:
     if "gate_loosened" in facts:
-        yield GateLoosened.model_validate(facts["gate_loosened"])
+        yield journal.GateLoosened.model_validate(facts["gate_loosened"])
     if isinstance(facts.get("baselines_not_awaited"), str):
-        yield BaselinesNotAwaited(limit=facts["baselines_not_awaited"])
+        yield journal.BaselinesNotAwaited(limit=facts["baselines_not_awaited"])
     if "stopped_by_budget" in facts:
         stopped = facts["stopped_by_budget"]
-        yield DeadlineReached(
+        yield journal.DeadlineReached(
             limit=stopped["budget"], iterations=stopped["iterations"], text=stopped["text"]
         )
     if "budget_for_models_spent" in facts:
-        yield ModelBudgetSpent.model_validate(facts["budget_for_models_spent"])
+        yield journal.ModelBudgetSpent.model_validate(facts["budget_for_models_spent"])
     if facts.get("ended_early"):
-        yield SearchEndedEarly(text=facts["ended_early"])
+        yield journal.SearchEndedEarly(text=facts["ended_early"])
 
 
 def _texts(connection: sqlite3.Connection, statement: str) -> Iterator[str]:

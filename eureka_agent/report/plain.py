@@ -14,26 +14,8 @@ from types import TracebackType
 from rich.console import Console
 
 from eureka_agent import wording
-from eureka_agent.journal.entries import (
-    AttemptEnded,
-    AttemptRepeated,
-    BaseEntry,
-    ConfirmationStarted,
-    FinalStarted,
-    IterationEnded,
-    IterationStarted,
-    Judged,
-    Notice,
-    RequestEnded,
-    Reviewed,
-    RunEnded,
-    RunStarted,
-    Scored,
-    TrainingEnded,
-    TrainingProgress,
-    TrainingResumed,
-    TrainingRetried,
-)
+from eureka_agent.journal import entries as journal
+from eureka_agent.journal.entries import BaseEntry, RunStarted
 from eureka_agent.records import Attempt, Proposal, Repeat, RunStatus, Stage
 from eureka_agent.report.entries import first_error, why_stopped
 from eureka_agent.report.ledger import format_money
@@ -80,7 +62,7 @@ class PlainLog:
     def __call__(self, event: BaseEntry) -> None:
         now = self._clock()
         self.view.apply(event, now)
-        if isinstance(event, TrainingProgress):
+        if isinstance(event, journal.TrainingProgress):
             self._write_progress(now)
         self._write(event_line(event, self.view), now)
         if isinstance(event, RunStarted):
@@ -177,32 +159,32 @@ def event_line(event: BaseEntry, view: SearchView) -> str:
                 f"run {event.run_name} {verb}: {event.sentence!r} ({place}; designer"
                 f" {event.designer}; wall {event.wall})"
             )
-        case IterationStarted():
+        case journal.IterationStarted():
             total = view.run.settings.iterations if view.run is not None else "?"
             again = f", round {event.round + 1}" if event.round else ""
             return (
                 f"iteration {event.iteration + 1} of {total}{again}:"
                 f" {wording.plural(event.samples, 'proposal')} to make"
             )
-        case RequestEnded():
+        case journal.RequestEnded():
             return (
                 ""
                 if event.cost is None and view.requests.repeats_first_failure
                 else _answered(event)
             )
-        case Judged():
+        case journal.Judged():
             return _judged(view.attempts[event.attempt])
-        case Reviewed() if not event.verdict.accepted:
+        case journal.Reviewed() if not event.verdict.accepted:
             return _judged(view.attempts[event.attempt])
-        case AttemptEnded():
+        case journal.AttemptEnded():
             return _attempt_ended(view.attempts[event.attempt], view.env_steps_per_training)
-        case ConfirmationStarted():
+        case journal.ConfirmationStarted():
             names = ", ".join(event.attempts)
             trainings = wording.plural(event.trainings, "training")
             return f"the best so far are trained again from other seeds: {names} ({trainings})"
-        case AttemptRepeated():
+        case journal.AttemptRepeated():
             return _repeated(view.attempts[event.attempt], event.repeat)
-        case TrainingEnded() if event.training not in ("search", "repeat"):
+        case journal.TrainingEnded() if event.training not in ("search", "repeat"):
             result = (
                 f"failed: {event.failure}"
                 if event.failure
@@ -217,12 +199,12 @@ def event_line(event: BaseEntry, view: SearchView) -> str:
                 f"{what} {f'is taken from {event.taken_from}' if event.taken_from else 'ended'}:"
                 f" {result}"
             )
-        case TrainingRetried():
+        case journal.TrainingRetried():
             return view.notices[-1].text
-        case TrainingResumed():
+        case journal.TrainingResumed():
             steps = event.points[-1].env_steps if event.points else 0
             return f"training of {event.label} goes on at {wording.count(steps)} env steps"
-        case IterationEnded():
+        case journal.IterationEnded():
             best = None if event.best is None else view.attempts.get(event.best)
             summary = (
                 f"best so far is {best.id} with fitness {wording.number(best.fitness)}"
@@ -230,10 +212,10 @@ def event_line(event: BaseEntry, view: SearchView) -> str:
                 else "nothing trained yet"
             )
             return f"iteration {event.iteration + 1} ends: {summary}"
-        case FinalStarted():
+        case journal.FinalStarted():
             names = ", ".join(event.attempts)
             return f"final trainings with fresh seeds: {names or 'no finalist'}"
-        case Scored():
+        case journal.Scored():
             score = event.score
             normalized = (
                 f", human-normalised {wording.number(score.human_normalized)}"
@@ -246,7 +228,7 @@ def event_line(event: BaseEntry, view: SearchView) -> str:
                 f"{score.name}: {wording.plus_minus(score.mean, score.std)} over"
                 f" {seeds}{normalized}{origin}"
             )
-        case RunEnded():
+        case journal.RunEnded():
             report = f"; report in {event.report_path}" if event.report_path else ""
             # how a stopped run goes on is said below these lines, and by the report
             lines = (
@@ -256,12 +238,12 @@ def event_line(event: BaseEntry, view: SearchView) -> str:
             )
             message = f": {'; '.join(lines)}" if lines else ""
             return f"run {event.status.value}{message}{report}"
-        case Notice():
+        case journal.Notice():
             return f"warning: {event.text}" if event.level == "warning" else event.text
     return ""
 
 
-def _answered(event: RequestEnded) -> str:
+def _answered(event: journal.RequestEnded) -> str:
     request, cost = event.request, event.cost
     if cost is None:
         return f"no reply from {request.model}: {request.purpose}"

@@ -5,28 +5,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from eureka_agent.journal.entries import (
-    AttemptImported,
-    BaseEntry,
-    ConfirmationStarted,
-    FinalStarted,
-    IterationEnded,
-    IterationStarted,
-    Notice,
-    Proposed,
-    RequestEnded,
-    RequestStarted,
-    RunEnded,
-    RunStarted,
-    Scored,
-    TrainingEnded,
-    TrainingKind,
-    TrainingProgress,
-    TrainingQueued,
-    TrainingResumed,
-    TrainingRetried,
-    TrainingWaits,
-)
+from eureka_agent.journal import entries as journal
+from eureka_agent.journal.entries import BaseEntry, Notice, RunStarted
 from eureka_agent.records import Score
 from eureka_agent.report.activity import AT_A_RUNG, Activity, activity
 from eureka_agent.report.attempts import Attempts
@@ -47,7 +27,7 @@ class SearchView:
 
     def __init__(self) -> None:
         self.run: RunStarted | None = None
-        self.ended: RunEnded | None = None
+        self.ended: journal.RunEnded | None = None
         self.started_at = 0.0
         self._untouched = True
         self.requests = Requests()
@@ -151,46 +131,46 @@ class SearchView:
         match event:
             case RunStarted():
                 self._run_started(event, now)
-            case IterationStarted():
+            case journal.IterationStarted():
                 first = event.round * event.samples
                 trained = self.attempts.trained_samples(event.iteration)
                 before = sum(sample < first for sample in trained)
                 self._plans[event.iteration] = before + event.samples
                 self._enter(event.iteration, f"round {event.round + 1}" if event.round else "")
-            case RequestStarted():
+            case journal.RequestStarted():
                 self.requests.start(event, now)
-            case RequestEnded():
+            case journal.RequestEnded():
                 self.requests.end(event)
-            case AttemptImported():
+            case journal.AttemptImported():
                 self._finished_steps += self.attempts.take_in(event.record)
-            case TrainingQueued():
+            case journal.TrainingQueued():
                 self._queued(event)
-            case TrainingProgress():
+            case journal.TrainingProgress():
                 self._progress(event, now)
-            case TrainingWaits():
+            case journal.TrainingWaits():
                 training = self.running.get(event.job) or self.queued.get(event.job)
                 if training is not None:
                     training.wait(event.waits_for, now)
-            case TrainingRetried():
+            case journal.TrainingRetried():
                 self._retried(event)
-            case TrainingResumed():
+            case journal.TrainingResumed():
                 self._resumed(event)
-            case TrainingEnded():
+            case journal.TrainingEnded():
                 self._training_ended(event)
-            case ConfirmationStarted():
+            case journal.ConfirmationStarted():
                 self._enter(event.iteration, "the best again")
                 self._confirmed_iterations.add(event.iteration)
                 self._repeats += event.trainings
-            case IterationEnded():
+            case journal.IterationEnded():
                 self._plans[event.iteration] = len(self.attempts.trained_samples(event.iteration))
                 self._confirmed_iterations.add(event.iteration)
                 if self._phases.leave(event.iteration):
                     self._name_phase()
-            case FinalStarted():
+            case journal.FinalStarted():
                 self._final_started(event)
-            case Scored():
+            case journal.Scored():
                 self._scored(event.score)
-            case RunEnded():
+            case journal.RunEnded():
                 self.ended = event
                 self.phase = event.status.value
                 self.running.clear()
@@ -199,7 +179,7 @@ class SearchView:
                 if not event.stays:  # the others stand above the view
                     self.notices.append(event)
             case _ if event.of_attempt:
-                if isinstance(event, Proposed):
+                if isinstance(event, journal.Proposed):
                     self._pace.designed.add(event.iteration)
                 self.attempts.change(event)
 
@@ -235,7 +215,7 @@ class SearchView:
             if event.description.sparse_reward is not None:
                 self.finals["sparse"] = SeedScores("sparse", seeds)
 
-    def _queued(self, event: TrainingQueued) -> None:
+    def _queued(self, event: journal.TrainingQueued) -> None:
         if event.training == "search":
             attempt = self.attempts.get(event.label)
             role = attempt.proposal.operator.value if attempt is not None else ""
@@ -250,7 +230,7 @@ class SearchView:
             event.job, event.label, event.training, event.seed, role
         )
 
-    def _progress(self, event: TrainingProgress, now: float) -> None:
+    def _progress(self, event: journal.TrainingProgress, now: float) -> None:
         training = self.running.get(event.job)
         if training is None:
             waiting = self.queued.pop(event.job, None)
@@ -263,7 +243,7 @@ class SearchView:
         self._running_steps += training.env_steps - before
         self._pace.mark(now, self.env_steps_done)
 
-    def _retried(self, event: TrainingRetried) -> None:
+    def _retried(self, event: journal.TrainingRetried) -> None:
         training = self.running.pop(event.job, None)
         if training is not None:
             self._running_steps -= training.env_steps
@@ -276,7 +256,7 @@ class SearchView:
             Notice(text=f"training of {label} starts again: {event.reason}", level="warning")
         )
 
-    def _resumed(self, event: TrainingResumed) -> None:
+    def _resumed(self, event: journal.TrainingResumed) -> None:
         training = self.queued.get(event.job)
         if training is None:
             return
@@ -286,7 +266,7 @@ class SearchView:
         # what an earlier process made took none of the time since
         self._pace.interrupt(0 if event.job in self._retried_jobs else training.env_steps - before)
 
-    def _training_ended(self, event: TrainingEnded) -> None:
+    def _training_ended(self, event: journal.TrainingEnded) -> None:
         training = self.running.pop(event.job, None) or self.queued.pop(event.job, None)
         if training is not None:
             self._running_steps -= training.env_steps
@@ -298,14 +278,14 @@ class SearchView:
             final.ended += 1
             final.fitness.append(event.fitness)
 
-    def _final_started(self, event: FinalStarted) -> None:
+    def _final_started(self, event: journal.FinalStarted) -> None:
         self.phase = FINALS
         seeds = self.run.settings.final_seeds if self.run is not None else 0
         for name in event.attempts:
             self._final(name, "final").planned = seeds
 
     def _scored(self, score: Score) -> None:
-        kind: TrainingKind = (
+        kind: journal.TrainingKind = (
             "human" if score.name == "human" else "sparse" if score.name == "sparse" else "final"
         )
         final = self._final(score.name, kind)
@@ -313,7 +293,7 @@ class SearchView:
         final.planned = max(final.queued, final.ended)
         final.fitness = list(score.fitness)
 
-    def _final(self, label: str, kind: TrainingKind) -> SeedScores:
+    def _final(self, label: str, kind: journal.TrainingKind) -> SeedScores:
         if label not in self.finals:
             planned = self.run.settings.final_seeds if self.run is not None else 0
             self.finals[label] = SeedScores(kind, planned)

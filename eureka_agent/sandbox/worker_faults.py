@@ -6,7 +6,13 @@ import shlex
 
 from eureka_agent.errors import EnvironmentFaultError, EurekaError
 from eureka_agent.invocation import command
-from eureka_agent.protocol.messages import LONGEST_FAULT, LONGEST_HINT, Fault, one_line, plain_text
+from eureka_agent.protocol.messages import (
+    LONGEST_FAULT,
+    LONGEST_HINT,
+    Fault,
+    plain_line,
+    plain_text,
+)
 
 
 def raised_by(
@@ -47,6 +53,6 @@ def _environment_fault(
     )
     check = command(shlex.join(["envs", "--check", environment]))
     return EnvironmentFaultError(
-        f"{whose}: {one_line(message, LONGEST_FAULT)}",
-        f"{one_line(hint, LONGEST_HINT)}; `{check}` looks for such faults; then start a new run",
+        f"{whose}: {plain_line(message, LONGEST_FAULT)}",
+        f"{plain_line(hint, LONGEST_HINT)}; `{check}` looks for such faults; then start a new run",
     )
