@@ -1,5 +1,5 @@
-"""Archives of earlier versions, which had a table of facts and whole attempts in place of a
-journal: what they hold becomes the journal's first entries."""
+"""Archives of earlier versions, which had tables of facts and attempts in place of a journal: they
+become the journal's first entries."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _MOST_ROWS = 100_000
 
 
 def fill_journal(connection: sqlite3.Connection) -> None:
-    """Write the journal of the facts, attempts and trainings that this database has, within the
-    transaction that is open. Raises DatabaseError where one of them is damaged."""
+    """Write the journal from the database's facts, attempts and trainings, in the open transaction.
+    Raises DatabaseError where one of them is damaged."""
     try:
         facts = {
             str(key): load_json(value)
@@ -33,24 +33,15 @@ def fill_journal(connection: sqlite3.Connection) -> None:
         state = RunState()
         for number, entry in enumerate(_entries(connection, facts), 1):
             state.apply(Recorded(number, time, seconds, entry))
+            place = (number, time, seconds, kind_of(entry), entry.version, entry.of_attempt)
             connection.execute(
                 "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, '')",
-                (
-                    number,
-                    time,
-                    seconds,
-                    kind_of(entry),
-                    entry.version,
-                    entry.of_attempt,
-                    entry.model_dump_json(),
-                ),
+                (*place, entry.model_dump_json()),
             )
-        # a signature covers facts that are no more: such a run counts as unsigned
+        # the signature covers the old facts: such a run counts as unsigned
         connection.execute("DELETE FROM run")
-        connection.executemany(
-            f"INSERT INTO attempts VALUES ({PLACES})",
-            [attempt_row(each) for each in state.attempts()],
-        )
+        rows = [attempt_row(each) for each in state.attempts()]
+        connection.executemany(f"INSERT INTO attempts VALUES ({PLACES})", rows)
     except (ValidationError, ValueError, TypeError, KeyError) as error:
         raise sqlite3.DatabaseError(
             f"what an earlier version wrote into it is damaged: {str(error).splitlines()[0][:200]}"
@@ -90,7 +81,7 @@ def _entries(connection: sqlite3.Connection, facts: dict[str, Any]) -> Iterator[
         )
     for record in _texts(connection, "SELECT record FROM old_attempts ORDER BY rowid"):
         fields = load_json(record)
-        fields.pop("midway", None)  # what was known of it at a rung decides nothing any more
+        fields.pop("midway", None)  # a score at a rung, which decides nothing any more
         yield journal.AttemptImported(record=Attempt.model_validate(fields))
     for name, seed, failure, cached, retries, outcome in connection.execute(
         "SELECT name, seed, failure, cached, retries, outcome FROM trainings ORDER BY name, seed"

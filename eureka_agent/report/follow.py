@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from eureka_agent.archive.database import Archive
-from eureka_agent.archive.run_folder import is_held
+from eureka_agent.archive.run_lock import is_held
 from eureka_agent.errors import RunFolderError
 from eureka_agent.journal.entries import Observer, RunEnded
 from eureka_agent.journal.state import Recorded
