@@ -61,9 +61,9 @@ def code(text: object) -> Markup:
     return Markup(f"{ticks}{space}{line}{space}{ticks}")
 
 
-def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Table. Cells that are no `Markup` are escaped."""
-    lines = ["| " + " | ".join(titles) + " |", "|" + "|".join(" --- " for _ in titles) + "|"]
+def table(titles: str, rows: Iterable[Sequence[str]]) -> str:
+    """Table with titles such as `a | b`. Cells that are no `Markup` are escaped."""
+    lines = [f"| {titles} |", "|" + " --- |" * (1 + titles.count(" | "))]
     lines += ["| " + " | ".join(map(_cell, row)) + " |" for row in rows]
     return "\n".join(lines)
 

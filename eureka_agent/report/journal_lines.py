@@ -1,4 +1,4 @@
-"""The journal entry by entry, for `eureka show RUN --events`: a plain line each, or JSON."""
+"""The journal for `eureka show RUN --events`: a plain line or JSON for each entry."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from eureka_agent import wording
 from eureka_agent.journal import entries as journal
 from eureka_agent.journal.entries import BaseEntry, kind_of
 from eureka_agent.journal.state import Recorded
+from eureka_agent.report.entries import origin
 from eureka_agent.report.follow import hand_on
-from eureka_agent.report.plain import event_line, origin
+from eureka_agent.report.plain import event_line
 from eureka_agent.report.state import SearchView
 from eureka_agent.text import one_line
 
 LONGEST_LINE = 300
-"""Characters of what an entry's line says."""
+"""Characters of an entry's text."""
 _TIME_CHARACTERS = len("2026-11-21T03:55:00")
 _WAITS = {"review": "its review", "others": "the others", "slot": "a slot"}
 
 
 def journal_lines(entries: Iterable[Recorded], folder: Path) -> Iterator[str]:
-    """A line for each entry: time (UTC), seconds that the run had taken, kind, what happened."""
+    """A line for each entry: time (UTC), seconds of the run, kind, event."""
     view = SearchView()
     for recorded in entries:
         entry, seconds = recorded.entry, recorded.seconds
@@ -35,8 +36,7 @@ def journal_lines(entries: Iterable[Recorded], folder: Path) -> Iterator[str]:
 
 
 def entry_to_json(recorded: Recorded) -> dict[str, Any]:
-    """An entry in plain JSON types: its place in the journal, and its own fields apart, of which
-    one may have the name of a place."""
+    """An entry in plain JSON types: its place in the journal, and its own fields apart."""
     return {
         "number": recorded.number,
         "time": recorded.time,
@@ -48,7 +48,7 @@ def entry_to_json(recorded: Recorded) -> dict[str, Any]:
 
 
 def _other_line(entry: BaseEntry) -> str:
-    """What the log of a search has no line for."""
+    """Line of an entry that a search's log omits."""
     match entry:
         case journal.RunCreated():
             return f"made by: {shlex.join(entry.command)}" if entry.command else ""
