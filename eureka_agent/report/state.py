@@ -1,5 +1,5 @@
-"""The view model of a running search: entries of its journal in, everything that a view shows out.
-No clock, no terminal, no file."""
+"""View model of a running search: folds its journal's entries into the facts that views show. No
+clock, no terminal, no file."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ FINALS = "final trainings"
 
 
 class SearchView:
-    """Folds a journal's entries into what a view shows, over all processes of the run. `apply`
-    takes the same time however long the run is, but at a generation's begin and end."""
+    """Facts of a run, over all its processes. `apply` takes constant time, except at the begin and
+    end of a generation."""
 
     def __init__(self) -> None:
         self.run: RunStarted | None = None
@@ -43,21 +43,21 @@ class SearchView:
         """Trainings by iteration."""
         self._phases = IterationPhases()
         self._repeats = 0
-        """Made or under way."""
+        """Repeats that ended or run."""
         self._confirmed_iterations: set[int] = set()
         self._pace = Pace()
         self._retried_jobs: set[str] = set()
 
-    # ── what is shown ─────────────────────────────────────────────────────────────────────────────
+    # ── facts ─────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def trainings_done(self) -> int:
-        """Trainings that ended, in this process or an earlier one."""
+        """Trainings that ended, in all processes."""
         return self.attempts.trainings + sum(final.ended for final in self.finals.values())
 
     @property
     def trainings_total(self) -> int:
-        """Trainings that the run will have made when it ends, as far as is known now."""
+        """Trainings of the whole run, as far as is known now."""
         if self.run is None:
             return 0
         settings = self.run.settings
@@ -87,47 +87,45 @@ class SearchView:
 
     @property
     def steps_per_second(self) -> float | None:
-        """Over the last seconds in which something trained; None before that can be told, and while
-        nothing trains."""
+        """Speed over the last seconds of training; None while unknown, and while nothing trains."""
         return None if self.activity.stands_still else self._pace.steps_per_second
 
     @property
     def activity(self) -> Activity:
-        """Activity of the trainings now."""
+        """Current activity of the trainings."""
         return activity(self.running.values(), self.queued.values())
 
     def elapsed(self, now: float) -> float:
-        """Seconds that the run has taken, those of earlier processes included."""
+        """Seconds of the run, over all processes."""
         return now - self.started_at + (self.run.seconds_before if self.run is not None else 0.0)
 
     def seconds_left(self, now: float) -> float | None:
-        """Time for the env steps to come, and for the replies of models that the search will stand
-        still for. None before that can be told."""
+        """Estimated time for the remaining env steps and for waits on models; None while
+        unknown."""
         if self.run is None or self.ended is not None:
             return None
-        generations = (
-            0 if self.phase == FINALS else max(0, self.run.settings.iterations - len(self._plans))
-        )
+        generations = 0
+        if self.phase != FINALS:
+            generations = max(0, self.run.settings.iterations - len(self._plans))
         return self._pace.seconds_left(now, self.env_steps_done, self.env_steps_total, generations)
 
     # ── entries ───────────────────────────────────────────────────────────────────────────────────
 
     def apply(self, event: BaseEntry, now: float) -> None:
-        """Take over `event`, which happened at `now` seconds on the caller's clock. Raises KeyError
-        for one on an attempt that nobody proposed."""
-        if self._untouched:  # before a run begins there may be notices
+        """Apply an event of `now` seconds on the caller's clock. Raises KeyError for one on an
+        attempt without a proposal."""
+        if self._untouched:  # notices may come before the run
             self.started_at, self._untouched = now, False
-        self._take_over(event, now)
+        self._fold(event, now)
         candidates = (*self.running.values(), *self.queued.values())
         stands_still = self.requests.pending > 0 and all(
             training.is_baseline or training.waits_for in AT_A_RUNG for training in candidates
         )
-        self._pace.wait(
-            now, self.env_steps_done, max(self._plans, default=None) if stands_still else None
-        )
+        generation = max(self._plans, default=None) if stands_still else None
+        self._pace.wait(now, self.env_steps_done, generation)
         self._pace.train(now, not self.activity.stands_still)
 
-    def _take_over(self, event: BaseEntry, now: float) -> None:
+    def _fold(self, event: BaseEntry, now: float) -> None:
         match event:
             case RunStarted():
                 self._run_started(event, now)
@@ -176,7 +174,7 @@ class SearchView:
                 self.running.clear()
                 self.queued.clear()
             case Notice():
-                if not event.stays:  # the others stand above the view
+                if not event.stays:  # the others are printed above the view
                     self.notices.append(event)
             case _ if event.of_attempt:
                 if isinstance(event, journal.Proposed):
@@ -188,16 +186,15 @@ class SearchView:
         self._name_phase()
 
     def _name_phase(self) -> None:
-        self.phase = self._phases.text(
-            self.run.settings.iterations if self.run is not None else "?"
-        )
+        total = self.run.settings.iterations if self.run is not None else "?"
+        self.phase = self._phases.text(total)
 
     def _run_started(self, event: RunStarted, now: float) -> None:
         self.run, self.ended, self.started_at, self.phase = event, None, now, "starting"
         for attempt in event.known:
             self._finished_steps += self.attempts.take_in(attempt)
-        # an earlier process took with it what it had under way; this one plans anew, and tells
-        # again of the final trainings that are known
+        # trainings of an earlier process are gone; this one plans anew, and repeats the entries of
+        # known final trainings
         self.running.clear()
         self.queued.clear()
         self._running_steps = 0
@@ -238,10 +235,15 @@ class SearchView:
                 return
             training = self.running[event.job] = waiting
         self._pace.begin(now, self.env_steps_done)
-        before = training.env_steps
-        training.add(event.points)
-        self._running_steps += training.env_steps - before
+        self._add(training, event.points)
         self._pace.mark(now, self.env_steps_done)
+
+    def _add(self, training: TrainingView, points: tuple[journal.Progress, ...]) -> int:
+        """Add points to a training. Returns its new env steps."""
+        before = training.env_steps
+        training.add(points)
+        self._running_steps += training.env_steps - before
+        return training.env_steps - before
 
     def _retried(self, event: journal.TrainingRetried) -> None:
         training = self.running.pop(event.job, None)
@@ -260,11 +262,9 @@ class SearchView:
         training = self.queued.get(event.job)
         if training is None:
             return
-        before = training.env_steps
-        training.add(event.points)
-        self._running_steps += training.env_steps - before
-        # what an earlier process made took none of the time since
-        self._pace.interrupt(0 if event.job in self._retried_jobs else training.env_steps - before)
+        steps = self._add(training, event.points)
+        # steps of an earlier process took none of this one's time
+        self._pace.interrupt(0 if event.job in self._retried_jobs else steps)
 
     def _training_ended(self, event: journal.TrainingEnded) -> None:
         training = self.running.pop(event.job, None) or self.queued.pop(event.job, None)
@@ -285,10 +285,8 @@ class SearchView:
             self._final(name, "final").planned = seeds
 
     def _scored(self, score: Score) -> None:
-        kind: journal.TrainingKind = (
-            "human" if score.name == "human" else "sparse" if score.name == "sparse" else "final"
-        )
-        final = self._final(score.name, kind)
+        kinds: dict[str, journal.TrainingKind] = {"human": "human", "sparse": "sparse"}
+        final = self._final(score.name, kinds.get(score.name, "final"))
         final.score = score
         final.planned = max(final.queued, final.ended)
         final.fitness = list(score.fitness)
