@@ -23,8 +23,8 @@ import tempfile
 from pathlib import Path
 
 from eureka_agent.archive.baseline_cache import CACHE_FOLDER
-from eureka_agent.archive.database import storage_errors
 from eureka_agent.archive.run_folder import versions
+from eureka_agent.archive.storage_errors import storage_errors
 from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.fleet.devices import Device, Hardware
 from eureka_agent.fleet.problem import Problem

@@ -64,8 +64,8 @@ worker."""
 
 
 def plain_text(text: str) -> str:
-    """Bound a worker's text, and escape what commands a terminal: generated code may have written
-    it."""
+    """Text of a worker, which generated code may have written: bounded, control characters as in
+    source code."""
     if len(text) > LONGEST_TEXT:
         text = f"{text[: LONGEST_TEXT - 3]}..."
     return escape_unprintable(text, keep="\t\n")[: 2 * LONGEST_TEXT]

@@ -9,10 +9,11 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from eureka_agent.archive.database import resume_command
-from eureka_agent.archive.run_folder import Run, create_run, locked, open_run, versions
+from eureka_agent.archive.run_folder import Run, create_run, open_run, versions
+from eureka_agent.archive.run_lock import locked
 from eureka_agent.archive.safe_files import inside
 from eureka_agent.archive.snapshots import SnapshotStore
+from eureka_agent.archive.storage_errors import resume_command
 from eureka_agent.designer.given import GivenDesigner
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.fleet import Fleet
