@@ -98,7 +98,7 @@ def packages() -> Iterator[Check]:
 
 def processor() -> Check:
     """Cores that this process may use."""
-    from eureka_agent.fleet.cores import available_cores, usable_cores
+    from eureka_agent.sandbox.cores import available_cores, usable_cores
 
     cores, usable = available_cores(), usable_cores()
     numbers = ", ".join(map(str, sorted(cores)))

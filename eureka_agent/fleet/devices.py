@@ -15,12 +15,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from eureka_agent.errors import EurekaError
-from eureka_agent.fleet.cores import available_cores, share_cores, usable_cores
 from eureka_agent.invocation import command, install_extra
 from eureka_agent.protocol.messages import Opened
-from eureka_agent.sandbox.wall import Limits
-
-VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
+from eureka_agent.sandbox.cores import available_cores, share_cores, usable_cores
+from eureka_agent.sandbox.wall import VISIBLE_GPUS, Limits
 
 DeviceKind = Literal["cpu", "cuda"]
 

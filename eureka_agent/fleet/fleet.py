@@ -10,13 +10,13 @@ from pathlib import Path
 from types import TracebackType
 
 from eureka_agent.archive.snapshots import SnapshotStore
-from eureka_agent.fleet.cores import usable_cores
 from eureka_agent.fleet.devices import CPU, Device
 from eureka_agent.fleet.dispatcher import Dispatcher
 from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.jobs import Population, ProgressObserver
 from eureka_agent.fleet.problem import Problem
 from eureka_agent.fleet.trainings import Trainings
+from eureka_agent.sandbox.cores import usable_cores
 from eureka_agent.sandbox.wall import Limits, Wall, shared_limits
 
 

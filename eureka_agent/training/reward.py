@@ -12,11 +12,11 @@ from torch import Tensor
 from eureka_agent.arguments import Binding, bind_arguments
 from eureka_agent.component_names import MOST_COMPONENTS, changed_names_fault, component_fault
 from eureka_agent.errors import EurekaError, RewardLoadError
+from eureka_agent.simulation.time_limit import TimeLimitError, time_limit
 from eureka_agent.task import Constant, QuaternionOrder, Variable
 from eureka_agent.text import escape_unprintable
 from eureka_agent.training.binding import device_of
 from eureka_agent.training.reward_code import FUNCTION_NAME, CompiledReward
-from eureka_agent.training.time_limit import TimeLimitError, time_limit
 
 Result = tuple[Tensor, dict[str, Tensor]]
 """Total and components, of shape (batch,) each."""

@@ -16,6 +16,7 @@ from torch import Tensor
 from eureka_agent.component_names import changed_names_fault
 from eureka_agent.records import CurvePoint, Outcome
 from eureka_agent.settings import TrainingSettings, check_training
+from eureka_agent.simulation.time_limit import TimeLimitError
 from eureka_agent.simulation.vec_task import VecTask, padded
 from eureka_agent.task import Task
 from eureka_agent.training.binding import FitnessFunction
@@ -28,7 +29,6 @@ from eureka_agent.training.reward import Reward, RewardContractError
 from eureka_agent.training.rollout import Rollout
 from eureka_agent.training.rollout_states import spoiled_members
 from eureka_agent.training.snapshot import Snapshot, TrainingRecord
-from eureka_agent.training.time_limit import TimeLimitError
 from eureka_agent.training.written_fitness import WrittenFitnessFunction, fitness_in_parts
 
 REWARD_TIMEOUT = 5.0

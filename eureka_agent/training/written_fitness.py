@@ -17,11 +17,11 @@ from eureka_agent.errors import EurekaError, RewardLoadError
 from eureka_agent.records import WrittenFitness
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.simulation.loading import LoadedEnvironment
+from eureka_agent.simulation.time_limit import TimeLimitError, time_limit
 from eureka_agent.task import Variable
 from eureka_agent.training.binding import FitnessFunction
 from eureka_agent.training.reward import Reward, RewardContractError, RewardFunction
 from eureka_agent.training.reward_loading import load_reward
-from eureka_agent.training.time_limit import TimeLimitError, time_limit
 
 LOADING_SECONDS = 5.0
 """Timeout of its top level."""

@@ -19,9 +19,9 @@ from eureka_agent.component_names import MOST_COMPONENTS, component_fault
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.records import ConstantSpec
 from eureka_agent.rewards import RewardSpecification
+from eureka_agent.simulation.time_limit import TimeLimitError
 from eureka_agent.task import PREVIOUS_PREFIX, Constant, QuaternionOrder, Variable
 from eureka_agent.training.reward import RewardContractError
-from eureka_agent.training.time_limit import TimeLimitError
 from eureka_agent.worker.confinement import describe_exit
 from eureka_agent.worker.nursery import Nursery
 from eureka_agent.worker.reward_messages import (

@@ -196,7 +196,7 @@ def test_a_file_that_cannot_be_read_is_one_error(tmp_path: Path, content: bytes 
 def test_driver_side_modules_import_neither_torch_nor_the_simulator() -> None:
     code = (
         "import sys\nimport eureka_agent.cli.critique\nimport eureka_agent.critic.critic,"
-        " eureka_agent.critic.render, eureka_agent.fleet.training_pool\nimport"
+        " eureka_agent.critic.render, eureka_agent.fleet.fleet\nimport"
         " eureka_agent.fleet.dry_runner, eureka_agent.fleet.evaluator,"
         " eureka_agent.sandbox.choose\nprint(sorted({'torch', 'mujoco', 'gymnasium', 'numpy'} &"
         " set(sys.modules)))\n"

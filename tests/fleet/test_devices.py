@@ -18,7 +18,6 @@ from training_pool import TrainingPool
 
 from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EurekaError
-from eureka_agent.fleet.cores import available_cores, cpu_quota, share_cores
 from eureka_agent.fleet.devices import (
     CPU,
     Device,
@@ -31,6 +30,7 @@ from eureka_agent.invocation import install_extra
 from eureka_agent.protocol.messages import Gpus, Opened
 from eureka_agent.records import CurvePoint, TaskDescription
 from eureka_agent.sandbox.client import WorkerClient
+from eureka_agent.sandbox.cores import available_cores, cpu_quota, share_cores
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.wall import Limits
 from eureka_agent.settings import TrainingSettings
@@ -59,7 +59,7 @@ def test_cores_are_shared_out_evenly(
 
 def test_only_cores_that_this_process_may_use_count() -> None:
     core = max(os.sched_getaffinity(0))
-    script = "from eureka_agent.fleet.cores import available_cores; print(*available_cores())"
+    script = "from eureka_agent.sandbox.cores import available_cores; print(*available_cores())"
     said = subprocess.run(
         [sys.executable, "-c", script],
         preexec_fn=lambda: os.sched_setaffinity(0, {core}),

@@ -13,8 +13,8 @@ import gymnasium
 import pytest
 import torch
 
+from eureka_agent.conformance.check import check_environment
 from eureka_agent.errors import EnvironmentLoadError
-from eureka_agent.simulation.conformance import check_environment
 from eureka_agent.simulation.loading import describe, load_environment
 
 PACKAGE = '''

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 import torch
 
+from eureka_agent.conformance.check import check_environment
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.invocation import install_extra
-from eureka_agent.simulation.conformance import check_environment
 from eureka_agent.simulation.gymnasium_task import GymnasiumTask
 from eureka_agent.simulation.loading import describe, load_environment
 

@@ -16,9 +16,9 @@ import torch
 
 from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import ProcessStartError, RewardLoadError
+from eureka_agent.simulation.time_limit import TimeLimitError
 from eureka_agent.task import Constant, Variable
 from eureka_agent.training.reward import RewardContractError, RewardFunction
-from eureka_agent.training.time_limit import TimeLimitError
 from eureka_agent.worker import remote_reward
 from eureka_agent.worker.nursery import Nursery
 from eureka_agent.worker.remote_reward import RemoteReward

@@ -9,17 +9,17 @@ from typing import Literal
 import mujoco
 from torch import Tensor
 
-from eureka_agent.rewards import baseline
-from eureka_agent.settings import TrainingSettings, parse_settings
-from eureka_agent.simulation.conformance_checks import (
+from eureka_agent.conformance.checks import (
     Nonconforming,
     NotApplicable,
     Note,
     Remark,
     Subject,
 )
-from eureka_agent.simulation.conformance_fitness import constant_fitness
-from eureka_agent.simulation.conformance_states import Seen
+from eureka_agent.conformance.fitness import constant_fitness
+from eureka_agent.conformance.states import Seen
+from eureka_agent.rewards import baseline
+from eureka_agent.settings import TrainingSettings, parse_settings
 from eureka_agent.simulation.mujoco_task import MujocoTask, load_model, model_path, substeps
 from eureka_agent.simulation.vec_task import Transition, VecTask
 from eureka_agent.training.binding import FitnessFunction

@@ -7,9 +7,9 @@ from typing import Literal
 
 import torch
 
+from eureka_agent.conformance.checks import ROWS, Nonconforming, Subject, check_tensor
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.rewards import baseline
-from eureka_agent.simulation.conformance_checks import ROWS, Nonconforming, Subject, check_tensor
 from eureka_agent.training.reward import RewardContractError, RewardFunction
 from eureka_agent.training.reward_loading import load_reward
 
