@@ -13,6 +13,7 @@ import pytest
 DRIVER = """
 import asyncio, sys
 from pathlib import Path
+from eureka_agent.designer.given import given_reward
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.fleet.training_pool import TrainingPool
 from eureka_agent.settings import TrainingSettings
@@ -28,7 +29,8 @@ async def main():
         on_retry=lambda job, reason: print("retry", reason, flush=True),
     )
     try:
-        await pool.train("job", "def compute_reward(pole_upright):\\n    return pole_upright, {}\\n", 0)
+        reward = given_reward("def compute_reward(pole_upright):\\n    return pole_upright, {}\\n")
+        await pool.train("job", reward, 0)
     finally:
         await pool.close()
 
