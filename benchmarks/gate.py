@@ -24,6 +24,7 @@ from eureka_agent.archive.run_folder import Run, list_runs, open_run
 from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.gate import LEAST_PAIRS, ordering
 from eureka_agent.fleet.dry_runner import DryRunner
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.records import Attempt
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.search.memory import RunMemory
@@ -52,7 +53,7 @@ async def replay(run: Run) -> Tally:
     memory = RunMemory(run, in_order=True)
     with tempfile.TemporaryDirectory(prefix="eureka-") as scratch:
         runner = DryRunner(
-            choose_wall("auto"), run.settings.env, run.description.task, Path(scratch)
+            choose_wall("auto"), Problem(run.settings.env, run.description.task), Path(scratch)
         )
         try:
             await runner.start()

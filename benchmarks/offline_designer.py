@@ -22,7 +22,6 @@ from functools import partial
 import torch
 
 from eureka_agent.analysis.diagnose import diagnose
-from eureka_agent.analysis.text import one_line
 from eureka_agent.designer.interface import DesignRequest, ParentSummary
 from eureka_agent.designer.offline.designer import OfflineDesigner
 from eureka_agent.records import Attempt, CurvePoint, Evaluation, Proposal, Stage, TaskDescription
@@ -163,7 +162,7 @@ def generation(
         )
         print(
             f"  {name:5} {proposals[name].operator.value:17} {evaluation.fitness_mean():8.3f} "
-            f" {terms}  [{one_line(diagnosis)}]",
+            f" {terms}  [{'; '.join(found.code for found in diagnosis.findings)}]",
             flush=True,
         )
     return attempts

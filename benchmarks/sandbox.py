@@ -29,6 +29,7 @@ from _pool import PoolRun, first_cores, human_source, pinned, train_in_pool
 from _results import write_result
 
 from eureka_agent.fleet.dry_runner import DryRunner
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.rewards import baseline
 from eureka_agent.sandbox.choose import open_wall
 from eureka_agent.sandbox.docker.engine import connect
@@ -56,7 +57,7 @@ async def dry_runs(wall: str, chosen: Subject, count: int) -> tuple[float, list[
     environment, _, task = chosen.name.partition("/")
     source = human_source(chosen)
     with tempfile.TemporaryDirectory() as scratch:
-        runner = DryRunner(open_wall(wall), environment, task, Path(scratch))
+        runner = DryRunner(open_wall(wall), Problem(environment, task), Path(scratch))
         try:
             began = time.perf_counter()
             await runner.start()

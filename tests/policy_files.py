@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,7 +10,12 @@ import torch
 from torch import Tensor
 
 from eureka_agent.training.distributions import ActionDistribution, Gaussian
-from eureka_agent.training.policy import Policy, save_policy
+from eureka_agent.training.policy import Policy, policy_bytes
+
+
+def save_policy(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+    """Write a policy's file."""
+    path.write_bytes(policy_bytes(tensors, metadata))
 
 
 def random_tensors(

@@ -1,1 +1,1 @@
-"""From curves and trajectories to a diagnosis: what the designer is told of an attempt."""
+"""Diagnoses from curves and trajectories, for the designer."""

@@ -1,5 +1,5 @@
-"""The trajectory analyst: a language model reads a training and its episodes, names causes in time
-order and proposes changes (Li et al. 2023)."""
+"""The trajectory analyst: a language model explains a training from its curves and episodes, and
+proposes changes (Li et al. 2023)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from eureka_agent.settings import SearchSettings
 from eureka_agent.text import printable, without_headings
 
 LONGEST_ANALYSIS = 3_000
-"""Characters that are kept; the 250 words that are asked for have about 1700."""
+"""Most characters that are kept; the 250 words asked for have about 1700."""
 CUT_OFF_NOTE = "(cut off here)"
 
 
 class Analyst:
-    """Asks a model what a training shows, from `prompts/analyse.md`."""
+    """Asks a model to explain a training, with `prompts/analyse.md`."""
 
     def __init__(
         self,
@@ -30,17 +30,14 @@ class Analyst:
         sentence: str,
         settings: SearchSettings | None = None,
     ) -> None:
-        """`sentence`: the task in the searcher's words. `settings`: of the run; None: the task's
-        own."""
+        """`sentence`: the task in the user's words. `settings`: of the run; None: the task's."""
         self._model = model
         self._system = system_message("analyse.md", description, sentence, settings)
 
     async def analyse(self, attempt: str, reward: RewardSpecification, diagnosis: Diagnosis) -> str:
-        """What the training of an attempt shows; empty where the model says nothing or the budget
-        is spent. Raises LanguageModelError."""
-        order = ChatMessage(
-            "user", render("analyse_order.md", source=reward.source, diagnosis=diagnosis.text)
-        )
+        """Explain a training; empty for a refusal or a spent budget. Raises LanguageModelError."""
+        text = render("analyse_order.md", source=reward.source, diagnosis=diagnosis.text)
+        order = ChatMessage("user", text)
         try:
             message = await self._model.ask(Role.ANALYST, self._system, order, attempt=attempt)
         except BudgetSpentError:
@@ -51,10 +48,9 @@ class Analyst:
 
 
 def clean_analysis(reply: str, *, cut_off: bool = False) -> str:
-    """The reply as plain text of bounded length, without what could be taken for a heading or a
-    code block where it is shown."""
+    """The reply as plain text of bounded length, without headings and code blocks."""
     text = without_headings(without_thinking(printable(reply)))
-    # not a pattern, which takes the square of their number where spaces end no line
+    # a pattern would take quadratic time in spaces that end no line
     text = "\n".join(line.rstrip(" \t") for line in text.split("\n"))
     text = re.sub(r"\n{3,}", "\n\n", text).strip()
     if len(text) > LONGEST_ANALYSIS:

@@ -1,5 +1,4 @@
-"""A training's points as arrays, and the few statistics that the findings rest on. No torch, numpy
-only."""
+"""A training's points as arrays, and the statistics for the findings. Needs numpy alone."""
 
 from __future__ import annotations
 
@@ -16,20 +15,20 @@ from eureka_agent.summaries import summarize
 Array = npt.NDArray[np.float64]
 
 TIME_OUT = "time_out"
-"""End of an episode that lasted as long as it may."""
+"""End of an episode by the time limit."""
 MIN_CHECKPOINTS = 5
-"""Fewer checkpoints with a fitness say nothing about a trend."""
+"""Fewest checkpoints with a fitness that show a trend."""
 TASK_CORRELATION = 0.7
-"""Rank correlation with the fitness from which a component is the task, or a way to it."""
+"""Rank correlation with the fitness from which a component counts as the task, or a way to it."""
 RISING_CORRELATION = 0.5
 """Rank correlation of fitness and time from which a training learns."""
 REFLECTION_CHECKPOINTS = 10
-"""Points of a training that the reflection shows (Ma et al. 2023)."""
+"""Points of a training in the reflection (Ma et al. 2023)."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that a finding may look at."""
+    """The data that findings are read from."""
 
     points: Sequence[CurvePoint]
     checkpoints: Sequence[CheckpointRecord]
@@ -38,16 +37,14 @@ class Evidence:
     failure: str = ""
     """Why the training broke off; empty where it did not."""
     score: float | None = None
-    """Fitness of the policy acting without exploration noise."""
+    """Fitness of the policy without exploration noise."""
     kept: int | None = None
-    """Index of the checkpoint whose policy was evaluated; None where that is the policy of the last
-    point."""
+    """Index of the evaluated policy's checkpoint; None for the policy of the last point."""
     ended: bool = True
-    """False for a training that was stopped or is not at its end: the policy evaluated is that of
-    the last point."""
+    """False for a training that was stopped or goes on: the last point's policy is evaluated."""
 
     def good_ends(self) -> tuple[str, ...]:
-        """Ends of an episode that are no failure: its time, and successes."""
+        """Ends of an episode that are no failure: time-out and successes."""
         return (TIME_OUT, *self.description.success_causes)
 
     def component_names(self) -> tuple[str, ...]:
@@ -57,42 +54,35 @@ class Evidence:
         return tuple(dict.fromkeys(names))
 
     def last_third(self) -> Sequence[CurvePoint]:
-        """The points of the last third of the training, at least one where there is any."""
+        """Points of the training's last third, at least one if there is any."""
         return self.points[len(self.points) - math.ceil(len(self.points) / 3) :]
 
     def fitness(self) -> Array:
         """Fitness at the checkpoints that have one. Shape: (≤ checkpoints,)."""
-        return np.array(
-            [each.fitness for each in self.checkpoints if each.fitness is not None],
-            dtype=np.float64,
-        )
+        known = [each.fitness for each in self.checkpoints if each.fitness is not None]
+        return np.array(known, dtype=np.float64)
 
     def follows_fitness(self, component: str) -> bool:
-        """True where a component rises and falls with the fitness over the training, as one that is
-        the task does."""
+        """True where a component correlates with the fitness, as the task's own term does."""
         known = [each for each in self.checkpoints if each.fitness is not None]
+        if len(known) < MIN_CHECKPOINTS:
+            return False
         values = np.array([each.components.get(component, 0.0) for each in known])
-        return (
-            len(known) >= MIN_CHECKPOINTS
-            and rank_correlation(values, self.fitness()) >= TASK_CORRELATION
-        )
+        return rank_correlation(values, self.fitness()) >= TASK_CORRELATION
 
     def learns(self) -> bool:
-        """True where the fitness rises over the training, or has come to where the task counts as
-        solved."""
+        """True where the fitness rises over the training, or has reached the solved level."""
         fitness = self.fitness()
         solved = self.description.success_fitness
-        rising = (
-            rank_correlation(np.arange(len(fitness), dtype=np.float64), fitness)
-            >= RISING_CORRELATION
-        )
-        return len(fitness) > 0 and (
-            rising or (solved is not None and float(fitness[-1]) >= solved)
-        )
+        if not len(fitness):
+            return False
+        if solved is not None and float(fitness[-1]) >= solved:
+            return True
+        places = np.arange(len(fitness), dtype=np.float64)
+        return rank_correlation(places, fitness) >= RISING_CORRELATION
 
     def shares(self, points: Sequence[CurvePoint] | None = None) -> dict[str, float]:
-        """Each component's part of the sum of mean magnitudes, 0 to 1, over these points; None:
-        over the last third."""
+        """Each component's part of the mean magnitudes, 0 to 1 (None: of the last third)."""
         points = self.last_third() if points is None else points
         magnitudes = {
             name: _mean([point.component_magnitudes.get(name, 0.0) for point in points])
@@ -110,7 +100,7 @@ def gather(
     failure: str,
     ended: bool = True,
 ) -> Evidence:
-    """The evidence of a training; one that broke off has its checkpoints made from its points."""
+    """Collect the evidence of a training; one that broke off gets checkpoints from its points."""
     checkpoints = outcome.checkpoints if outcome is not None else checkpoints_from(points)
     evaluated = evaluation is not None and bool(evaluation.episodes)
     score = None if outcome is None else outcome.fitness
@@ -121,7 +111,7 @@ def gather(
 
 
 def checkpoints_from(points: Sequence[CurvePoint]) -> tuple[CheckpointRecord, ...]:
-    """At most ten checkpoints of equal parts of the points."""
+    """At most ten checkpoints, of equal parts of the points."""
     count = min(REFLECTION_CHECKPOINTS, len(points))
     parts = [
         points[len(points) * index // count : len(points) * (index + 1) // count]
@@ -135,18 +125,16 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def noise(values: Array) -> float:
-    """Standard deviation of a series about its trend, from successive differences: sqrt(mean(d²) /
-    2).
+    """Standard deviation of a series about its trend, from successive differences.
 
-    Von Neumann 1941, "Distribution of the ratio of the mean square successive difference to the
-    variance". A steady rise adds little to it.
+    sqrt(mean(d²) / 2); a steady rise adds little to it (Von Neumann 1941, "Distribution of the
+    ratio of the mean square successive difference to the variance").
     """
     return float(np.sqrt(np.mean(np.diff(values) ** 2) / 2.0)) if len(values) > 1 else 0.0
 
 
 def rank_correlation(first: Array, second: Array) -> float:
-    """Spearman's rank correlation with mean ranks for ties; 0 where either series is constant or
-    shorter than 3."""
+    """Spearman's rank correlation, mean ranks for ties; 0 for constant or very short series."""
     if len(first) < 3:
         return 0.0
     ranks = [_ranks(series) - (len(series) - 1) / 2.0 for series in (first, second)]

@@ -1,4 +1,4 @@
-"""Outcome and curves → diagnosis."""
+"""Diagnosis of a training from outcome, curves and episodes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ def diagnose(
     trajectories: Path | None = None,
     ended: bool = True,
 ) -> Diagnosis:
-    """What a training's curves say.
+    """Diagnose a training.
 
-    `outcome` is None for a training that broke off; `failure` then says why. `trajectories` is the
-    npz of the worst and best episode, to be shown in the text. Without `ended` the training was
-    stopped or goes on, and the policy evaluated is that of the last point. Raises RunFolderError
-    for a trajectory file that cannot be read.
+    `outcome`: None for a training that broke off, with the reason in `failure`. `trajectories`: npz
+    of the worst and best episode, for the text. `ended`: False for a training that was stopped or
+    goes on. Raises RunFolderError for an unreadable trajectory file.
     """
     episodes = read_trajectories(trajectories) if trajectories is not None else {}
     evidence = gather(outcome, points, evaluation, description, failure, ended)
@@ -36,6 +35,7 @@ def diagnose(
     fitness = evidence.score
     if fitness is None and outcome is not None:
         fitness = outcome.training_fitness
+    episode_parts = episodes_text(episodes, evaluation, description)
     return Diagnosis(
         fitness=fitness,
         fitness_values=tuple(each.fitness for each in evidence.checkpoints),
@@ -43,7 +43,5 @@ def diagnose(
         components=components,
         findings=findings,
         endings=endings_text(evidence),
-        text=designer_text(
-            evidence, components, findings, episodes_text(episodes, evaluation, description)
-        ),
+        text=designer_text(evidence, components, findings, episode_parts),
     )

@@ -1,5 +1,4 @@
-"""The worst and the best evaluated episode as compact tables: the same rows for both, each with
-something of its own to say."""
+"""The worst and the best evaluated episode as compact tables of the same rows."""
 
 from __future__ import annotations
 
@@ -17,38 +16,36 @@ from eureka_agent.records import TaskDescription, VariableSpec
 Episode = Mapping[str, npt.NDArray[np.generic]]
 
 SPREAD = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4)
-"""Parts of an episode at which its table has a column, besides its end: the beginning is seen, and
-no gap is longer than a quarter."""
+"""Parts of an episode at which its table has a column, besides its end: dense at the beginning,
+without gaps longer than a quarter."""
 BEFORE_A_FAILURE_S = (0.2, 0.5, 1.0)
-"""Seconds before a failure that have a column besides: what ended the episode began there."""
+"""Seconds before a failure with a further column: the failure began there."""
 LEAST_GAP_S = 0.1
-"""Nearer columns say the same twice, unless the episode is so short that they are a sixteenth of
-it."""
+"""Least time between columns, unless a sixteenth of the episode is shorter."""
 MOST_ROWS = 24
-"""Rows of a table, which bound what an environment with many variables costs."""
+"""Most rows of a table, a bound on its cost."""
 MOST_ENTRIES = 4
-"""Entries of a vector that are shown one by one; of a longer one their mean size."""
+"""Most entries of a vector that are shown one by one; a longer one is shown by its mean size."""
 STILL = 1e-3
-"""Range of a column, as a part of its size, below which it is constant."""
+"""Range of a column, relative to its magnitude, below which it is constant."""
 MOST_COMPARED = 64
-"""Columns of one variable that are looked at, those that move most: a camera has thousands."""
+"""Most columns of one variable that are compared, those that move most: a camera has thousands."""
 LARGEST = 1e100
-"""Size up to which numbers are told apart, so that their squares are finite."""
+"""Bound on numbers, so that their squares are finite."""
 LEGEND = (
     "The columns of the tables end at their times. Rows called mean are means since the column"
     " before; |x| is the mean size of all entries."
 )
 _IMPLIED = ("terminated", "succeeded")
-"""Variables that the episode's heading tells."""
+"""Variables that the episode's heading implies."""
 _TILT, _TURN = ("upright", "gravity", "pitch", "roll"), ("heading", "yaw")
-"""Words in the names of variables that together say what a quaternion says, and that a person can
-read."""
+"""Words in the names of variables that together replace a quaternion, and are readable."""
 _FORCES = ("N", "N·m", "Nm", "W")
 
 
 @dataclass(frozen=True)
 class _Row:
-    """A variable as the tables show it."""
+    """A variable in the tables."""
 
     variable: VariableSpec
     columns: int
@@ -59,20 +56,19 @@ class _Row:
 
     @property
     def is_mean(self) -> bool:
-        """True for what swings within a stride, whose value at one moment says nothing: rates,
-        forces, contacts, joints."""
+        """True for quantities that oscillate within a stride: rates, forces, contacts, joints."""
         variable = self.variable
         swings = "/s" in variable.unit or variable.unit in _FORCES or variable.frame == "joint"
         return self.is_long or swings or variable.name == "actions" or "contact" in variable.name
 
     @property
     def label(self) -> str:
-        """Name and unit, and what of it is shown."""
+        """Name and unit, with the kind of value shown."""
         name = f"|{self.variable.name}|" if self.is_long else self.variable.name
         return f"{'mean ' if self.is_mean else ''}{name} [{self.variable.unit}]"
 
     def cell(self, values: Columns, after: int, place: int) -> str:
-        """Its entries at a step, or their means since the step `after`."""
+        """Entries at a step, or their means since the step `after`."""
         shown = values[after + 1 : place + 1].mean(axis=0) if self.is_mean else values[place]
         if self.is_long:
             return number(float(np.abs(values[after + 1 : place + 1]).mean()))
@@ -83,11 +79,10 @@ class _Row:
 def trajectory_tables(
     episodes: Mapping[str, Episode], description: TaskDescription
 ) -> tuple[dict[str, str], str]:
-    """A table of the public variables for each episode, by its name, and below them what all of
-    them leave out.
+    """Tables of the public variables by episode, and a text on what all of them leave out.
 
-    `episodes`: arrays of shape (steps, …). All tables have the same rows. Left out is what is
-    constant in all episodes, or can be computed from a row.
+    `episodes`: arrays of shape (steps, …). All tables have the same rows. Variables that are
+    constant in all episodes, or follow from another row, are left out.
     """
     lengths = {name: length_of(episode) for name, episode in episodes.items()}
     told = {name: episode for name, episode in episodes.items() if lengths[name]}
@@ -103,9 +98,7 @@ def trajectory_tables(
     if not told or not public:
         return dict.fromkeys(episodes, "no steps"), ""
     columns = {
-        name: {
-            variable.name: _columns(episode[variable.name], lengths[name]) for variable in public
-        }
+        name: {each.name: _columns(episode[each.name], lengths[name]) for each in public}
         for name, episode in told.items()
     }
     together = {
@@ -118,20 +111,17 @@ def trajectory_tables(
     }
     rate = np.vstack([*fitness.values()]) if len(fitness) == len(told) else None
     shown, constant, same = _rows(public, together, rate)
-    has_rate = rate is not None and not any(
-        each.startswith("fitness a step ") for each in (*constant, *same)
-    )
+    silent = any(each.startswith("fitness a step ") for each in (*constant, *same))
+    has_rate = rate is not None and not silent
     tables = dict.fromkeys(episodes, "no steps")
     for name, episode in told.items():
         places = moments(lengths[name], failed(episode), description.control_dt)
         since = list(zip([-1, *places], places, strict=False))
-        rows = [
-            ("time [s]", [number(float((place + 1) * description.control_dt)) for place in places])
-        ]
+        times = [number(float((place + 1) * description.control_dt)) for place in places]
+        rows = [("time [s]", times)]
         if has_rate:
-            means = [
-                number(float(fitness[name][after + 1 : place + 1].mean())) for after, place in since
-            ]
+            rate_of = fitness[name]
+            means = [number(float(rate_of[a + 1 : place + 1].mean())) for a, place in since]
             rows.append(("mean fitness a step", means))
         for row in shown[:MOST_ROWS]:
             values = columns[name][row.variable.name]
@@ -142,14 +132,13 @@ def trajectory_tables(
     if same:
         left_out.append(f"left out, with what says the same: {', '.join(same[:MOST_ROWS])}")
     if len(shown) > MOST_ROWS:
-        left_out.append(
-            f"not shown: {', '.join(row.variable.name for row in shown[MOST_ROWS : 2 * MOST_ROWS])}"
-        )
+        hidden = (row.variable.name for row in shown[MOST_ROWS : 2 * MOST_ROWS])
+        left_out.append(f"not shown: {', '.join(hidden)}")
     return tables, "\n".join(left_out)
 
 
 def failed(episode: Episode) -> bool:
-    """True where an episode ended by a failure, not by its time."""
+    """True where an episode ended by a failure."""
     return "terminated" in episode and bool(np.any(episode["terminated"].reshape(-1)[-1:]))
 
 
@@ -164,18 +153,13 @@ def succeeded(episode: Episode) -> bool:
 
 
 def moments(steps: int, ended_by_failure: bool, control_dt: float) -> list[int]:
-    """The steps that have a column, the last one among them, none nearer to another than says
-    something new."""
+    """Steps that have a column, the last one included, with a least distance."""
     least = max(1, min(round(LEAST_GAP_S / control_dt), int(SPREAD[0] * steps)))
-    before = (
-        [round(seconds / control_dt) for seconds in BEFORE_A_FAILURE_S] if ended_by_failure else []
-    )
+    seconds = BEFORE_A_FAILURE_S if ended_by_failure else ()
     parts = SPREAD[1:] if ended_by_failure else SPREAD
+    before = (steps - 1 - round(each / control_dt) for each in seconds)
     places = [steps - 1]
-    for place in (
-        *(steps - 1 - each for each in before),
-        *(math.ceil(part * steps) - 1 for part in parts),
-    ):
+    for place in (*before, *(math.ceil(part * steps) - 1 for part in parts)):
         if place >= 0 and all(abs(place - other) >= least for other in places):
             places.append(place)
     return sorted(places)
@@ -198,17 +182,14 @@ def _columns(values: npt.NDArray[np.generic], steps: int) -> Columns:
 def _rows(
     variables: Sequence[VariableSpec], columns: Mapping[str, Columns], fitness: Columns | None
 ) -> tuple[list[_Row], list[str], list[str]]:
-    """The rows of the tables, what is constant with its value, and what says the same as a row with
-    that row's name."""
+    """Rows of the tables, constant variables, and redundant ones with their replacement."""
     known = KnownColumns(max(len(values) for values in columns.values()))
     rows: dict[str, _Row] = {}
     constant, same = [], []
-    # angles first, for which vectors of cosines and sines can go; then short vectors: a number that
-    # is one of their entries needs no row
-    order = sorted(
-        variables,
-        key=lambda each: (_kind(each, columns[each.name].shape[1]), variables.index(each)),
-    )
+    # angles first, which replace vectors of cosines and sines; then short vectors, which replace
+    # single numbers that are among their entries
+    sizes = {name: values.shape[1] for name, values in columns.items()}
+    order = sorted(variables, key=lambda each: _kind(each, sizes[each.name]))  # a stable sort
     for variable in order:
         values = columns[variable.name]
         moving = _moving(values)
@@ -216,8 +197,7 @@ def _rows(
             constant.append(_constant(variable.name, values[0]))
             continue
         twins = dict(zip(moving, known.twins(values[:, moving]), strict=True))
-        # those too that are not shown: what moves with an entry of another row says nothing of its
-        # own
+        # hidden columns as well: what correlates with an entry of another row is redundant
         single = values.shape[1] == 1
         names = [variable.name if single else f"{variable.name}[{entry}]" for entry in moving]
         known.add(names, values[:, moving], angles=variable.unit == "rad")
@@ -240,8 +220,7 @@ def _said_otherwise(
     columns: Mapping[str, Columns],
     rows: Mapping[str, _Row],
 ) -> str:
-    """Name of the row that says the same: a vector's other frame, or for a quaternion a variable
-    that can be read; empty where there is none."""
+    """Name of the row that replaces a variable, such as another frame of it; empty if none."""
     values = columns[variable.name]
     if is_quaternion(values):
         body = variable.name.partition("_")[0]
@@ -260,7 +239,7 @@ def _said_otherwise(
 
 
 def _moving(values: Columns) -> list[int]:
-    """Columns that change, in their order; of many those that change most."""
+    """Columns that change, in order; of many those that change most."""
     ranges = np.ptp(values, axis=0)
     moving = np.flatnonzero(ranges > STILL * np.abs(values).max(axis=0))
     most = moving[np.argsort(-ranges[moving], kind="stable")[:MOST_COMPARED]]
@@ -268,7 +247,7 @@ def _moving(values: Columns) -> list[int]:
 
 
 def _kind(variable: VariableSpec, size: int) -> int:
-    """Single angles, short vectors, single numbers, long vectors."""
+    """Rank of single angles, short vectors, single numbers, long vectors."""
     if size == 1:
         return 0 if variable.unit == "rad" else 2
     return 1 if size <= MOST_ENTRIES else 3

@@ -1,5 +1,4 @@
-"""Lost fitness by cause: the time before a policy does the task, an early end, and a lower rate in
-between."""
+"""Fitness lost by cause: a late start, an early end, and a lower rate in between."""
 
 from __future__ import annotations
 
@@ -16,58 +15,54 @@ Trace = npt.NDArray[np.float64]
 """Fitness of each step of an episode. Shape: (steps,)."""
 
 WINDOW_SHARE = 0.1
-"""Part of the longest episode over which a rate has to be held: a single good step is no rate."""
+"""Window of a rate, relative to the longest episode: a single good step is no rate."""
 ARRIVAL = 0.8
-"""Part of the way from nothing to the highest rate from which a policy counts as doing the task."""
+"""Part of the way from lowest to highest rate from which a policy does the task."""
 RUN_UP_S = 2.0
-"""Seconds before a failure of which no rate is taken: nobody can hold a pace that ends in a
-fall."""
+"""Seconds before a failure without a rate: nobody can hold a pace that ends in a fall."""
 RUN_UP_SHARE = 0.25
-"""Part of the longest episode that these seconds are at most."""
+"""Bound on these seconds, relative to the longest episode."""
 ROUNDING = 1e-9
-"""Part of a rate by which sums may miss it."""
+"""Relative rounding error of sums."""
 ADDITIVE = ("sum", "mean")
-"""Reductions under which every step has a part in the fitness."""
+"""Reductions under which every step contributes to the fitness."""
 
 
 @dataclass(frozen=True)
 class Losses:
-    """An episode's fitness below that of the highest rate held for the longest episode. The three
-    parts add up to the gap."""
+    """An episode's loss against the highest rate held for the longest episode, in three parts."""
 
     late: float
-    """In the steps before the policy comes near the highest rate."""
+    """Loss before the policy comes near the highest rate."""
     early_end: float
-    """By the steps that the episode does not have."""
+    """Loss by missing steps."""
     low_rate: float
-    """In the steps between."""
+    """Loss in between."""
     arrival: int | None
     """Steps before it comes near the highest rate; None where it never does."""
 
 
 def window_of(longest: int) -> int:
-    """Steps over which a rate is taken, in episodes of at most `longest` steps."""
+    """Window of a rate in steps, for episodes of at most `longest` steps."""
     return max(1, round(WINDOW_SHARE * longest))
 
 
 def rates(trace: Trace, window: int) -> Trace:
-    """Mean fitness a step over each window of the trace; over all of it where it is shorter. Shape:
-    (steps - window + 1,)."""
+    """Mean fitness a step over each window. Shape: (steps - window + 1,)."""
     window = min(window, len(trace))
     sums = np.concatenate(([0.0], np.cumsum(trace)))
     return (sums[window:] - sums[:-window]) / window
 
 
 def losses(trace: Trace, highest: float, lowest: float, longest: int, reduction: str) -> Losses:
-    """An episode's losses against `highest`, the highest rate held in any of the episodes.
-    `lowest`: the rate of doing nothing for the task."""
+    """Losses against the highest rate of all episodes; `lowest`: the rate of doing nothing."""
     held = rates(trace, window_of(longest))
     bar = lowest + ARRIVAL * (highest - lowest)
     reached = np.flatnonzero(held >= bar - ROUNDING * abs(bar))
     arrival = int(reached[0]) if len(reached) else None
     missing = np.where(np.abs(highest - trace) > ROUNDING * highest, highest - trace, 0.0)
     before = len(trace) if arrival is None else arrival
-    # under a mean an end costs nothing by itself, and every step counts by its part of the episode
+    # under a mean an early end costs nothing, and a step counts by its share of the episode
     scale = 1.0 / len(trace) if reduction == "mean" else 1.0
     absent = 0 if reduction == "mean" else longest - len(trace)
     return Losses(
@@ -81,11 +76,10 @@ def losses(trace: Trace, highest: float, lowest: float, longest: int, reduction:
 def losses_text(
     traces: Mapping[str, Trace], description: TaskDescription, failures: Collection[str] = ()
 ) -> str:
-    """A line for each episode; empty where steps do not add up to the fitness, or nothing is gained
-    in any of them.
+    """A line per episode; empty where steps do not add up to the fitness, or nothing is gained.
 
-    `failures`: names of the episodes that ended by one. No rate is taken from their last seconds;
-    where that leaves none, nothing is said.
+    `failures`: episodes that ended by failure. Their last seconds give no rate; where none is left,
+    the text is empty.
     """
     traces = {
         name: trace for name, trace in traces.items() if len(trace) and np.isfinite(trace).all()
@@ -94,14 +88,11 @@ def losses_text(
         return ""
     longest, control_dt = description.max_episode_length, description.control_dt
     run_up = round(min(RUN_UP_S / control_dt, RUN_UP_SHARE * longest))
+    window = window_of(longest)
     held = {
-        name: (
-            rates(trace[: len(trace) - run_up], window_of(longest))
-            if name in failures
-            else rates(trace, window_of(longest))
-        )
+        name: rates(trace[: len(trace) - run_up] if name in failures else trace, window)
         for name, trace in traces.items()
-        if name not in failures or len(trace) >= run_up + window_of(longest)
+        if name not in failures or len(trace) >= run_up + window
     }
     if not held:
         return ""
@@ -111,11 +102,10 @@ def losses_text(
         return ""
     summed = description.fitness_reduction == "sum"
     whole = highest * longest if summed else highest
-    reached = {
-        name: np.flatnonzero(each >= (1.0 - ROUNDING) * highest) for name, each in held.items()
-    }
+    bar = (1.0 - ROUNDING) * highest
+    reached = {name: np.flatnonzero(each >= bar) for name, each in held.items()}
     fastest, begin = next((name, int(places[0])) for name, places in reached.items() if len(places))
-    window = min(window_of(longest), len(traces[fastest]))
+    window = min(window, len(traces[fastest]))
     lines = [
         "Where fitness is lost. The highest rate of these two episodes, held for"
         f" {number(window * control_dt)} s, is {_rate(highest, description)} ({fastest} episode,"
@@ -125,10 +115,8 @@ def losses_text(
     ]
     for name, trace in traces.items():
         lost = losses(trace, highest, lowest, longest, description.fitness_reduction)
-        lines.append(
-            f"- {name} episode, {number(whole - _total(lost))}:"
-            f" {_words(lost, len(trace), description)}"
-        )
+        gained = number(whole - (lost.late + lost.early_end + lost.low_rate))
+        lines.append(f"- {name} episode, {gained}: {_words(lost, len(trace), description)}")
     return "\n".join(lines)
 
 
@@ -136,10 +124,6 @@ def _rate(highest: float, description: TaskDescription) -> str:
     if description.fitness_reduction == "mean":
         return f"{number(highest)} a step"
     return f"{number(highest)} a step, or {number(highest / description.control_dt)} a second"
-
-
-def _total(lost: Losses) -> float:
-    return lost.late + lost.early_end + lost.low_rate
 
 
 def _words(lost: Losses, steps: int, description: TaskDescription) -> str:
@@ -151,9 +135,8 @@ def _words(lost: Losses, steps: int, description: TaskDescription) -> str:
         arrival = number(lost.arrival * description.control_dt)
         parts.append(f"{number(lost.late)} before it comes to {near}, at {arrival} s")
     if steps < description.max_episode_length and description.fitness_reduction == "sum":
-        parts.append(
-            f"{number(lost.early_end)} by ending at {number(steps * description.control_dt)} s"
-        )
+        end = number(steps * description.control_dt)
+        parts.append(f"{number(lost.early_end)} by ending at {end} s")
     if lost.arrival is not None and lost.low_rate >= 0:
         parts.append(f"{number(lost.low_rate)} by a lower rate after that")
     elif lost.arrival is not None:

@@ -1,5 +1,4 @@
-"""Columns of an episode that say the same as others: they rise and fall with them, with their size,
-or with their sine or cosine."""
+"""Redundant columns of an episode: correlated with another, its magnitude, sine or cosine."""
 
 from __future__ import annotations
 
@@ -12,23 +11,22 @@ Columns = npt.NDArray[np.float64]
 """Shape: (steps, columns)."""
 
 SAME = 0.99
-"""Correlation over all episodes from which two columns say the same: one is computed from the
-other, but for what is clipped."""
+"""Correlation over all episodes from which a column is redundant; clipping lowers it slightly."""
 ROUNDING = 1e-3
-"""Part of their size by which the lengths of two vectors may differ that are one and the same."""
+"""Relative difference allowed between the lengths of one vector in two frames."""
 LEAST_STEPS = 5
-"""Steps below which a correlation says nothing."""
+"""Fewest steps for a correlation."""
 
 
 class KnownColumns:
-    """Columns by name, with which others are compared."""
+    """Named columns that others are compared with."""
 
     def __init__(self, steps: int) -> None:
         self._names: list[str] = []
         self._columns = np.zeros((steps, 0))
 
     def add(self, names: Sequence[str], columns: Columns, *, angles: bool = False) -> None:
-        """Take in columns and their sizes; of angles their cosines and sines too."""
+        """Add columns and their magnitudes; for angles their cosines and sines too."""
         self._take(names, columns)
         self._take([f"|{name}|" for name in names], np.abs(columns))
         if angles:
@@ -40,8 +38,7 @@ class KnownColumns:
         self._columns = np.hstack((self._columns, _standard(columns)))
 
     def twins(self, columns: Columns) -> list[str]:
-        """For each column the name of the first known one that says the same; empty where none
-        does."""
+        """Names of the first known columns that make each column redundant; empty if none."""
         if len(columns) < LEAST_STEPS or not self._names:
             return [""] * columns.shape[1]
         found = np.abs(_standard(columns).T @ self._columns) > SAME
@@ -49,7 +46,7 @@ class KnownColumns:
 
 
 def is_turned(first: Columns, second: Columns) -> bool:
-    """True where two vectors are one in two frames: of the same length at every step."""
+    """True where two vectors have the same length at every step: one vector in two frames."""
     if first.shape != second.shape or first.shape[1] < 2 or len(first) < LEAST_STEPS:
         return False
     length, other = np.linalg.norm(first, axis=1), np.linalg.norm(second, axis=1)
@@ -57,15 +54,14 @@ def is_turned(first: Columns, second: Columns) -> bool:
 
 
 def is_quaternion(columns: Columns) -> bool:
-    """True for four columns whose length is 1 at every step."""
+    """True for four columns of length 1 at every step."""
     return columns.shape[1] == 4 and bool(
         np.allclose(np.linalg.norm(columns, axis=1), 1.0, atol=ROUNDING)
     )
 
 
 def _standard(columns: Columns) -> Columns:
-    """Each column about its mean with a norm of 1, so that products are Pearson's correlations; 0
-    where it is constant."""
+    """Centre each column and scale it to norm 1: products are then Pearson's correlations."""
     centred = columns - columns.mean(axis=0)
     norms = np.linalg.norm(centred, axis=0)
     return np.divide(centred, norms, out=np.zeros_like(centred), where=norms > 0)

@@ -1,5 +1,4 @@
-"""Eureka's reward reflection (Ma et al. 2023): every component, the fitness and the episode length
-at ten checkpoints, in numbers."""
+"""Eureka's reward reflection (Ma et al. 2023): a training at ten checkpoints."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from eureka_agent.wording import MISSING, significant
 
 
 def summarize_components(evidence: Evidence) -> tuple[ComponentSummary, ...]:
-    """Each component over the checkpoints, in the reward's order."""
+    """Summarise each component over the checkpoints, in the reward's order."""
     shares = evidence.shares()
     summaries = []
     for name in evidence.component_names():
@@ -32,8 +31,7 @@ def summarize_components(evidence: Evidence) -> tuple[ComponentSummary, ...]:
 
 
 def reflection(evidence: Evidence, components: Sequence[ComponentSummary]) -> str:
-    """The reflection as a table: a row of values for each component, reward, fitness and episode
-    length."""
+    """The reflection as a table: a row for each component, reward, fitness and episode length."""
     if not evidence.checkpoints:
         return "The training ended before its first checkpoint."
     description = evidence.description
@@ -63,18 +61,14 @@ def reflection(evidence: Evidence, components: Sequence[ComponentSummary]) -> st
 
 
 def _end_shares(evidence: Evidence) -> tuple[dict[str, float], dict[str, float]]:
-    """Each component's share of the reward's size up to the first checkpoint, and between the last
-    two; empty where no points are known."""
+    """Components' shares of the reward's magnitude at the first and last checkpoint."""
     ends = [each.env_steps for each in evidence.checkpoints]
     first = [point for point in evidence.points if point.env_steps <= ends[0]]
-    last = [
-        point
-        for point in evidence.points
-        if (ends[-2] if len(ends) > 1 else 0) < point.env_steps <= ends[-1]
-    ]
+    start = ends[-2] if len(ends) > 1 else 0
+    last = [point for point in evidence.points if start < point.env_steps <= ends[-1]]
     return (evidence.shares(first), evidence.shares(last)) if first and last else ({}, {})
 
 
 def number(value: float | None) -> str:
-    """Three significant digits; a dash for what is not known."""
+    """Three significant digits; a dash for None."""
     return significant(value, 3, MISSING)

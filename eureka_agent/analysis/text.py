@@ -1,4 +1,4 @@
-"""The diagnosis in words: what the designer is told, and one short line for tables."""
+"""The diagnosis in words, for the designer."""
 
 from __future__ import annotations
 
@@ -11,18 +11,6 @@ from eureka_agent.analysis.reflection import number, reflection
 from eureka_agent.records import ComponentSummary, Diagnosis, DiagnosisFinding, EpisodeSummary
 
 _FINDINGS = "Findings:"
-_SHORT = {
-    "dead-component": "dead: {component}",
-    "dominant-component": "dominated by {component}",
-    "reward-hacking": "reward up, fitness down",
-    "early-termination": "ends early: {cause}",
-    "saturated-actions": "actions at their bounds",
-    "not-a-number": "not a number",
-    "no-learning": "learns nothing",
-    "still-improving": "rose late",
-    "collapsed": "collapsed",
-    "exploration-lost": "stopped exploring",
-}
 
 
 def designer_text(
@@ -31,8 +19,7 @@ def designer_text(
     findings: Sequence[DiagnosisFinding],
     episodes: str = "",
 ) -> str:
-    """Reflection, the policy's fitness without noise, findings with advice, and the episodes where
-    there are any."""
+    """Reflection, fitness without noise, findings with advice, and the episodes if given."""
     parts = [reflection(evidence, components)]
     if policy := _policy_text(evidence):
         parts.append(policy)
@@ -46,7 +33,7 @@ def designer_text(
 
 
 def without_findings(diagnosis: Diagnosis, dropped: Sequence[DiagnosisFinding]) -> Diagnosis:
-    """The diagnosis as if these had not been found, in its text too."""
+    """Remove findings from a diagnosis and its text."""
     if not dropped:
         return diagnosis
     left = tuple(finding for finding in diagnosis.findings if finding not in dropped)
@@ -63,24 +50,20 @@ def _finding_line(finding: DiagnosisFinding) -> str:
 
 
 def _policy_text(evidence: Evidence) -> str:
-    """The policy's fitness without exploration noise: of which policy, over how many episodes, with
-    what spread, and how they ended."""
+    """The policy's fitness without exploration noise: checkpoint, episodes, spread and ends."""
     if evidence.score is None:
         return ""
     unit = evidence.description.fitness_unit
     fitness = f"fitness {number(evidence.score)}" + (f" {unit}" if unit not in ("", "1") else "")
     if evidence.evaluation is None or not evidence.evaluation.episodes:
-        return (
-            "The policy at the last of these points, acting without exploration noise: mean"
-            f" {fitness}."
-        )
+        which = "The policy at the last of these points"
+        return f"{which}, acting without exploration noise: mean {fitness}."
     episodes = evidence.evaluation.episodes
     values = [episode.fitness for episode in episodes]
-    spread = (
-        f" (standard deviation between episodes {number(statistics.stdev(values))})"
-        if len(values) > 1
-        else ""
-    )
+    spread = ""
+    if len(values) > 1:
+        deviation = number(statistics.stdev(values))
+        spread = f" (standard deviation between episodes {deviation})"
     kept = f"The policy of checkpoint {(evidence.kept or 0) + 1}, which was kept"
     which = "The policy at the last of these points" if evidence.kept is None else kept
     text = (
@@ -91,24 +74,18 @@ def _policy_text(evidence: Evidence) -> str:
     early = [episode for episode in episodes if episode.ended_by != TIME_OUT]
     if not early:
         return f"{text}."
-    text += (
-        f", after {number(statistics.mean(episode.length for episode in early))} steps on average"
-    )
+    length = number(statistics.mean(episode.length for episode in early))
+    text += f", after {length} steps on average"
     if len(early) == len(episodes):
         return f"{text}."
-    others = statistics.mean(
-        episode.fitness for episode in episodes if episode.ended_by == TIME_OUT
-    )
-    return (
-        f"{text}, with a mean fitness of"
-        f" {number(statistics.mean(episode.fitness for episode in early))}; the others have"
-        f" {number(others)}."
-    )
+    early_mean = number(statistics.mean(episode.fitness for episode in early))
+    others = [episode.fitness for episode in episodes if episode.ended_by == TIME_OUT]
+    rest = f"the others have {number(statistics.mean(others))}"
+    return f"{text}, with a mean fitness of {early_mean}; {rest}."
 
 
 def endings_text(evidence: Evidence) -> str:
-    """Number and mean length of the evaluated episodes, and how many ended early, by cause; empty
-    where none was evaluated."""
+    """Number and mean length of evaluated episodes, and early ends by cause, if any."""
     if evidence.evaluation is None or not evidence.evaluation.episodes:
         return ""
     episodes = evidence.evaluation.episodes
@@ -126,12 +103,3 @@ def _early_ends(episodes: Sequence[EpisodeSummary], good: Collection[str]) -> st
         for cause, count in sorted(causes.items(), key=lambda item: (-item[1], item[0]))
     )
     return f"{causes.total()} ended early ({ended})" if causes else "none ended early"
-
-
-def one_line(diagnosis: Diagnosis) -> str:
-    """The findings in a few words, the most telling first; empty where there are none."""
-    words = [
-        _SHORT[finding.code].format(component=finding.component, cause=finding.cause)
-        for finding in diagnosis.findings
-    ]
-    return "; ".join(dict.fromkeys(words))

@@ -1,5 +1,4 @@
-"""The worst and the best evaluated episode: read from their file, and told with how they ended and
-where they lost fitness."""
+"""The worst and the best evaluated episode: read from their file, and described."""
 
 from __future__ import annotations
 
@@ -28,16 +27,15 @@ from eureka_agent.errors import RunFolderError
 from eureka_agent.records import EpisodeSummary, Evaluation, TaskDescription
 
 RECORDED = ("worst", "best")
-"""Names of the episodes that are kept of an evaluation."""
+"""Names of the episodes kept of an evaluation."""
 
 
 def read_trajectories(
     path: Path, variables: Collection[str] | None = None
 ) -> dict[str, dict[str, npt.NDArray[np.generic]]]:
-    """Episodes by name ("worst", "best"), each variable, or those that are named, of shape (steps,
-    …). Nothing is unpickled.
+    """Read episodes by name ("worst", "best"): arrays of shape (steps, …), all or `variables`.
 
-    Raises RunFolderError for a file that is not an npz of plain arrays named
+    Nothing is unpickled. Raises RunFolderError for a file that is not an npz of plain arrays named
     `<episode>/<variable>`.
     """
     episodes: dict[str, dict[str, npt.NDArray[np.generic]]] = {}
@@ -59,8 +57,7 @@ def read_trajectories(
 def episodes_text(
     episodes: Mapping[str, Episode], evaluation: Evaluation | None, description: TaskDescription
 ) -> str:
-    """Losses of fitness of both episodes, then each with how it ended and its table, worst
-    first."""
+    """Losses of fitness of both episodes, then end and table of each, worst first."""
     shown = {name: episodes[name] for name in RECORDED if name in episodes}
     traces = {
         name: episode["fitness"].astype(np.float64)
@@ -72,10 +69,9 @@ def episodes_text(
     tables, left_out = trajectory_tables(shown, description)
     if tables.get("worst") == tables.get("best"):
         tables["best"] = "as the worst one"
+    failures = [name for name, episode in shown.items() if failed(episode)]
     parts = [
-        losses_text(
-            traces, description, [name for name, episode in shown.items() if failed(episode)]
-        ),
+        losses_text(traces, description, failures),
         LEGEND if shown else "",
         *(
             f"{name.capitalize()}"
@@ -91,10 +87,10 @@ def _ending(
     name: str, episode: Episode, evaluation: Evaluation | None, description: TaskDescription
 ) -> str:
     if evaluation is None or not evaluation.episodes:
+        if "terminated" not in episode:
+            return ""
         end = "a failure" if failed(episode) else "a success" if succeeded(episode) else "its time"
-        return (
-            f" (ended by {end} after {length_of(episode)} steps)" if "terminated" in episode else ""
-        )
+        return f" (ended by {end} after {length_of(episode)} steps)"
     pick = min if name == "worst" else max
     summary: EpisodeSummary = pick(evaluation.episodes, key=lambda episode: episode.fitness)
     good = ", a success," if summary.ended_by in description.success_causes else ""

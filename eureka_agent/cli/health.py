@@ -298,11 +298,12 @@ async def _probe(wall: Wall) -> tuple[float, Opened, list[str]]:
     """Seconds until the environment was open, what the worker said then, and the errors of a dry
     run of its human reward."""
     from eureka_agent.fleet.dry_runner import DryRunner
+    from eureka_agent.fleet.problem import Problem
     from eureka_agent.rewards import baseline
 
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="eureka-doctor-") as scratch:
-        runner = DryRunner(wall, PROBE_ENVIRONMENT, None, Path(scratch))
+        runner = DryRunner(wall, Problem(PROBE_ENVIRONMENT), Path(scratch))
         try:
             description = await runner.start()
             seconds = time.monotonic() - started

@@ -51,7 +51,8 @@ def train(reward: Path, config: Path | None, output_format: str, **flags: Any) -
     from eureka_agent.cli.critique import print_verdicts
     from eureka_agent.cli.watch import watch
     from eureka_agent.designer.given import GivenDesigner, given_reward
-    from eureka_agent.search.session import RewardRejectedError, start
+    from eureka_agent.search.preparation import RewardRejectedError
+    from eureka_agent.search.session import start
 
     values = given_settings(config, flags, takes=_FLAGS)
     source = read_reward_file(reward)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
 from eureka_agent.protocol.messages import (
     EPISODES_PREFIX,
@@ -22,7 +23,7 @@ from eureka_agent.protocol.messages import (
     Scored,
     ScoreTransitions,
 )
-from eureka_agent.records import Finding, Measurements, TaskDescription, WrittenFitness
+from eureka_agent.records import Finding, Measurements, TaskDescription
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.sandbox.inbox import DO_NOT_TRUST
 from eureka_agent.sandbox.wall import Limits, Wall
@@ -45,18 +46,13 @@ class DryRunner:
     def __init__(
         self,
         wall: Wall,
-        environment: str,
-        task: str | None,
-        scratch_root: Path,
+        problem: Problem,
+        scratch: Path,
         timeout_s: float = 10.0,
         limits: Limits | None = None,
-        fitness: WrittenFitness | None = None,
     ) -> None:
-        """Starts nothing yet. `timeout_s`: wall-clock seconds that one dry run may take; `fitness`:
-        in place of the task's own metric."""
-        self._worker = WarmWorker(
-            wall, environment, task, scratch_root, limits, fitness, rehearse=True
-        )
+        """Starts nothing yet. `timeout_s`: wall-clock seconds that one dry run may take."""
+        self._worker = WarmWorker(wall, problem, scratch, limits, rehearse=True)
         self._timeout_s = timeout_s
         self._turn = asyncio.Lock()
         self._jobs = itertools.count(1)

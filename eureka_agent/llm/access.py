@@ -1,4 +1,4 @@
-"""How a model is reached, and how patient its client is. Imports no SDK."""
+"""Address, key and retry policy of a model. Imports no SDK."""
 
 from __future__ import annotations
 
@@ -7,64 +7,64 @@ import os
 import random
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
 from eureka_agent.errors import SettingsError
 from eureka_agent.llm.interface import RetryObserver
+from eureka_agent.llm.secrets import redact
 
 CONNECT_TIMEOUT_S = 10.0
-"""Longest wait for a connection, which no model's thinking lengthens."""
+"""Timeout of a connection, which a model's thinking does not lengthen."""
 KEY_VARIABLES = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 """Environment variables with the keys of the providers that have an SDK here."""
 NO_KEY = "none"
-"""Sent to a server of one's own that asks for no key: SDKs insist on one."""
+"""Key for a server without keys, as SDKs insist on one."""
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RetryPolicy:
-    """When a request is made again: one policy for all providers, whose SDKs make none by
-    themselves."""
+    """Retry policy for all providers, whose SDKs do not retry."""
 
     tries: int = 6
-    """In all. The waits between them double, about two minutes together."""
+    """Tries in all. The waits between them double, to about two minutes together."""
     first_wait_s: float = 4.0
     """Mean of the first wait; each is drawn from half of its mean to one and a half."""
     longest_wait_s: float = 60.0
-    """Bound on that mean. What a server asks for may be longer."""
+    """Bound on that mean; a server may ask for a longer wait."""
     longest_asked_wait_s: float = 900.0
-    """A server that asks for a longer wait than this is not waited for."""
+    """Longest wait that a server may ask for; after a longer one there is no retry."""
     first_contact_tries: int = 3
-    """Tries for a server that cannot be reached and never was: most likely its address is wrong."""
+    """Tries for a server that never answered: its address is most likely wrong."""
     first_contact_wait_s: float = 1.0
     timeout_tries: int = 2
-    """Tries that may end without an answer: each takes the whole timeout, and the provider may bill
-    it."""
+    """Tries that may time out: each takes the whole timeout, and the provider may bill it."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     random: Callable[[], float] = random.random
-    """From 0 to 1, for the jitter."""
+    """Random number from 0 to 1, for the jitter."""
     now: Callable[[], float] = time.time
-    """Seconds since 1970, which a `retry-after` date is compared with."""
+    """Seconds since 1970, compared with a `retry-after` date."""
 
 
 def _ignore(reason: str) -> None:
-    """Nobody is told of retries."""
+    """Ignore retries."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """How a model is reached."""
+    """Address, interface, timeout and retries of a model."""
 
     base_url: str | None = None
     """None: the provider's own address, or the one in its environment variable."""
     api: Literal["auto", "chat", "responses"] = "auto"
-    """For openai/ alone: auto is Responses at OpenAI's own address, Chat Completions elsewhere."""
+    """Interface of openai/: auto is Responses at OpenAI's own address, else Chat Completions."""
     timeout_s: float = 600.0
-    """Longest wait for a whole reply: models that reason take minutes."""
+    """Timeout of a whole reply: models that reason take minutes."""
     on_retry: RetryObserver = _ignore
     retries: RetryPolicy = RetryPolicy()
 
@@ -73,8 +73,7 @@ DEFAULT_ACCESS = Access()
 
 
 def key_in(variable: str) -> str | None:
-    """The key in this environment variable, None where there is none. Raises SettingsError for one
-    that cannot be sent."""
+    """The key in an environment variable, or None. Raises SettingsError for an invalid one."""
     key = os.environ.get(variable, "").strip()
     if key and not (key.isascii() and key.isprintable() and " " not in key):
         raise SettingsError(
@@ -86,8 +85,10 @@ def key_in(variable: str) -> str | None:
 
 
 def checked_key(model: str, variable: str, address: str | None, *, needed: bool) -> str | None:
-    """The key for a model that is asked at `address`, None: at its provider's own. Raises
-    SettingsError for a key that is needed and missing, and for an address that is none."""
+    """The key for a model at `address` (None: its provider's own).
+
+    Raises SettingsError for a missing key that is needed, and for an invalid address.
+    """
     key = key_in(variable)
     if key is None and needed:
         raise SettingsError(
@@ -101,7 +102,7 @@ def checked_key(model: str, variable: str, address: str | None, *, needed: bool)
 
 
 def usable_address(address: str) -> str:
-    """The address of a server. Raises SettingsError for what is none."""
+    """Return the address of a server. Raises SettingsError for an invalid one."""
     try:
         parts = urlsplit(address)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -115,14 +116,24 @@ def usable_address(address: str) -> str:
     return address
 
 
+@contextmanager
+def usable_server(provider: str, address: str | None, sdk_error: type[Exception]) -> Iterator[None]:
+    """Turn errors of an SDK that makes a client into SettingsError."""
+    try:
+        yield
+    except (sdk_error, ValueError, ImportError) as error:  # a proxy may need a missing package
+        where = provider if address is None else repr(shown_address(address))
+        what = f"cannot use the server {where}: {redact(str(error))}"
+        raise SettingsError(what, "see --base-url") from None
+
+
 def shown_address(address: str) -> str:
-    """An address without a user, password or query, which may hold a key."""
+    """The address without user, password and query, which may hold a key."""
     return re.sub(r"(//)[^/?#]*@|[?#].*", r"\1", address, flags=re.DOTALL)
 
 
 def ask_loopback_directly() -> None:
-    """See to it that no request to this machine goes through a proxy: every HTTP library asks
-    `no_proxy` when it makes a client."""
+    """Exempt this machine from proxies: HTTP libraries read `no_proxy` for each new client."""
     if not any(os.environ.get(name) for name in (*_PROXIES, *(name.lower() for name in _PROXIES))):
         return
     exempt = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""

@@ -7,7 +7,6 @@ from typing import Any
 
 import anthropic
 
-from eureka_agent.errors import SettingsError
 from eureka_agent.llm.access import (
     CONNECT_TIMEOUT_S,
     DEFAULT_ACCESS,
@@ -17,6 +16,7 @@ from eureka_agent.llm.access import (
     ask_loopback_directly,
     checked_key,
     shown_address,
+    usable_server,
 )
 from eureka_agent.llm.bounded_http import bounded_client
 from eureka_agent.llm.failures import BAD_BODIES, Service, failure_of
@@ -27,8 +27,7 @@ from eureka_agent.llm.interface import (
     FinishReason,
 )
 from eureka_agent.llm.replies import joined_text, listed, part, tokens
-from eureka_agent.llm.retry import Patience
-from eureka_agent.llm.secrets import redact
+from eureka_agent.llm.retry import Retries
 
 BASE_URL_VARIABLE = "ANTHROPIC_BASE_URL"
 ENDINGS = {
@@ -40,42 +39,29 @@ ENDINGS = {
 
 
 class AnthropicModel:
-    """A model of Anthropic's, or of a server that speaks like it."""
+    """A model of Anthropic's, or of a compatible server."""
 
     def __init__(self, model: str, access: Access = DEFAULT_ACCESS) -> None:
-        """The key is read from ANTHROPIC_API_KEY; a server of one's own needs none. Raises
-        SettingsError without one."""
+        """Read ANTHROPIC_API_KEY, unless at `base_url`. Raises SettingsError without it."""
         address = access.base_url or os.environ.get(BASE_URL_VARIABLE) or None
         self.name = f"anthropic/{model}"
         key = checked_key(self.name, KEY_VARIABLES["anthropic"], address, needed=address is None)
         self._model = model
-        self._timeout = anthropic.Timeout(
-            access.timeout_s, connect=min(CONNECT_TIMEOUT_S, access.timeout_s)
-        )
+        connect_s = min(CONNECT_TIMEOUT_S, access.timeout_s)
+        self._timeout = anthropic.Timeout(access.timeout_s, connect=connect_s)
         ask_loopback_directly()
-        try:
+        with usable_server("Anthropic", address, anthropic.AnthropicError):
+            client = bounded_client(anthropic.DefaultAsyncHttpxClient)(timeout=self._timeout)
             self._client = anthropic.AsyncAnthropic(
-                # a key, even an empty one, keeps the SDK from looking for credentials on the disk
+                # with a key, even an empty one, the SDK does not look for credentials on the disk
                 api_key=key or NO_KEY,
-                # the SDK adds /v1 by itself, other SDKs do not: both forms are understood
+                # the SDK appends /v1, other SDKs do not: both forms of an address are accepted
                 base_url=None if address is None else address.rstrip("/").removesuffix("/v1"),
                 max_retries=0,
-                http_client=bounded_client(anthropic.DefaultAsyncHttpxClient)(
-                    timeout=self._timeout
-                ),
+                http_client=client,
             )
-        except (
-            anthropic.AnthropicError,
-            ValueError,
-            ImportError,
-        ) as error:  # ImportError: as with openai's
-            where = "Anthropic" if address is None else repr(shown_address(address))
-            raise SettingsError(
-                f"cannot use the server {where}: {redact(str(error))}", "see --base-url"
-            ) from None
-        self._create: Any = (
-            self._client.messages.create
-        )  # looked up here: the SDK imports a part of itself for it
+        # looked up here, as the SDK imports a part of itself for it
+        self._create: Any = self._client.messages.create
         service = Service(
             name=self.name,
             address=shown_address(str(self._client.base_url)),
@@ -85,15 +71,14 @@ class AnthropicModel:
             timeout_s=access.timeout_s,
             key=key,
         )
-        self._patience = Patience(service, access)
+        self._retries = Retries(service, access)
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """The reply to a conversation. Raises LanguageModelError where there is none to be had."""
-        return await self._patience.complete(lambda: self._once(request))
+        """Complete a conversation. Raises LanguageModelError where there is no reply."""
+        return await self._retries.complete(lambda: self._once(request))
 
     async def close(self) -> None:
-        """Give its connections back. One that is left to the garbage collector finds its event loop
-        closed and prints a traceback."""
+        """Close the connections, as the garbage collector would print a traceback."""
         await self._client.close()
 
     async def _once(self, request: CompletionRequest) -> Completion:
@@ -107,30 +92,25 @@ class AnthropicModel:
             "model": self._model,
             "max_tokens": request.max_tokens or LONGEST_REPLY_TOKENS,
             "messages": request.turns,
-            # without one in the request the SDK refuses bounds on replies that it thinks too long
-            # to wait for
+            # without it the SDK refuses bounds on replies that it considers too slow
             "timeout": self._timeout,
         }
         if request.system.strip():
-            # all requests of a run begin alike: what comes before this mark is cached for some
-            # minutes
-            options["system"] = [
-                {"type": "text", "text": request.system, "cache_control": {"type": "ephemeral"}}
-            ]
+            # all requests of a run begin alike: the part before this mark is cached for minutes
+            cached = {"cache_control": {"type": "ephemeral"}}
+            options["system"] = [{"type": "text", "text": request.system, **cached}]
         if request.temperature is not None:
-            # newer SDKs have no parameter for it, as newer models take none; older models do
+            # newer SDKs have no parameter for it, as newer models accept none; older models do
             options["extra_body"] = {"temperature": request.temperature}
         return options
 
 
 def _read_message(message: Any) -> Completion:
-    """A reply of the Messages API. Raises RequestFailedError for what is none."""
+    """Read a reply of the Messages API. Raises RequestFailedError for an invalid one."""
     blocks = listed(message, "content")
     usage = part(message, "usage")
-    read, written = (
-        part(usage, "cache_read_input_tokens"),
-        part(usage, "cache_creation_input_tokens"),
-    )
+    read = part(usage, "cache_read_input_tokens")
+    written = part(usage, "cache_creation_input_tokens")
     return Completion(
         text=joined_text([block for block in blocks if part(block, "type") == "text"]),
         finish_reason=ENDINGS.get(str(part(message, "stop_reason")), FinishReason.OTHER),

@@ -1,9 +1,8 @@
-"""Answers of a model's server in bounds: no redirect is followed, and bytes are counted,
-decompressed, while they arrive.
+"""Bounds on the answers of a model's server: no redirects, and a limit on decompressed bytes.
 
-The SDKs and litellm send requests through clients of httpx, or of httpx2, which has the same
-interface. Their `send` is the one place that every answer passes, whatever its status. Of a
-server's headers the HTTP libraries take about 100 kB. No SDK is imported here.
+The SDKs and litellm send requests through clients of httpx, or of httpx2 with the same interface.
+Every answer, whatever its status, passes their `send`. The HTTP libraries limit headers to about
+100 kB themselves. No SDK is imported here.
 """
 
 from __future__ import annotations
@@ -21,30 +20,27 @@ from eureka_agent.llm.failures import RequestFailedError, Trouble, UnusableAnswe
 LONGEST_BODY_BYTES = 4 << 20
 """Longest answer, decompressed: a hundred times a long reply with its reasoning."""
 _COMPRESSED = ("gzip", "x-gzip", "deflate")
-"""Encodings that are decompressed, one at a time: in layers a few bytes become gigabytes at
-once."""
+"""Encodings that are decompressed, one per answer: in layers a few bytes become gigabytes."""
 _OF_THE_TRANSPORT = ("content-encoding", "content-length", "transfer-encoding")
-"""Headers that say nothing of a body which is whole and decompressed."""
+"""Headers that do not apply to a whole, decompressed body."""
 
 _changing = threading.Lock()
 _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
-"""Deadline of the request that is made in this context, by `time.monotonic`; None: the request is
-nobody's who asks models."""
+"""Deadline of this context's request, by `time.monotonic`; None: not a request to a model."""
 
 
 def bounded_client(client_class: Any) -> Any:
-    """The class of such clients with asynchronous requests whose answers are in bounds."""
+    """A subclass of such a client whose asynchronous requests get bounded answers."""
     return type(
         f"Bounded{client_class.__name__}", (client_class,), {"send": _bounded(client_class.send)}
     )
 
 
 def bound_all_clients(httpx: Any) -> None:
-    """Bound the answers that any client gets within `requests_bounded`: litellm makes its clients
-    itself, in a dozen places.
+    """Bound the answers to any client's requests within `requests_bounded`.
 
-    Requests of others, in the same process, are as they were. Threads may call it at the same time;
-    only the first call changes anything.
+    litellm makes clients in a dozen places. Other requests of this process are unchanged. Threads
+    may call it concurrently; only the first call has an effect.
     """
     with _changing:
         if not hasattr(httpx.Client.send, "unbounded"):
@@ -54,8 +50,7 @@ def bound_all_clients(httpx: Any) -> None:
 
 @contextmanager
 def requests_bounded(timeout_s: float) -> Iterator[None]:
-    """Bound the answers to requests that are made in this context. A thread gives up at the
-    timeout; whoever awaits sees to that by itself."""
+    """Bound the answers in this context; a thread also gives up after the timeout."""
     token = _deadline.set(time.monotonic() + timeout_s)
     try:
         yield
@@ -65,9 +60,8 @@ def requests_bounded(timeout_s: float) -> Iterator[None]:
 
 def _bounded(send: Any) -> Any:
     async def bounded_send(client: Any, request: Any, **options: Any) -> Any:
-        response = await send(
-            client, request, **{**options, "stream": True, "follow_redirects": False}
-        )
+        bounds = {"stream": True, "follow_redirects": False}
+        response = await send(client, request, **{**options, **bounds})
         try:
             body = _Body(response)
             async for part in response.aiter_raw():
@@ -109,63 +103,51 @@ def _bounded_here_without_await(send: Any) -> Any:
 
 
 class _Body:
-    """The body of an answer as it arrives."""
+    """The body of an arriving answer."""
 
     def __init__(self, response: Any) -> None:
-        """Raises UnusableAnswerError for an answer that leads elsewhere, and for one that cannot be
-        decompressed."""
+        """Raises UnusableAnswerError for a redirect, and for an unknown compression."""
         if response.has_redirect_location:
             target = str(response.next_request.url)
-            raise UnusableAnswerError(
-                RequestFailedError(Trouble.REDIRECT, target, status=response.status_code)
-            )
+            failure = RequestFailedError(Trouble.REDIRECT, target, status=response.status_code)
+            raise UnusableAnswerError(failure)
         encoding = response.headers.get("content-encoding", "").strip().lower()
         if encoding not in ("", "identity", *_COMPRESSED):
-            raise UnusableAnswerError(
-                RequestFailedError(Trouble.NONSENSE, f"compressed as {encoding!r}")
-            )
+            failure = RequestFailedError(Trouble.NONSENSE, f"compressed as {encoding!r}")
+            raise UnusableAnswerError(failure)
         self._response = response
-        # 32: the zlib and gzip formats, told apart by their first bytes
-        self._decompressor = (
-            zlib.decompressobj(zlib.MAX_WBITS | 32) if encoding in _COMPRESSED else None
-        )
+        # 32: zlib and gzip, told apart by their first bytes
+        compressed = encoding in _COMPRESSED
+        self._decompressor = zlib.decompressobj(zlib.MAX_WBITS | 32) if compressed else None
         self._received = 0
         self._content = bytearray()
 
     def add(self, part: bytes) -> None:
-        """Take some more bytes. Raises UnusableAnswerError where there are too many, or they are
-        not what was promised."""
+        """Add bytes. Raises UnusableAnswerError for too many of them, or broken compression."""
         self._received += len(part)
         if self._decompressor is not None:
             room = LONGEST_BODY_BYTES + 1 - len(self._content)
             try:
                 part = self._decompressor.decompress(part, room)
             except zlib.error:
-                raise UnusableAnswerError(
-                    RequestFailedError(Trouble.NONSENSE, "broken compression")
-                ) from None
+                failure = RequestFailedError(Trouble.NONSENSE, "broken compression")
+                raise UnusableAnswerError(failure) from None
         self._content += part
         if max(self._received, len(self._content)) > LONGEST_BODY_BYTES:
             raise UnusableAnswerError(RequestFailedError(Trouble.TOO_LONG))
 
     def whole_response(self) -> Any:
-        """The answer with its body, as a client gives it that has read everything."""
+        """The answer with its body, as from a client that has read all of it."""
         response = self._response
-        headers = [
-            item
-            for item in response.headers.multi_items()
-            if item[0].lower() not in _OF_THE_TRANSPORT
-        ]
+        items = response.headers.multi_items()
+        extensions = {**response.extensions}
+        extensions.pop("network_stream", None)
         whole = type(response)(
             response.status_code,
-            headers=headers,
+            headers=[item for item in items if item[0].lower() not in _OF_THE_TRANSPORT],
             content=bytes(self._content),
             request=response.request,
-            extensions={
-                name: value
-                for name, value in response.extensions.items()
-                if name != "network_stream"
-            },
+            extensions=extensions,
         )
         whole.elapsed = response.elapsed
         return whole

@@ -1,4 +1,4 @@
-"""What may be spent on models: checked before a request is made, with what is in flight counted."""
+"""Budget for models: checked before each request, with requests in flight included."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from eureka_agent.llm.prices import Price
 from eureka_agent.records import Cost, Message
 
 CHARACTERS_PER_TOKEN = 4
-"""Rule of thumb for English and code, where a server does not count, and before it has."""
+"""Rule of thumb for English and code, where a server's count is not known."""
 USUAL_REPLY_TOKENS = 2_000
-"""What a reply is taken to have before there was one of that role."""
+"""Assumed length of a role's first reply."""
 
 
 class BudgetSpentError(EurekaError):
-    """The next request would go beyond the budget. The search ends with what is paid for."""
+    """The next request would exceed the budget. The search ends with what it has paid for."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What a run may spend on models; None: as much as it takes."""
+    """Limits of a run's spending on models; None: unlimited."""
 
     money: Decimal | None = None
     """US dollars."""
@@ -45,7 +45,7 @@ class Amount:
 
 @dataclass(eq=False)
 class Reservation:
-    """A request in flight: what it is expected to cost, and what it can cost at most."""
+    """Expected and highest cost of a request in flight."""
 
     model: str
     role: str
@@ -64,18 +64,17 @@ class _Usage:
 
 
 def _nothing(reason: str) -> None:
-    """Nobody is told."""
+    """Ignore the reason."""
 
 
 class Budget:
     """Money and tokens spent on models by one run.
 
-    A request is made when the limit leaves room for what it is expected to cost, beside what those
-    in flight are expected to, and when those in flight cannot reach the limit even where each costs
-    the most that it can. So a run goes beyond its limit by less than one request, however long the
-    replies are; where they have no bound, as long as none is longer than the longest before it, or
-    than `LONGEST_REPLY_TOKENS`. Near the limit requests wait for one another. Once one was turned
-    down all are.
+    A request is made where the limit leaves room for its expected cost and those of the requests in
+    flight, and where the requests in flight cannot reach the limit even at their highest cost. So a
+    run exceeds its limit by less than one request, however long the replies are; without a bound on
+    replies, as long as none is longer than all before it and `LONGEST_REPLY_TOKENS`. Near the limit
+    requests wait for one another. After the first refusal all are refused.
     """
 
     def __init__(
@@ -88,15 +87,15 @@ class Budget:
         closed: str = "",
         on_closed: Callable[[str], None] = _nothing,
     ) -> None:
-        """`spent`: all messages of the run so far. `time_is_up` says why no request may be made any
-        more, or "". `closed`: turned down before, and why. `on_closed` is told when that happens.
-        Every model needs a price where the limit is in money."""
+        """`spent`: the run's messages so far. `time_is_up`: reason why no request may be made, or
+        "". `closed`: reason of an earlier refusal. `on_closed` is called at the first refusal. With
+        a limit in money every model needs a price."""
         self._limits = limits
         self._prices = prices
         self._time_is_up = time_is_up
         self._on_closed = on_closed
         self.closed = closed
-        """Why nothing more may be spent, or ""."""
+        """Reason why nothing more may be spent, or ""."""
         self._spent = Amount()
         self._in_flight: list[Reservation] = []
         self._usage: dict[tuple[str, str], _Usage] = {}
@@ -110,13 +109,12 @@ class Budget:
         return self._spent
 
     def money(self, model: str, cost: Cost) -> Decimal | None:
-        """What a request cost at the run's prices; None where price or tokens are unknown."""
+        """Cost of a request at the run's prices; None for an unknown price or count."""
         price = self._prices.get(model)
         return None if price is None else price.money(cost)
 
     async def reserve(self, model: str, request: CompletionRequest) -> Reservation:
-        """Set aside what a request will cost, when there is room for it. Raises BudgetSpentError
-        where there will be none."""
+        """Reserve a request's expected cost, waiting for room. Raises BudgetSpentError."""
         characters = sum(len(message.content) for message in request.messages)
         prompt_tokens = characters // CHARACTERS_PER_TOKEN + 1
         async with self._changed:
@@ -125,16 +123,16 @@ class Budget:
                 reason = self.closed or self._time_is_up()
                 usage = self._usage.get((model, request.role.value))
                 if usage is not None:
-                    expected = needed = Amount(
-                        usage.total.money / usage.requests, usage.total.tokens // usage.requests
-                    )
-                else:  # a guess sets money aside, but turns nobody down
+                    count = usage.requests
+                    each = Amount(usage.total.money / count, usage.total.tokens // count)
+                    expected = needed = each
+                else:  # a guess reserves money, but refuses no request
                     expected = self._estimate(model, prompt_tokens, min(bound, USUAL_REPLY_TOKENS))
                     needed = self._estimate(model, prompt_tokens, 0)
                 if not reason and self._fits(needed):
                     break
                 if not reason and not self._in_flight:
-                    reason = self._turned_down(needed)
+                    reason = self._refusal(needed)
                 if reason:
                     self._close(reason)
                     raise BudgetSpentError(f"no more requests to models: {self.closed}")
@@ -145,22 +143,19 @@ class Budget:
             return reservation
 
     async def settle(self, reservation: Reservation, cost: Cost, request: str, reply: str) -> None:
-        """Count what a request cost in place of what was set aside. The texts serve where the
-        server counted no tokens."""
+        """Replace a reservation by a cost; texts are counted where the server did not."""
         self._count(reservation.model, reservation.role, cost, request, reply)
         await self.release(reservation)
 
     async def release(self, reservation: Reservation) -> None:
-        """Give back what was set aside for a request that came to nothing; after it was settled
-        this changes nothing."""
+        """Drop the reservation of a failed request; no effect after `settle`."""
         async with self._changed:
             if reservation in self._in_flight:
                 self._in_flight.remove(reservation)
             self._changed.notify_all()
 
     def _longest_reply(self, model: str) -> int:
-        """Tokens that a reply without a bound is taken to have at most: some models reason for
-        longer than any reward needs."""
+        """Most tokens of a reply without a bound, at least that of any reply so far."""
         seen = (usage.longest_reply for (name, _), usage in self._usage.items() if name == model)
         return max(LONGEST_REPLY_TOKENS, *seen, 0)
 
@@ -172,17 +167,13 @@ class Budget:
             tokens is None or (usual.tokens <= tokens and most.tokens < tokens)
         )
 
-    def _turned_down(self, needed: Amount) -> str:
+    def _refusal(self, needed: Amount) -> str:
         money, tokens = self._limits.money, self._limits.tokens
         if money is not None and self._spent.money + needed.money > money:
-            return (
-                f"${self._spent.money:,.4f} of ${money:,.4f} (--max-cost) are spent, and the next"
-                f" one takes about ${needed.money:,.4f}"
-            )
-        return (
-            f"{self._spent.tokens:,} of {tokens:,} tokens (--max-tokens) are spent, and the next"
-            f" one takes about {needed.tokens:,}"
-        )
+            spent = f"${self._spent.money:,.4f} of ${money:,.4f} (--max-cost)"
+            return f"{spent} are spent, and the next one takes about ${needed.money:,.4f}"
+        spent = f"{self._spent.tokens:,} of {tokens:,} tokens (--max-tokens)"
+        return f"{spent} are spent, and the next one takes about {needed.tokens:,}"
 
     def _close(self, reason: str) -> None:
         if not self.closed:
@@ -194,21 +185,18 @@ class Budget:
         usage = self._usage.setdefault((model, role), _Usage())
         usage.requests += 1
         usage.total += amount
-        usage.longest_reply = max(
-            usage.longest_reply, cost.completion_tokens or len(reply) // CHARACTERS_PER_TOKEN
-        )
+        reply_tokens = cost.completion_tokens or len(reply) // CHARACTERS_PER_TOKEN
+        usage.longest_reply = max(usage.longest_reply, reply_tokens)
         self._spent += amount
 
     def _amount(self, model: str, cost: Cost, request: str, reply: str) -> Amount:
-        """Of a settled request. One that a run replayed cost no tokens, and counts as that."""
+        """Amount of a settled request; a replayed one cost no tokens."""
         prompt = cost.prompt_tokens
         completion = cost.completion_tokens
         if prompt is None or completion is None:
-            return self._estimate(
-                model,
-                len(request) // CHARACTERS_PER_TOKEN if prompt is None else prompt,
-                len(reply) // CHARACTERS_PER_TOKEN if completion is None else completion,
-            )
+            prompt = len(request) // CHARACTERS_PER_TOKEN if prompt is None else prompt
+            completion = len(reply) // CHARACTERS_PER_TOKEN if completion is None else completion
+            return self._estimate(model, prompt, completion)
         money = cost.money if cost.money is not None else self.money(model, cost)
         return Amount(money or Decimal(0), prompt + completion)
 

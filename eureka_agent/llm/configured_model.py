@@ -1,4 +1,4 @@
-"""A model with the temperature and the bound on replies that a run asks it with."""
+"""A model with a run's temperature and bound on replies."""
 
 from __future__ import annotations
 
@@ -10,28 +10,27 @@ from eureka_agent.records import Message
 
 @dataclass(frozen=True)
 class ConfiguredModel:
-    """One model and the gateway that its requests pass."""
+    """A model and the gateway of its requests."""
 
     model: LanguageModel
     gateway: Asks
     temperature: float | None = None
     """None: the model's own."""
     reply_tokens: int | None = None
-    """None: no bound but the model's own."""
+    """None: the model's own."""
 
     @property
     def name(self) -> str:
-        """The model's."""
+        """Name of the model."""
         return self.model.name
 
     async def ask(
         self, role: Role, *messages: ChatMessage, sample: int = 0, attempt: str = ""
     ) -> Message:
-        """The stored reply to a conversation. Raises BudgetSpentError or LanguageModelError where
-        there is none to be had.
+        """Return the stored reply to a conversation.
 
-        `sample` tells apart the replies drawn from one prompt; `attempt`: id of the one that the
-        reply is for.
+        `sample` separates replies drawn from one prompt; `attempt`: id of the reply's attempt.
+        Raises BudgetSpentError, and LanguageModelError where there is no reply.
         """
         request = CompletionRequest(
             messages=messages,

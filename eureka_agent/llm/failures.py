@@ -1,9 +1,8 @@
-"""What goes wrong between a request and its reply, whichever SDK says so, as one line for the
-person at the terminal.
+"""Failures of requests to models, of any SDK, as one line for the user.
 
 The openai and anthropic SDKs have parallel class trees above httpx and httpx2, and litellm's errors
-carry theirs as causes. So an error is read along its chain of causes: a response with a status, a
-transport that failed, a body that is no JSON. No SDK is imported here.
+have these as causes. So an error is read along its chain of causes: a response with a status, a
+failed transport, a body that is not JSON. No SDK is imported here.
 """
 
 from __future__ import annotations
@@ -24,51 +23,45 @@ from eureka_agent.text import one_line
 from eureka_agent.wording import rough_duration
 
 LONGEST_WORDS = 300
-"""Characters of a server's own words that are shown."""
+"""Most characters of a server's message that are shown."""
 PASSING_STATUSES = frozenset({408, 409, 429})
-"""Besides those from 500 on: what may go better in a while."""
+"""Statuses below 500 of failures that may pass; from 500 on all may."""
 SPENT_CODES = frozenset(
-    {
-        "insufficient_quota",
-        "billing_not_active",
-        "billing_hard_limit_reached",
-        "contract_spend_limit_reached",
-        "enforced_spend_limit_reached",
-    }
+    (
+        *("insufficient_quota", "billing_not_active", "billing_hard_limit_reached"),
+        *("contract_spend_limit_reached", "enforced_spend_limit_reached"),
+    )
 )
-"""Codes in a body that comes with a 429, for which no wait helps."""
+"""Codes in the body of a 429 that no wait changes."""
 REFUSAL_CODES = frozenset(
-    {"content_filter", "content_policy_violation", "invalid_prompt", "bio_policy"}
+    ("content_filter", "content_policy_violation", "invalid_prompt", "bio_policy")
 )
-"""Codes of a filter in front of the model: a refusal, which is data."""
+"""Codes of a filter in front of the model: a refusal is data."""
 BAD_BODIES = (ValueError, RecursionError)
-"""What an SDK lets through of a body that claims to be JSON and is not, or is nested so deeply that
-nobody can read it."""
+"""Errors that an SDK lets pass for a body that is no JSON, or is nested too deeply."""
 
 
 class Trouble(StrEnum):
-    """What kind of failure it is."""
+    """Kind of a failure."""
 
     STATUS = "status"
-    """The server answered with an error."""
+    """An error of the server's."""
     TIMEOUT = "timeout"
     UNREACHABLE = "unreachable"
-    """No connection came about."""
+    """No connection."""
     DROPPED = "dropped"
-    """A connection ended before the whole answer was there."""
+    """Connection lost within the answer."""
     NONSENSE = "nonsense"
-    """An answer that is not what the wire format has."""
+    """Answer in another format."""
     REDIRECT = "redirect"
-    """The server sends us on to another address, which is not followed: the key would go with the
-    request."""
+    """Redirect to another address, not followed, as it would get the key."""
     TOO_LONG = "too long"
-    """An answer that goes on beyond what any reply has."""
+    """Answer longer than any reply."""
     OTHER = "other"
 
 
 class RequestFailedError(Exception):
-    """A try that brought no reply. It stays inside this package: what comes out is a
-    LanguageModelError."""
+    """A try without a reply. It stays inside this package, which raises LanguageModelError."""
 
     def __init__(
         self,
@@ -80,8 +73,7 @@ class RequestFailedError(Exception):
         headers: Mapping[str, str] | None = None,
         asked_wait: str | None = None,
     ) -> None:
-        """`words`: the server's own; `asked_wait`: a wait that the body asks for, as
-        `<seconds>s`."""
+        """`words`: the server's message; `asked_wait`: a wait in the body, as `<seconds>s`."""
         super().__init__(words)
         self.trouble = trouble
         self.words = words
@@ -92,7 +84,7 @@ class RequestFailedError(Exception):
 
     @property
     def passing(self) -> bool:
-        """Whether the same request may succeed later."""
+        """True where a retry may succeed."""
         if self.trouble is not Trouble.STATUS:
             return self.trouble in (Trouble.TIMEOUT, Trouble.UNREACHABLE, Trouble.DROPPED)
         if self.code in SPENT_CODES:
@@ -104,12 +96,11 @@ class RequestFailedError(Exception):
 
     @property
     def refusal(self) -> bool:
-        """Whether a filter in front of the model refused the prompt."""
+        """True where a filter in front of the model refused the prompt."""
         return self.trouble is Trouble.STATUS and self.code in REFUSAL_CODES
 
     def asked_wait_s(self, now: float) -> float | None:
-        """Seconds that the server asks to wait, by its headers or its body; None where it asks for
-        none. `now`: seconds since 1970."""
+        """Seconds that headers or body ask to wait, or None. `now`: seconds since 1970."""
         waits = (
             _seconds(self._headers.get("retry-after-ms"), 1e-3),
             _seconds(self._headers.get("retry-after")),
@@ -120,7 +111,7 @@ class RequestFailedError(Exception):
 
     @property
     def short(self) -> str:
-        """In a few words, for the line that tells of a further try."""
+        """Description in a few words, for the line on a retry."""
         return {
             Trouble.STATUS: f"HTTP {self.status}",
             Trouble.TIMEOUT: "no answer in time",
@@ -130,8 +121,7 @@ class RequestFailedError(Exception):
 
 
 class UnusableAnswerError(Exception):
-    """Raised below an SDK, which wraps it in an error of its own: what is wrong with an answer that
-    nobody should read."""
+    """An answer that must not be read, raised below an SDK, which wraps it in its own error."""
 
     def __init__(self, failure: RequestFailedError) -> None:
         super().__init__(str(failure))
@@ -139,27 +129,27 @@ class UnusableAnswerError(Exception):
 
 
 _REQUEST_PATHS = ("/chat/completions", "/responses", "/v1/messages")
-"""Ends of the addresses that requests go to, behind `--base-url`."""
+"""Ends of request addresses after `--base-url`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Service:
-    """Whom a client asks, as far as its errors speak of it."""
+    """A model's server, as errors describe it."""
 
     name: str
-    """The model's, `<provider>/<model>`."""
+    """Name of the model, `<provider>/<model>`."""
     address: str | None
     """None: the provider's own."""
     key_name: str
-    """Where the key is: its variable."""
+    """Name of the key's variable."""
     protocol: str
-    """What the server is expected to speak."""
+    """Expected protocol."""
     address_hint: str
     timeout_s: float
     key: str | None = None
 
     def trouble(self, failure: RequestFailedError) -> str:
-        """`<model>: HTTP 429`; of a server that is not reached, its address and the cause too."""
+        """`<model>: HTTP 429`; for an unreachable server with address and cause."""
         if failure.trouble is not Trouble.UNREACHABLE:
             return f"{self.name}: {failure.short}"
         words = self._clean(failure.words)
@@ -172,8 +162,7 @@ class Service:
     def explain(
         self, failure: RequestFailedError, tries: int, asked_wait_s: float | None
     ) -> LanguageModelError:
-        """The failure of the last of so many tries, as one line with the next step. `asked_wait_s`:
-        a wait that is too long for us."""
+        """Describe the last failure; `asked_wait_s`: a wait that is too long."""
         where, words = self._where, self._clean(failure.words)
         told = f": {words}" if words else ""
         again = f" ({tries} tries)" if tries > 1 else ""
@@ -185,42 +174,28 @@ class Service:
                 message = f"{where} did not answer within {self.timeout_s:g} s{again}"
                 advice = "--request-timeout allows it more"
             case Trouble.UNREACHABLE, _:
-                message, advice = (
-                    f"cannot reach {where}{told}{again}",
-                    "check the address and the network",
-                )
+                message = f"cannot reach {where}{told}{again}"
+                advice = "check the address and the network"
             case Trouble.DROPPED, _:
                 message = f"the connection to {where} broke off{told}{again}"
             case Trouble.NONSENSE, _:
-                message = (
-                    f"{self.address or self.name} answers, but not as {self.protocol} do{told}"
-                )
+                found = self.address or self.name
+                message = f"{found} answers, but not as {self.protocol} do{told}"
                 advice = self.address_hint
             case Trouble.REDIRECT, _:
                 target = self._clean(shown_address(failure.words))
                 message = f"{where} sends us on to {target} (HTTP {status}), which is not followed"
                 advice = self._redirect_advice(target)
             case Trouble.TOO_LONG, _:
-                message = (
-                    f"{where} goes on with its answer beyond what any reply has, so it was not read"
-                    " to its end"
-                )
+                message = f"{where} answers at greater length than any reply; it was not read"
                 advice = self.address_hint
-            case Trouble.STATUS, 401:  # the words are often the key
-                message, advice = (
-                    f"{where} does not accept the key (HTTP 401)",
-                    f"check {self.key_name}",
-                )
-            case Trouble.STATUS, 403:
-                message, advice = (
-                    f"{where} does not accept the key (HTTP 403){told}",
-                    f"check {self.key_name}",
-                )
+            case Trouble.STATUS, 401 | 403:  # the words of a 401 are often the key
+                words = told if status == 403 else ""
+                message = f"{where} does not accept the key (HTTP {status}){words}"
+                advice = f"check {self.key_name}"
             case Trouble.STATUS, 402:
-                message, advice = (
-                    f"{where} asks to be paid first (HTTP 402){told}",
-                    "check the account",
-                )
+                message = f"{where} asks to be paid first (HTTP 402){told}"
+                advice = "check the account"
             case Trouble.STATUS, 404:
                 message = f"{where} was not found (HTTP 404){told}"
                 advice = f"check the model's name; {self.address_hint}"
@@ -232,21 +207,19 @@ class Service:
         return LanguageModelError(message, advice)
 
     def _redirect_advice(self, target: str) -> str:
-        """The next step after a redirect to `target`."""
-        base = next(
-            (target.removesuffix(path) for path in _REQUEST_PATHS if target.endswith(path)), None
-        )
+        """Next step after a redirect to `target`."""
+        bases = (target.removesuffix(path) for path in _REQUEST_PATHS if target.endswith(path))
+        base = next(bases, None)
         if base is None:
             return f"it leads to no address of a model's; {self.address_hint}"
         if self.address is not None and base.rstrip("/") == self.address.rstrip("/"):
             return (
-                "it sends every request back to where it came: mend the server, or name another"
-                " --base-url"
+                "it redirects every request to itself: mend the server, or name another --base-url"
             )
         return f"if that is the server that you mean: --base-url {base}"
 
     def _clean(self, words: str) -> str:
-        """Somebody else's words in one line, without keys, at most `LONGEST_WORDS` characters."""
+        """A server's message in one line, without keys, at most `LONGEST_WORDS` characters."""
         text = redact(words)
         if self.key is not None and len(self.key) > 3:
             text = text.replace(self.key, PLACEHOLDER)
@@ -254,7 +227,7 @@ class Service:
 
 
 def _advice(words: str) -> str:
-    """What to change, where a server's words name one of the settings that were sent to it."""
+    """Change of a setting that a server's message names; else empty."""
     flags = {
         "temperature": "--temperature",
         "max_tokens": "--reply-tokens",
@@ -265,7 +238,7 @@ def _advice(words: str) -> str:
 
 
 def failure_of(error: BaseException) -> RequestFailedError:
-    """What an SDK's error says, read along its chain of causes."""
+    """Read an SDK's error along its chain of causes."""
     chain = list(_chain(error))
     for link in chain:
         if isinstance(link, UnusableAnswerError):
@@ -288,39 +261,32 @@ def failure_of(error: BaseException) -> RequestFailedError:
         for link in chain
     ):
         return RequestFailedError(Trouble.NONSENSE)
-    cause = (
-        error.__cause__ if "APIConnectionError" in _bases(error) else None
-    )  # which by itself says nothing
+    # an APIConnectionError has no message of its own
+    cause = error.__cause__ if "APIConnectionError" in _bases(error) else None
     return RequestFailedError(Trouble.OTHER, _words_of_error(cause or error))
 
 
 def failure_in_body(error: Any) -> RequestFailedError | None:
-    """The error that a body with a good status holds in place of a reply; None where it is none."""
+    """Read an error in a body with a good status; None where there is none."""
     if not isinstance(error, dict | str):
         error = {name: getattr(error, name, None) for name in ("message", "code", "type")}
     words, code, _ = _words_of_body({"error": error})
     if not words:
         return None
+    # other codes are a provider's own
     statuses = {"server_error": 500, "rate_limit_exceeded": 429}
-    # other codes are a provider's own names and numbers
-    number = (
-        int(code)
-        if code is not None and re.fullmatch(r"[45][0-9]{2}", code)
-        else statuses.get(code or "", 400)
-    )
+    number = statuses.get(code or "", 400)
+    if code is not None and re.fullmatch(r"[45][0-9]{2}", code):
+        number = int(code)
     return RequestFailedError(Trouble.STATUS, words, status=number, code=code)
 
 
 def _status_failure(error: BaseException) -> RequestFailedError:
-    """`error`: one with a server's response."""
+    """The failure for an error with a server's response."""
     response: Any = getattr(error, "response", None)
     try:
         text = str(response.text)
-    except (
-        AttributeError,
-        RuntimeError,
-        ValueError,
-    ):  # no body, or one that was never read: the status alone tells
+    except (AttributeError, RuntimeError, ValueError):  # no body, or one that was never read
         text = ""
     try:
         words, code, wait = _words_of_body(json.loads(text))
@@ -346,16 +312,11 @@ def _words_of_body(body: Any) -> tuple[str, str | None, str | None]:
     words = error.get("message") or error.get("detail") or ""
     code = error.get("code") or error.get("type")
     detail = error.get("details")
-    if isinstance(detail, dict) and isinstance(
-        detail.get("error_code"), str
-    ):  # Anthropic's finer name
-        code = detail["error_code"]
-    waits = (
-        [part.get("retryDelay") for part in detail if isinstance(part, dict)]
-        if isinstance(detail, list)
-        else []
-    )
-    wait = next((wait for wait in waits if isinstance(wait, str)), None)  # Gemini's
+    if isinstance(detail, dict) and isinstance(detail.get("error_code"), str):
+        code = detail["error_code"]  # Anthropic's finer code
+    parts = detail if isinstance(detail, list) else []  # Gemini's
+    waits = (each.get("retryDelay") for each in parts if isinstance(each, dict))
+    wait = next((each for each in waits if isinstance(each, str)), None)
     return str(words), None if code is None else str(code), wait
 
 
@@ -364,8 +325,7 @@ def _words_of_error(error: BaseException) -> str:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error, its cause, its cause's cause, … up to what a request before it may have failed
-    with."""
+    """The error and its causes, up to the failure of an earlier request."""
     seen: set[int] = set()
     link: BaseException | None = error
     while (
@@ -383,7 +343,7 @@ def _bases(error: BaseException) -> frozenset[str]:
 
 
 def _by_litellm(error: BaseException) -> bool:
-    """litellm makes up responses for what never was one."""
+    """True for litellm, which invents responses."""
     return type(error).__module__.startswith("litellm")
 
 

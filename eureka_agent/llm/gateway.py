@@ -1,6 +1,6 @@
-"""The gateway that all of a run's requests to models pass.
+"""The gateway of all of a run's requests to models.
 
-No request is made twice, no reply is used before it is stored, nothing is paid beyond the budget.
+A request is made once, its reply is stored before it is used, and the budget is never exceeded.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from eureka_agent.llm.secrets import redact
 from eureka_agent.records import Cost, Message
 
 PATIENCE_S = 120.0
-"""Longest wait, when a run is stopped, for replies that are paid for."""
+"""Timeout for replies that are paid for, when a run is stopped."""
 
 
 def _unobserved(model: str, request: CompletionRequest) -> Callable[[Message | None], None]:
-    """Nobody is told."""
+    """Observe nothing."""
     return lambda message: None
 
 
 class Gateway:
-    """Hands requests on to models, a bounded number at a time."""
+    """Passes requests on to models, a bounded number at a time."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Gateway:
         concurrency: int,
         on_request: RequestObserver = _unobserved,
     ) -> None:
-        """`store` is asked before any model is. `concurrency`: requests in flight at a time."""
+        """`store` is looked up before a model is asked. `concurrency`: most requests in flight."""
         self._store = store
         self._budget = budget
         self._on_request = on_request
@@ -55,11 +55,10 @@ class Gateway:
         self._pauses = Pauses()
 
     async def ask(self, model: LanguageModel, request: CompletionRequest) -> Message:
-        """The stored reply to a request; one that was made before, in this process or an earlier
-        one, is not made again.
+        """Return the stored reply to a request, made at most once by this and earlier processes.
 
-        Raises BudgetSpentError where the budget has no room for it, LanguageModelError where there
-        is no reply to be had.
+        Raises BudgetSpentError where the budget has no room, LanguageModelError where there is no
+        reply.
         """
         key = message_key(model.name, request)
         async with self._alone(key):
@@ -72,7 +71,7 @@ class Gateway:
             except BaseException:
                 self._places.release()
                 raise
-            # from here on it is paid for: its reply is stored even if whoever asks goes away
+            # from here on it is paid for: its reply is stored even if the caller is cancelled
             task = asyncio.create_task(self._make(model, request, key, reservation))
             self._tasks.add(task)
             task.add_done_callback(self._ended)
@@ -80,13 +79,11 @@ class Gateway:
 
     @property
     def under_way(self) -> int:
-        """Requests that have been sent and not been answered; not those that failed and pause
-        before their next try."""
+        """Number of requests without an answer, without those that pause before a retry."""
         return len(self._tasks - self._pauses.tasks)
 
     async def finish(self, timeout_s: float = PATIENCE_S) -> None:
-        """Wait for the replies to what has been sent, so that they are stored; give up those that
-        take longer. No request is tried again."""
+        """Wait for replies in flight, which are stored; give up after the timeout."""
         self._pauses.end()
         pending = set(self._tasks)
         try:
@@ -116,11 +113,11 @@ class Gateway:
     def _ended(self, task: asyncio.Task[Message]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # it was told to whoever asked, or nobody asks any more
+            task.exception()  # the caller has it, or is gone
 
     @asynccontextmanager
     async def _alone(self, key: str) -> AsyncIterator[None]:
-        """Two who ask the same at the same time get one reply."""
+        """Give concurrent equal requests one reply."""
         lock = self._locks.setdefault(key, asyncio.Lock())
         self._waiting[key] += 1
         try:
@@ -152,5 +149,5 @@ class Gateway:
 
 
 def _storable(text: str) -> str:
-    """Without keys, and without half characters, which no file takes."""
+    """Remove keys and surrogates, which no file can store."""
     return redact(text).encode("utf-8", "replace").decode()

@@ -1,4 +1,4 @@
-"""What a language model is asked and what it answers, whoever provides it."""
+"""Requests to language models and their replies, for any provider."""
 
 from __future__ import annotations
 
@@ -13,27 +13,26 @@ from eureka_agent.errors import EurekaError
 from eureka_agent.records import Message
 
 LONGEST_REPLY_TOKENS = 16_000
-"""What a reply without a bound is taken to have at most; the bound itself where an interface takes
-no request without one. A reward with its reasoning needs about a tenth."""
+"""Assumed bound on a reply without one, and the bound itself where an interface demands one. A
+reward with its reasoning needs about a tenth."""
 
 
 class LanguageModelError(EurekaError):
-    """A request that cannot be answered: a wrong key, an unknown model, an address that refuses.
-    Never holds a key."""
+    """A request without a reply, such as one with a wrong key. Never holds a key."""
 
 
 class MissingReplyError(LanguageModelError):
-    """A request that a recording has no reply to."""
+    """A request without a reply in a recording."""
 
 
 class Role(StrEnum):
-    """Who asks. It decides nothing about the reply; the ledger counts by it."""
+    """Asking role, for the ledger; it does not affect the reply."""
 
     DESIGNER = "designer"
     REVIEWER = "reviewer"
     ANALYST = "analyst"
     METRIC = "metric"
-    """Who writes a fitness function for a sentence that has none."""
+    """Writer of a fitness function for a sentence that has none."""
 
 
 @dataclass(frozen=True)
@@ -46,30 +45,29 @@ class ChatMessage:
 
 @dataclass(frozen=True, kw_only=True)
 class CompletionRequest:
-    """A conversation to be continued."""
+    """A conversation to continue."""
 
     messages: tuple[ChatMessage, ...]
-    """At most one system message, the first. It holds what is equal in many requests of a run,
-    which a provider may keep in a cache."""
+    """At most one system message, first: what many requests share, for the provider's cache."""
     temperature: float | None = None
-    """None: the model's own default; some models accept no other."""
+    """None: the model's own; some models accept no other."""
     max_tokens: int | None = None
-    """Bound on the reply, the model's reasoning included; None: the model's own."""
+    """Bound on the reply with its reasoning; None: the model's own."""
     sample: int = 0
-    """Tells apart the replies drawn from one prompt. Never sent, but part of the request's key."""
+    """Number among the replies drawn from one prompt: part of the key, never sent."""
     role: Role = Role.DESIGNER
-    """Who asks. Neither sent nor part of the key."""
+    """Asking role; neither sent nor part of the key."""
     attempt: str = ""
-    """Id of the attempt that the reply is for. Neither sent nor part of the key."""
+    """Id of the reply's attempt; neither sent nor part of the key."""
 
     @property
     def system(self) -> str:
-        """The system message's text; empty where there is none."""
+        """Text of the system message; empty without one."""
         return "\n\n".join(message.content for message in self.messages if message.role == "system")
 
     @property
     def turns(self) -> list[dict[str, str]]:
-        """The other messages, as every provider takes them."""
+        """The other messages in the providers' form."""
         return [
             {"role": message.role, "content": message.content}
             for message in self.messages
@@ -78,62 +76,56 @@ class CompletionRequest:
 
 
 class FinishReason(StrEnum):
-    """Why a reply ends where it does. Anything but `STOP` is the model's doing, so it is data, not
-    an error."""
+    """Reason for a reply's end. Anything but `STOP` is data, not an error."""
 
     STOP = "stop"
     CUT_OFF = "cut_off"
-    """At the bound on tokens."""
+    """Ended at the bound on tokens."""
     REFUSED = "refused"
     OTHER = "other"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Completion:
-    """A reply. Its text is empty where the model refused or said nothing. Tokens are None where the
-    server does not tell."""
+    """A reply. Text is empty for a refusal; tokens are None where they are not counted."""
 
     text: str
     finish_reason: FinishReason
     prompt_tokens: int | None
-    """All of the prompt's, those from a cache and those written to it included."""
+    """Tokens of the whole prompt, those read from and written to a cache included."""
     completion_tokens: int | None
-    """Those of the model's reasoning included."""
+    """Tokens of the reply with its reasoning."""
     cached_tokens: int | None = None
-    """Part of the prompt's that came from the provider's cache."""
+    """Prompt tokens read from the provider's cache."""
     cache_write_tokens: int | None = None
-    """Part of the prompt's that the provider put into its cache, where that has a price of its
-    own."""
+    """Prompt tokens written to the provider's cache, where that has its own price."""
     seconds: float = 0.0
 
 
 RetryObserver = Callable[[str], None]
-"""Told in one line why a request is made again, and after how many seconds."""
-
+"""Receives the reason of a retry and the wait before it, in one line."""
 
 RequestObserver = Callable[[str, CompletionRequest], Callable[[Message | None], None]]
-"""Told of the model and the request when one is sent. What it returns is told when that has ended:
-its reply, None where there is none."""
+"""Receives each request; the function that it returns receives the reply, or None."""
 
 
 class LanguageModel(Protocol):
-    """Answers requests, several at a time. Transient failures are retried inside."""
+    """Answers requests, several at a time, with retries of transient failures."""
 
     name: str
     """`<provider>/<model>`."""
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """The reply. Raises LanguageModelError where there is none to be had."""
+        """Complete a conversation. Raises LanguageModelError where there is no reply."""
         ...
 
     async def close(self) -> None:
-        """Give its connections back, in the event loop that they were made in; it is asked nothing
-        after that."""
+        """Close the connections in their event loop; no request may follow."""
         ...
 
 
 class MessageStore(Protocol):
-    """Keeps every reply before it is used, so that a resumed run never pays for it again."""
+    """Stores every reply before it is used, so that a resumed run does not pay for it again."""
 
     def find(self, key: str) -> Message | None:
         """The message stored under `key`."""
@@ -145,17 +137,15 @@ class MessageStore(Protocol):
 
 
 class Asks(Protocol):
-    """Takes requests to models (`eureka_agent.llm.gateway.Gateway`)."""
+    """A gateway of requests to models (`eureka_agent.llm.gateway.Gateway`)."""
 
     async def ask(self, model: LanguageModel, request: CompletionRequest) -> Message:
-        """The stored reply. Raises BudgetSpentError where the budget has no room for it,
-        LanguageModelError where there is no reply to be had."""
+        """Return the stored reply. Raises BudgetSpentError and LanguageModelError."""
         ...
 
 
 def message_key(model: str, request: CompletionRequest) -> str:
-    """Content-addressed key of a request: of all that the reply depends on, and of its number among
-    the samples of one prompt."""
+    """Content-addressed key of a request: all that affects the reply, and the sample's number."""
     content = {
         "model": model,
         "messages": [[message.role, message.content] for message in request.messages],
@@ -167,7 +157,7 @@ def message_key(model: str, request: CompletionRequest) -> str:
 
 
 def transcript(messages: tuple[ChatMessage, ...]) -> str:
-    """A conversation as Markdown, as it is kept beside an attempt."""
+    """A conversation as Markdown, stored beside an attempt."""
     return (
         "\n\n".join(f"# {message.role}\n\n{message.content.strip()}" for message in messages) + "\n"
     )

@@ -1,10 +1,9 @@
-"""Everybody else's models through litellm: `gemini/…`, `deepseek/…`, `openrouter/…`, a local
-`ollama/…`.
+"""All other models through litellm: `gemini/…`, `deepseek/…`, `openrouter/…`, a local `ollama/…`.
 
-litellm takes seconds to import, so this module reads the provider's name from litellm's own tables
-and imports it with the first request, in a thread; only where the tables do not know a provider, or
-its key seems to be missing, is litellm itself asked at once. Before the import it is told not to
-fetch its price table from the network, and not to read a `.env` file into the environment.
+litellm takes seconds to import. So this module reads provider names from litellm's own tables, and
+imports it at the first request, in a thread; earlier only for a provider that is not in the tables,
+or whose key seems to be missing. Before the import two variables keep litellm from fetching its
+price table, and from reading a `.env` file into the environment.
 """
 
 from __future__ import annotations
@@ -40,41 +39,31 @@ from eureka_agent.llm.failures import (
 )
 from eureka_agent.llm.interface import Completion, CompletionRequest
 from eureka_agent.llm.replies import read_chat, refused
-from eureka_agent.llm.retry import Patience
+from eureka_agent.llm.retry import Retries
 
 OWN_SDKS = ("openai", "anthropic")
-"""Providers that never come here."""
+"""Providers with a client of their own."""
 LOCAL_PROVIDERS = frozenset(
-    {
-        "ollama",
-        "ollama_chat",
-        "hosted_vllm",
-        "lm_studio",
-        "llamafile",
-        "xinference",
-        "docker_model_runner",
-        "lemonade",
-    }
+    (
+        *("ollama", "ollama_chat", "hosted_vllm", "lm_studio", "llamafile", "xinference"),
+        *("docker_model_runner", "lemonade"),
+    )
 )
-"""Servers of one's own, which need no key."""
+"""Local servers, which need no key."""
 _PROVIDERS = "provider_endpoints_support_backup.json"
 
 
 class LiteLLMModel:
-    """A model that litellm knows how to ask."""
+    """A model that litellm supports."""
 
     def __init__(self, provider: str, model: str, access: Access = DEFAULT_ACCESS) -> None:
-        """The key is read by litellm, from the provider's own variable. Raises SettingsError for a
-        provider that it does not know, or without a key."""
+        """Raises SettingsError for an unknown provider, and for a missing key."""
         self.name = f"{provider}/{model}"
         ask_loopback_directly()
         if provider not in _chat_providers():
             _check_provider(provider, self.name)
-        if (
-            access.base_url is None
-            and provider not in LOCAL_PROVIDERS
-            and not _has_variable(provider)
-        ):
+        local = access.base_url is not None or provider in LOCAL_PROVIDERS
+        if not local and not _has_variable(provider):
             _check_key(self.name)
         self._api_base = None if access.base_url is None else usable_address(access.base_url)
         self._timeout_s = access.timeout_s
@@ -87,16 +76,15 @@ class LiteLLMModel:
             address_hint="check --base-url" if address else f"see litellm's page on {provider!r}",
             timeout_s=access.timeout_s,
         )
-        self._patience = Patience(self._service, access)
+        self._retries = Retries(self._service, access)
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """The reply to a conversation. Raises LanguageModelError where there is none to be had."""
+        """Complete a conversation. Raises LanguageModelError where there is no reply."""
         litellm = await asyncio.to_thread(imported_litellm)
-        return await self._patience.complete(lambda: self._once(litellm, request))
+        return await self._retries.complete(lambda: self._once(litellm, request))
 
     async def close(self) -> None:
-        """Nothing: litellm has its connections in common for all of a process, and closes them at
-        its end."""
+        """Do nothing: litellm shares connections in a process, and closes them at its end."""
 
     async def _once(self, litellm: Any, request: CompletionRequest) -> Completion:
         try:
@@ -104,13 +92,12 @@ class LiteLLMModel:
                 response = await litellm.acompletion(**self._options(litellm, request))
         except litellm.exceptions.ContentPolicyViolationError:
             return refused()
-        except Exception as error:  # noqa: BLE001 - beside its own errors come those of a hundred providers' libraries
+        except Exception as error:  # noqa: BLE001 - libraries of a hundred providers raise their own
             raise _failure(error) from None
         return read_chat(response)
 
     def _options(self, litellm: Any, request: CompletionRequest) -> dict[str, Any]:
-        """`drop_params` stays off: a temperature that a model does not take is an error, not
-        silently another one."""
+        """`drop_params` stays off: a temperature that a model does not accept is an error."""
         options: dict[str, Any] = {
             "model": self.name,
             "messages": [
@@ -122,10 +109,8 @@ class LiteLLMModel:
         }
         if self._api_base is not None:
             options["api_base"] = self._api_base
-            if any(
-                key.endswith("_API_KEY")
-                for key in litellm.validate_environment(self.name)["missing_keys"]
-            ):
+            missing = litellm.validate_environment(self.name)["missing_keys"]
+            if any(key.endswith("_API_KEY") for key in missing):
                 options["api_key"] = NO_KEY
         if request.temperature is not None:
             options["temperature"] = request.temperature
@@ -136,30 +121,26 @@ class LiteLLMModel:
 
 @cache
 def imported_litellm() -> Any:
-    """litellm, quiet and without a look at the network."""
+    """litellm, quiet and without network access."""
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
-    os.environ.setdefault(
-        "LITELLM_MODE", "PRODUCTION"
-    )  # the other one reads a .env file into this process
+    # the other mode reads a .env file into this process
+    os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
     try:
         litellm: Any = importlib.import_module("litellm")
-        bound_all_clients(importlib.import_module("httpx"))  # which litellm is made of
+        bound_all_clients(importlib.import_module("httpx"))  # litellm's HTTP library
     except ImportError as error:
-        raise SettingsError(
-            f"litellm cannot be imported: {error}", "install eureka-agent again"
-        ) from None
+        what = f"litellm cannot be imported: {error}"
+        raise SettingsError(what, "install eureka-agent again") from None
     litellm.suppress_debug_info = True
     litellm.set_verbose = False
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
-        logging.getLogger(name).setLevel(
-            logging.CRITICAL
-        )  # it prints requests beside the live view
+        # it would print requests beside the live view
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     return litellm
 
 
 def _failure(error: Exception) -> RequestFailedError:
-    """litellm gives every error a status, also those that it raises itself, for which nothing was
-    ever sent."""
+    """Correct the status: litellm gives one to every error, also to its own, without a request."""
     failure = failure_of(error)
     status = getattr(error, "status_code", None)
     if failure.trouble is not Trouble.OTHER:
@@ -169,14 +150,13 @@ def _failure(error: Exception) -> RequestFailedError:
         return RequestFailedError(Trouble.OTHER, words or failure.words)
     if status == 200 or "no 'choices'" in words:
         return RequestFailedError(Trouble.NONSENSE)
-    if status in PASSING_STATUSES or status > 500:  # a provider's own error under a good status
+    if status in PASSING_STATUSES or status > 500:  # a provider's error under a good status
         return RequestFailedError(Trouble.STATUS, words, status=status)
     return RequestFailedError(Trouble.OTHER, words)
 
 
 def _without_prefix(words: str) -> str:
-    """`litellm.BadRequestError: DeepseekException - no` says `no`. A traceback, and how to set
-    litellm up, say nothing to a user."""
+    """Remove litellm's prefix, traceback and setup hints from an error's message."""
     words = re.split(r"\s*Traceback \(most recent|\s*To drop unsupported", words)[0]
     return re.sub(r"^litellm\.\w+: (\w+: )?(\w*Exception - )?", "", words)
 
@@ -186,21 +166,18 @@ def _check_provider(provider: str, name: str) -> None:
     try:
         litellm.get_llm_provider(name)
     except litellm.exceptions.BadRequestError:
-        known = {
-            str(getattr(known, "value", known)) for known in litellm.provider_list
-        } | _chat_providers()
-        close = did_you_mean(provider, known | set(OWN_SDKS))
+        listed = {str(getattr(known, "value", known)) for known in litellm.provider_list}
+        close = did_you_mean(provider, listed | _chat_providers() | set(OWN_SDKS))
+        start = f"{close} " if close.startswith("did you mean") else ""
         raise SettingsError(
             f"model {name!r}: there is no provider {provider!r}",
-            (f"{close} " if close.startswith("did you mean") else "")
-            + "if it has an OpenAI-compatible server: --model openai/… --base-url https://…/v1; or"
-            " --model offline",
+            f"{start}if it has an OpenAI-compatible server: --model openai/… --base-url"
+            " https://…/v1; or --model offline",
         ) from None
 
 
 def _check_key(name: str) -> None:
-    """Where litellm is sure that a key is missing. Cloud providers have other ways to log in, which
-    only the request tries."""
+    """Raise SettingsError where litellm is sure that a key is missing."""
     missing = imported_litellm().validate_environment(name)["missing_keys"]
     if missing and all(key.endswith("_API_KEY") for key in missing):
         raise SettingsError(
@@ -211,7 +188,7 @@ def _check_key(name: str) -> None:
 
 
 def _has_variable(provider: str) -> bool:
-    """Whether something in the environment is named after the provider, such as its key."""
+    """True where a variable of the environment has the provider's name, such as its key."""
     start = _plain(provider)
     return any(value and _plain(name).startswith(start) for name, value in os.environ.items())
 
@@ -222,20 +199,17 @@ def _plain(name: str) -> str:
 
 @cache
 def _chat_providers() -> frozenset[str]:
-    """Providers of language models by litellm's own table; empty where it has moved."""
+    """Providers of language models in litellm's table; empty if it has moved."""
     spec = importlib.util.find_spec("litellm")
     if spec is None or spec.origin is None:
         raise SettingsError(
             "litellm is not installed", install_packages("litellm!=1.82.7,!=1.82.8")
         )
     try:
-        table = json.loads((Path(spec.origin).parent / _PROVIDERS).read_text(encoding="utf-8"))[
-            "providers"
-        ]
+        file = Path(spec.origin).parent / _PROVIDERS
+        table = json.loads(file.read_text(encoding="utf-8"))["providers"].items()
         return frozenset(
-            name
-            for name, entry in table.items()
-            if entry.get("endpoints", {}).get("chat_completions")
+            name for name, entry in table if entry.get("endpoints", {}).get("chat_completions")
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return frozenset()

@@ -1,4 +1,4 @@
-"""The code blocks of a reply, however carelessly they are fenced. One pass over the lines."""
+"""The code blocks of a reply, also badly fenced ones, in one pass over the lines."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import textwrap
 from dataclasses import dataclass, field
 
 _FENCE = re.compile(
-    r"^(?P<indent>(?:[ \t]*(?:[-*+>]|\d{1,3}[.)])[ \t])?["
-    r" \t]*)(?P<fence>`{3,}|~{3,})(?P<info>[^`\n]*)$"
+    r"^(?P<indent>(?:[ \t]*(?:[-*+>]|\d{1,3}[.)])[ \t])?[ \t]*)(?P<fence>`{3,}|~{3,})"
+    r"(?P<info>[^`\n]*)$"
 )
 _DEEPER = 4
-"""A fence with a language that is indented by so much more than the one that opened its block
-belongs to what is in the block."""
+"""Further indentation from which a fence with a language belongs to the content of a block."""
 _DEEPEST = 3
-"""Blocks within blocks that are looked into."""
+"""Most levels of nested blocks."""
 _PROSE = ("", "markdown", "md", "text", "txt")
-"""What blocks of prose are said to be: such a block may hold further blocks."""
+"""Languages of prose, which may hold further blocks."""
 _THINKING = re.compile(r"<(?P<tag>think(?:ing)?)>.*?(?:</(?P=tag)>|\Z)", re.DOTALL | re.IGNORECASE)
 _THINKING_TAG = re.compile(r"<(?P<end>/?)think(?:ing)?>", re.IGNORECASE)
 
@@ -26,10 +25,10 @@ class Block:
     """A code block."""
 
     language: str
-    """What it says that it is, in lower case; empty where it says nothing."""
+    """Declared language in lower case, or empty."""
     body: str
     closed: bool
-    """False: the text ended before it."""
+    """False where the text ended before the block."""
 
 
 @dataclass
@@ -47,7 +46,7 @@ class _Open:
         return not info.strip() and self._counts(fence)
 
     def is_followed_by(self, indent: int, fence: str, info: str) -> bool:
-        """Whether the fence opens another block although this one was never closed."""
+        """True where the fence opens another block, although this one was not closed."""
         return bool(info.strip()) and self._counts(fence) and indent < self.indent + _DEEPER
 
     def _counts(self, fence: str) -> bool:
@@ -55,21 +54,19 @@ class _Open:
 
 
 def split_blocks(text: str, depth: int = 0) -> tuple[list[Block], str]:
-    """The code blocks of a text and the prose around them.
+    """Split a text into its code blocks and the prose around them.
 
-    A block that the text's end cuts off counts; blocks within a block of prose are found; a fence
-    with a language ends a block that nobody closed.
+    A block may end with the text. Blocks within a block of prose are found. A fence with a language
+    ends an open block.
     """
     blocks: list[Block] = []
     prose: list[str] = []
     block: _Open | None = None
     for line in text.split("\n"):
         match = _FENCE.match(line)
-        fence = (
-            None
-            if match is None
-            else (len(match["indent"].expandtabs(4)), match["fence"], match["info"])
-        )
+        fence = None
+        if match is not None:
+            fence = len(match["indent"].expandtabs(4)), match["fence"], match["info"]
         if block is None:
             if fence is None:
                 prose.append(line)
@@ -99,11 +96,8 @@ def _close(
     if all(line.lstrip().startswith(">") for line in lines):
         lines = [re.sub(r"^[ \t]*> ?", "", line) for line in lines]
     body = textwrap.dedent("\n".join(lines)) + "\n"
-    if (
-        depth < _DEEPEST
-        and block.language in _PROSE
-        and re.search(r"^[ \t]*(?:```|~~~)", body, re.MULTILINE)
-    ):
+    has_blocks = re.search(r"^[ \t]*(?:```|~~~)", body, re.MULTILINE)
+    if depth < _DEEPEST and block.language in _PROSE and has_blocks:
         inner, around = split_blocks(body, depth + 1)
         blocks += inner
         prose.append(around)
@@ -112,10 +106,9 @@ def _close(
 
 
 def without_thinking(text: str) -> str:
-    """The text without what a model wrote between `<think>` and `</think>`; all of that where
-    nothing is left without it."""
+    """The text without thoughts in `<think>` tags; all of it if nothing else is left."""
     spoken = _THINKING.sub("", text)
     ends = [match.end() for match in _THINKING_TAG.finditer(spoken) if match["end"]]
-    if ends:  # of thoughts that began before the reply did
+    if ends:  # thoughts without an opening tag
         spoken = spoken[ends[-1] :]
     return spoken if spoken.strip() else _THINKING_TAG.sub("", text)

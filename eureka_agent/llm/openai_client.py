@@ -1,5 +1,4 @@
-"""OpenAI's Responses and Chat Completions through its own SDK; any server that speaks like one of
-them with a base URL."""
+"""OpenAI's Responses and Chat Completions by its own SDK, also for compatible servers."""
 
 from __future__ import annotations
 
@@ -9,7 +8,6 @@ from urllib.parse import urlsplit
 
 import openai
 
-from eureka_agent.errors import SettingsError
 from eureka_agent.llm.access import (
     CONNECT_TIMEOUT_S,
     DEFAULT_ACCESS,
@@ -19,6 +17,7 @@ from eureka_agent.llm.access import (
     ask_loopback_directly,
     checked_key,
     shown_address,
+    usable_server,
 )
 from eureka_agent.llm.bounded_http import bounded_client
 from eureka_agent.llm.failures import (
@@ -31,19 +30,17 @@ from eureka_agent.llm.failures import (
 )
 from eureka_agent.llm.interface import Completion, CompletionRequest, FinishReason
 from eureka_agent.llm.replies import joined_text, listed, part, read_chat, tokens
-from eureka_agent.llm.retry import Patience
-from eureka_agent.llm.secrets import redact
+from eureka_agent.llm.retry import Retries
 
 BASE_URL_VARIABLE = "OPENAI_BASE_URL"
 OPENAI_HOST = "api.openai.com"
 
 
 class OpenAIModel:
-    """A model of OpenAI's, or of a server that speaks like it."""
+    """A model of OpenAI's, or of a compatible server."""
 
     def __init__(self, model: str, access: Access = DEFAULT_ACCESS) -> None:
-        """The key is read from OPENAI_API_KEY; a server of one's own needs none. Raises
-        SettingsError without one."""
+        """Read OPENAI_API_KEY, unless at another server. Raises SettingsError without it."""
         address = access.base_url or os.environ.get(BASE_URL_VARIABLE) or None
         official = address is None or _is_openai(address)
         self.name = f"openai/{model}"
@@ -52,56 +49,41 @@ class OpenAIModel:
         self._official = official
         self._by_responses = access.api == "responses" or (access.api == "auto" and official)
         self.path = "/responses" if self._by_responses else "/chat/completions"
-        """What is asked for, below the address."""
+        """Path of requests below the address."""
         timeout = openai.Timeout(access.timeout_s, connect=min(CONNECT_TIMEOUT_S, access.timeout_s))
         ask_loopback_directly()
-        try:
+        with usable_server("OpenAI", address, openai.OpenAIError):
+            client = bounded_client(openai.DefaultAsyncHttpxClient)(timeout=timeout)
             self._client = openai.AsyncOpenAI(
                 api_key=key or NO_KEY,
                 base_url=address,
                 timeout=timeout,
                 max_retries=0,
-                http_client=bounded_client(openai.DefaultAsyncHttpxClient)(timeout=timeout),
+                http_client=client,
             )
-        except (
-            openai.OpenAIError,
-            ValueError,
-            ImportError,
-        ) as error:  # ImportError: a proxy that needs a package
-            where = "OpenAI" if address is None else repr(shown_address(address))
-            raise SettingsError(
-                f"cannot use the server {where}: {redact(str(error))}", "see --base-url"
-            ) from None
-        # looked up here: the SDK imports half of itself for it, which would hold up the event loop
-        # later
-        self._create: Any = (
-            self._client.responses.create
-            if self._by_responses
-            else self._client.chat.completions.create
-        )
+        # looked up here, as the SDK imports half of itself for it, which would block the event loop
+        by_responses, sdk = self._by_responses, self._client
+        self._create: Any = sdk.responses.create if by_responses else sdk.chat.completions.create
+        hint = f"--base-url must end where {self.path} follows, often in /v1"
+        if self._by_responses and not official:
+            hint += "; --api chat is what most servers speak"
         service = Service(
             name=self.name,
             address=shown_address(str(self._client.base_url)),
             key_name=KEY_VARIABLES["openai"],
             protocol="Responses" if self._by_responses else "Chat Completions",
-            address_hint=f"--base-url must end where {self.path} follows, often in /v1"
-            + (
-                "; --api chat is what most servers speak"
-                if self._by_responses and not official
-                else ""
-            ),
+            address_hint=hint,
             timeout_s=access.timeout_s,
             key=key,
         )
-        self._patience = Patience(service, access)
+        self._retries = Retries(service, access)
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """The reply to a conversation. Raises LanguageModelError where there is none to be had."""
-        return await self._patience.complete(lambda: self._once(request))
+        """Complete a conversation. Raises LanguageModelError where there is no reply."""
+        return await self._retries.complete(lambda: self._once(request))
 
     async def close(self) -> None:
-        """Give its connections back. One that is left to the garbage collector finds its event loop
-        closed and prints a traceback."""
+        """Close the connections, as the garbage collector would print a traceback."""
         await self._client.close()
 
     async def _once(self, request: CompletionRequest) -> Completion:
@@ -122,19 +104,14 @@ class OpenAIModel:
         if request.temperature is not None:
             options["temperature"] = request.temperature
         if request.max_tokens is not None:
-            # OpenAI's newer models refuse `max_tokens`; older compatible servers know nothing else
-            options["max_completion_tokens" if self._official else "max_tokens"] = (
-                request.max_tokens
-            )
+            # OpenAI's newer models refuse `max_tokens`, older compatible servers know nothing else
+            name = "max_completion_tokens" if self._official else "max_tokens"
+            options[name] = request.max_tokens
         return options
 
     def _for_responses(self, request: CompletionRequest) -> dict[str, Any]:
-        """Nothing is kept on the server (`store`): the run's archive is where a conversation is."""
-        options: dict[str, Any] = {
-            "model": self._model,
-            "input": request.turns,
-            "store": False,
-        }
+        """Options for Responses; nothing is stored on the server, as the archive has it."""
+        options: dict[str, Any] = {"model": self._model, "input": request.turns, "store": False}
         if request.system:
             options["instructions"] = request.system
         if request.temperature is not None:
@@ -145,7 +122,7 @@ class OpenAIModel:
 
 
 def _is_openai(address: str) -> bool:
-    """Whether an address is OpenAI's own, in whichever region."""
+    """True for OpenAI's own addresses, in any region."""
     try:
         host = urlsplit(address).hostname or ""
     except ValueError:
@@ -154,12 +131,11 @@ def _is_openai(address: str) -> bool:
 
 
 def _read_response(response: Any) -> Completion:
-    """A reply of the Responses API. Raises RequestFailedError for what is none."""
+    """Read a reply of the Responses API. Raises RequestFailedError for an invalid one."""
     status = part(response, "status")
     if status == "failed":
-        raise failure_in_body(part(response, "error")) or RequestFailedError(
-            Trouble.OTHER, "without a reason"
-        )
+        failure = failure_in_body(part(response, "error"))
+        raise failure or RequestFailedError(Trouble.OTHER, "without a reason")
     messages = [item for item in listed(response, "output") if part(item, "type") == "message"]
     contents = [content for item in messages if isinstance(content := part(item, "content"), list)]
     parts = [found for content in contents for found in content]

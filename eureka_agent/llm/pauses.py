@@ -1,5 +1,4 @@
-"""Pauses between two tries of a request: nothing is under way in them, so whoever stops waits for
-none."""
+"""Pauses before retries: no request is in flight then, so a stop does not wait for them."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from typing import Any
 
 
 class Pauses:
-    """The pauses of one gateway's requests, which find them in `PAUSES`."""
+    """Pauses of one gateway's requests, which find them in `PAUSES`."""
 
     def __init__(self) -> None:
         self.tasks: set[asyncio.Task[Any]] = set()
@@ -18,7 +17,7 @@ class Pauses:
         self._over = False
 
     async def sleep(self, seconds: float, sleep: Callable[[float], Awaitable[None]]) -> None:
-        """Pause the request of this task. Raises CancelledError where no further try is made."""
+        """Pause this task's request. Raises CancelledError where no retry follows."""
         task = asyncio.current_task()
         assert task is not None  # a coroutine of the event loop
         if self._over:
@@ -30,12 +29,11 @@ class Pauses:
             self.tasks.discard(task)
 
     def end(self) -> None:
-        """Give up the requests that pause, and each that would from now on."""
+        """Cancel the requests that pause now or later."""
         self._over = True
         for task in self.tasks:
             task.cancel()
 
 
 PAUSES: ContextVar[Pauses] = ContextVar("PAUSES")
-"""Pauses of the gateway at which the present request was handed in; unset for a request without a
-gateway."""
+"""Pauses of the present request's gateway; unset without a gateway."""

@@ -1,5 +1,4 @@
-"""What a model's tokens cost. A run keeps the prices that it began with, so its ledger never
-changes."""
+"""Prices of models' tokens. A run keeps its first prices, so that its ledger never changes."""
 
 from __future__ import annotations
 
@@ -17,27 +16,26 @@ from eureka_agent.errors import SettingsError
 from eureka_agent.records import Cost, Record
 
 _TABLE = "model_prices_and_context_window_backup.json"
-"""litellm's table as it came with the package. Read as a file: to import litellm takes seconds, and
-it would fetch a newer one."""
+"""litellm's table in its package, read as a file: an import takes seconds and may fetch one."""
 _MILLION = Decimal(1_000_000)
 _HIGHEST = Decimal(1_000)
-"""US dollars for one token, beyond which a number is a slip of the hand."""
+"""Highest price of a token in US dollars; a larger number is a mistake."""
 
 
 class Price(Record):
-    """US dollars for one token."""
+    """Prices of one model in US dollars per token."""
 
     prompt: Decimal
     completion: Decimal
     cached: Decimal | None = None
-    """Of a prompt's token that came from the provider's cache; None: as any other."""
+    """Of a prompt token read from the provider's cache; None: as any other."""
     cache_write: Decimal | None = None
-    """Of one that went into it; None: as any other."""
+    """Of a prompt token written to the cache; None: as any other."""
     origin: str
-    """Where the price comes from."""
+    """Source of the price."""
 
     def money(self, cost: Cost) -> Decimal | None:
-        """What these tokens cost; None where their numbers are not known."""
+        """Cost of these tokens; None where their numbers are unknown."""
         if cost.prompt_tokens is None or cost.completion_tokens is None:
             return None
         cached, written = cost.cached_tokens or 0, cost.cache_write_tokens or 0
@@ -51,10 +49,10 @@ class Price(Record):
 
 
 def find_prices(models: Iterable[str], given: Iterable[str]) -> dict[str, Price]:
-    """Prices of these models, by name: those that a person gave (`<model>=<prompt>,<completion>`),
-    else the table's. Unknown ones are missing.
+    """Prices by model: given ones (`<model>=<prompt>,<completion>`), else the table's; unknown ones
+    are missing.
 
-    Raises SettingsError for a price that cannot be read, and for a second one of the same model.
+    Raises SettingsError for an invalid price, and for a second one of a model.
     """
     prices: dict[str, Price] = {}
     for text in given:
@@ -75,11 +73,10 @@ def _parse(text: str) -> tuple[str, Price]:
     parts = numbers.split(",")
     try:
         prompt, completion = (Decimal(part.strip()) / _MILLION for part in parts)
-    except (ArithmeticError, ValueError):  # no number, or one beyond all numbers
+    except (ArithmeticError, ValueError):  # no number, or an overflow
         prompt = completion = Decimal(-1)
-    if not model or not all(
-        value.is_finite() and 0 <= value <= _HIGHEST for value in (prompt, completion)
-    ):
+    values = (prompt, completion)
+    if not model or not all(value.is_finite() and 0 <= value <= _HIGHEST for value in values):
         raise SettingsError(
             f"the price {text!r} cannot be read",
             "write <provider>/<model>=<US dollars for a million tokens of prompts>,<of replies>,"
@@ -89,7 +86,7 @@ def _parse(text: str) -> tuple[str, Price]:
 
 
 def _from_table(model: str) -> Price | None:
-    """The table names a model by itself or with its provider."""
+    """The table's price of a model, listed with or without its provider."""
     provider, _, name = model.partition("/")
     entry = _table().get(model)
     if entry is None and (_table().get(name) or {}).get("litellm_provider") == provider:
@@ -111,46 +108,36 @@ def _from_table(model: str) -> Price | None:
 
 
 def known_models() -> list[str]:
-    """Models in the table that answer in words at a known price, as `<provider>/<model>`."""
+    """The table's models that reply in text at a known price, as `<provider>/<model>`."""
     found = (
         (str(entry.get("litellm_provider")), name)
         for name, entry in _table().items()
         if isinstance(entry, dict) and _writes(name, entry)
     )
-    return sorted(
-        {
-            name if name.startswith(f"{provider}/") else f"{provider}/{name}"
-            for provider, name in found
-        }
-    )
+    starts = ((f"{provider}/", name) for provider, name in found)
+    return sorted({name if name.startswith(start) else start + name for start, name in starts})
 
 
 def _writes(name: str, entry: Mapping[str, Any]) -> bool:
-    """True for a model whose replies are text alone, and that neither searches the web nor works a
-    computer for them."""
+    """True for a model whose replies are text alone, without web search and computer use."""
     replies = entry.get("supported_output_modalities") or ["text"]
+    prices = (entry.get(key) for key in ("input_cost_per_token", "output_cost_per_token"))
     return (
         entry.get("mode") in ("chat", "responses")
-        and all(
-            _number(entry.get(key)) is not None
-            for key in ("input_cost_per_token", "output_cost_per_token")
-        )
+        and all(_number(price) is not None for price in prices)
         and replies == ["text"]
         and re.search(r"^ft:|audio|-search-|deep-research|computer-use", name) is None
     )
 
 
 def _number(value: object) -> Decimal | None:
-    return (
-        Decimal(str(value))
-        if isinstance(value, int | float) and not isinstance(value, bool)
-        else None
-    )
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return Decimal(str(value)) if is_number else None
 
 
 @cache
 def _table() -> Mapping[str, Any]:
-    """Empty where litellm is missing or has moved its table: prices are unknown then, not wrong."""
+    """litellm's table; empty if it is missing or has moved: prices are unknown then."""
     spec = importlib.util.find_spec("litellm")
     if spec is None or spec.origin is None:
         return {}

@@ -1,4 +1,4 @@
-"""The texts in `prompts/` with their values filled in, for every role that asks a model."""
+"""The templates in `prompts/`, rendered for every role that asks a model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import jinja2
 
 _UNKNOWN = ("", "-", "?")
-"""Units and frames that say nothing."""
+"""Units and frames without information."""
 
 
 def system_message(
@@ -27,23 +27,21 @@ def system_message(
     sentence: str,
     settings: SearchSettings | None = None,
 ) -> ChatMessage:
-    """What a role is told in every request of a run: its instructions, then environment and task.
+    """The system message of a role: instructions, environment and task.
 
-    The text is the same in all of them, so that a provider can keep it in its cache.
+    It is the same in every request of a run, for the provider's cache.
     """
-    return ChatMessage(
-        "system", f"{render(template)}\n{task_text(description, sentence, settings)}"
-    )
+    task = task_text(description, sentence, settings)
+    return ChatMessage("system", f"{render(template)}\n{task}")
 
 
 def task_text(
     description: TaskDescription, sentence: str, settings: SearchSettings | None = None
 ) -> str:
-    """Environment, task, fitness and training in words; never the environment's source, a private
-    variable, or the fitness's code.
+    """Environment, task, fitness and training in words.
 
-    `settings`: those of the run, of which none is told that may change before it is resumed; None:
-    the task's own.
+    Source code and private variables are left out, and so are settings that may change at a resume.
+    `settings`: of the run; None: the task's own.
     """
     return render(
         "task.md",
@@ -64,13 +62,13 @@ def _own_settings(description: TaskDescription) -> SearchSettings:
 
 
 def render(template: str, **values: Any) -> str:
-    """A template of `prompts/` with its values filled in; a value that it misses is an error."""
+    """Render a template of `prompts/`; a missing value is an error."""
     return _templates().get_template(template).render(**values).strip() + "\n"
 
 
 @cache
 def _templates() -> jinja2.Environment:
-    import jinja2  # a search without a model needs none
+    import jinja2  # not needed without a model
 
     templates = jinja2.Environment(  # plain text for a model, never HTML
         loader=jinja2.FileSystemLoader(resource_folder("prompts")),
@@ -78,24 +76,14 @@ def _templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for filter_ in (
-        facts,
-        batch_shape,
-        clipped,
-        fenced,
-        mean_text,
-        significant,
-        one_line,
-        quoted,
-        short_number,
-    ):
+    filters = (facts, batch_shape, clipped, fenced, mean_text, significant, one_line, quoted)
+    for filter_ in (*filters, short_number):
         templates.filters[filter_.__name__] = filter_
     return templates
 
 
 def facts(variable: VariableSpec, measured: Measurements | None = None) -> str:
-    """Unit, frame, range and start states of a variable as they follow its shape: `, m, world
-    frame, range 0 to 2, start 0.57`."""
+    """Unit, frame, range and start states: `, m, world frame, range 0 to 2, start 0.57`."""
     parts = []
     if variable.unit not in (*_UNKNOWN, "1"):
         parts.append(variable.unit)
@@ -110,19 +98,15 @@ def facts(variable: VariableSpec, measured: Measurements | None = None) -> str:
 
 
 def batch_shape(variable: VariableSpec) -> str:
-    """`(batch,)`, `(batch, 3)`: the shape in which a reward gets the variable."""
-    return (
-        f"(batch, {', '.join(str(size) for size in variable.shape)})"
-        if variable.shape
-        else "(batch,)"
-    )
+    """Shape of a variable in a reward: `(batch,)`, `(batch, 3)`."""
+    return f"(batch, {', '.join(map(str, variable.shape))})" if variable.shape else "(batch,)"
 
 
 def fenced(text: str, language: str = "") -> str:
-    """The text as a code block that none of its own lines can end."""
-    return markup.fenced(str(text).strip(), language)  # raises for a value that the template misses
+    """The text as a code block that its own lines cannot end."""
+    return markup.fenced(str(text).strip(), language)  # str() raises for a missing value
 
 
 def quoted(text: str, limit: int) -> str:
-    """At most `limit` characters of what somebody else wrote, every line marked as a quotation."""
+    """At most `limit` characters of a text, with every line marked as a quotation."""
     return "\n".join(f"> {line}".rstrip() for line in clipped(text.strip(), limit).split("\n"))

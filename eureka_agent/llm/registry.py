@@ -1,5 +1,4 @@
-"""From `--model <provider>/<name>` to a language model. A provider's SDK is imported only when it
-is asked for."""
+"""Language models by `--model <provider>/<name>`; a provider's SDK is imported on demand."""
 
 from __future__ import annotations
 
@@ -11,21 +10,16 @@ __all__ = ["DEFAULT_ACCESS", "Access", "RetryPolicy", "language_model"]
 
 
 def language_model(model: str, access: Access = DEFAULT_ACCESS) -> LanguageModel:
-    """The model that `model` names. Raises SettingsError for a name without a provider, an unknown
-    provider, or a key that is missing."""
+    """Make a model by name. Raises SettingsError for an unknown provider or a missing key."""
     provider, slash, name = (found.strip() for found in model.partition("/"))
     if slash and provider and name and model != f"{provider}/{name}":
-        # its price and its share of the proposals would be looked up under another name
-        raise SettingsError(
-            f"model {model!r} has spaces around its parts", f"write {provider}/{name}"
-        )
+        # its price and its share of proposals would have another name
+        hint = f"write {provider}/{name}"
+        raise SettingsError(f"model {model!r} has spaces around its parts", hint)
     if not slash or not provider or not name:
+        what = "is only half a name" if slash else "does not say whose it is"
         raise SettingsError(
-            (
-                f"model {model!r} does not say whose it is"
-                if not slash
-                else f"model {model!r} is only half a name"
-            ),
+            f"model {model!r} {what}",
             "write <provider>/<model>, such as openai/gpt-5, anthropic/claude-sonnet-5 or"
             " gemini/gemini-2.5-pro, or offline for no LLM",
         )

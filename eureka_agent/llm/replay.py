@@ -1,5 +1,4 @@
-"""Plays a stored run's replies back, at no cost: for tests, for a demo, and to see what a changed
-program makes of the same replies."""
+"""Replay of a run's stored replies at no cost: for tests, demos, and changes of the program."""
 
 from __future__ import annotations
 
@@ -9,8 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-from pydantic import ValidationError
 
 from eureka_agent.errors import RunFolderError
 from eureka_agent.llm.interface import (
@@ -24,11 +21,11 @@ from eureka_agent.llm.interface import (
 from eureka_agent.records import Message
 
 REPLAY = "replay:"
-"""Begins what stands in a model's place, before the name of a recording."""
+"""Prefix of a recording's name in place of a model's."""
 SETTINGS = ("model", "reviewer", "analyst", "temperature", "reply_tokens", "fitness")
-"""Settings that decide who is asked and how: a replay takes them from the recording."""
+"""Settings of models, which a replay takes from the recording."""
 SEARCH_SETTINGS = ("env", "task", "sentence", "strategy", "iterations", "samples", "seed")
-"""Settings that decide what is asked: a replay has to be given the same."""
+"""Settings that determine the requests: a replay must be given the same."""
 _MOST_BYTES = 256 << 20
 """Largest recording."""
 _LINES_SHOWN = 12
@@ -37,32 +34,29 @@ _CHARACTERS_SHOWN = 160
 
 @dataclass(frozen=True)
 class Recording:
-    """Stored replies by the key of their request, and the settings that they were asked with."""
+    """Stored replies by request key, with their settings."""
 
     name: str
     messages: Mapping[str, Message]
     settings: Mapping[str, Any]
     search: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of the recorded search, of `SEARCH_SETTINGS`, and its `schedule`, as far as they are
-    known."""
+    """Known `SEARCH_SETTINGS` of the recorded search, and its `schedule`."""
 
 
 def write_recording(path: Path, recording: Recording) -> None:
-    """One JSON object a line: the settings, then the messages in the order in which they were
-    stored."""
+    """Write JSON lines: the settings, then the messages in stored order."""
     head = {"settings": dict(recording.settings), "search": dict(recording.search)}
     lines = [json.dumps(head, ensure_ascii=False)]
     for key, message in recording.messages.items():
-        lines.append(
-            json.dumps({"key": key, **message.model_dump(mode="json")}, ensure_ascii=False)
-        )
+        record = {"key": key, **message.model_dump(mode="json")}
+        lines.append(json.dumps(record, ensure_ascii=False))
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def read_recording(path: Path) -> Recording:
-    """A recording from its file. Raises RunFolderError for a file that is none."""
+    """Read a recording. Raises RunFolderError for another file."""
     try:
-        # not `splitlines`, which also breaks where JSON does not
+        # not `splitlines`, which breaks lines where JSON does not
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
@@ -76,15 +70,8 @@ def read_recording(path: Path) -> Recording:
         }
         for message in messages.values():
             FinishReason(message.finish_reason)
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-        ValidationError,
-    ) as error:
+    # a ValidationError is a ValueError
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RunFolderError(
             f"{str(path)!r} is no recording of a search: {' '.join(str(error).split())[:200]}",
             "name a run, or the messages.jsonl of one",
@@ -102,18 +89,16 @@ def read_recording(path: Path) -> Recording:
 
 
 class ReplayModel:
-    """A model whose replies were recorded. It answers what it was asked then, and nothing else."""
+    """A model with recorded replies, which answers only the recorded requests."""
 
     def __init__(self, name: str, recording: Recording, flags: str = "") -> None:
-        """`name`: that of the model that was recorded, so that requests have the same keys;
-        `flags`: those that would make this search the recorded one."""
+        """`name`: of the recorded model, part of the keys; `flags`: of the recorded search."""
         self.name = name
         self._recording = recording
         self._flags = flags
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """The recorded reply, which costs nothing. Raises MissingReplyError, with the difference,
-        where there is none."""
+        """Return the recorded reply. Raises MissingReplyError with the nearest request."""
         message = self._recording.messages.get(message_key(self.name, request))
         if message is None:
             raise MissingReplyError(*self._missing(request))
@@ -125,7 +110,7 @@ class ReplayModel:
         )
 
     async def close(self) -> None:
-        """Nothing: it has no connections."""
+        """Do nothing: there are no connections."""
 
     def _missing(self, request: CompletionRequest) -> tuple[str, str]:
         asked = transcript(request.messages)
@@ -143,13 +128,8 @@ class ReplayModel:
             hint = f"give the settings of the recorded search: {self._flags}"
             if nearest is None or nearest.request == asked:
                 return f"{what}: it is one of another search", hint
-            return (
-                (
-                    f"{what}, but one to this (- recorded, + asked"
-                    f" now):\n{_difference(nearest.request, asked)}"
-                ),
-                hint,
-            )
+            difference = _difference(nearest.request, asked)
+            return f"{what}, but one to this (- recorded, + asked now):\n{difference}", hint
         if nearest is None:
             return (
                 f"{what}: it has none of that role from {self.name}",
@@ -157,25 +137,21 @@ class ReplayModel:
             )
         if nearest.request == asked:
             return (
-                (
-                    f"{what}: the same conversation was recorded, but under another seed or other"
-                    f" settings ({', '.join(SETTINGS[3:5])})"
-                ),
+                f"{what}: the same conversation was recorded, but under another seed or other"
+                f" settings ({', '.join(SETTINGS[3:5])})",
                 "replay with the seed and the settings of the recorded run",
             )
         difference = _difference(nearest.request, asked)
         of = f"for attempt {nearest.attempt}" if nearest.attempt else "in the recording"
         return (
             f"{what}. The nearest request, {of}, differs (- recorded, + asked now):\n{difference}",
-            (
-                "another task, seed, strategy or prompt gives other requests, and so do other"
-                " figures from trainings on another kind of machine; ask a model, with --model"
-                " <provider>/<name>"
-            ),
+            "another task, seed, strategy or prompt gives other requests, and so do other figures"
+            " from trainings on another kind of machine; ask a model, with --model"
+            " <provider>/<name>",
         )
 
     def _nearest(self, request: CompletionRequest, asked: str) -> Message | None:
-        """Of the same attempt, else the most alike."""
+        """The most similar request, of the same attempt if there is one."""
         same_role = [
             message
             for message in self._recording.messages.values()
@@ -191,14 +167,12 @@ class ReplayModel:
 
 
 def _difference(recorded: str, asked: str) -> str:
+    pairs = difflib.unified_diff(recorded.splitlines(), asked.splitlines(), lineterm="", n=0)
     changes = [
         line if len(line) <= _CHARACTERS_SHOWN else line[: _CHARACTERS_SHOWN - 1] + "…"
-        for line in difflib.unified_diff(
-            recorded.splitlines(), asked.splitlines(), lineterm="", n=0
-        )
+        for line in pairs
         if not line.startswith(("---", "+++", "@@"))
     ]
     left = len(changes) - _LINES_SHOWN
-    return "\n".join(f"  {line}" for line in changes[:_LINES_SHOWN]) + (
-        f"\n  … and {left} lines more" if left > 0 else ""
-    )
+    more = f"\n  … and {left} lines more" if left > 0 else ""
+    return "\n".join(f"  {line}" for line in changes[:_LINES_SHOWN]) + more

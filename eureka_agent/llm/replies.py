@@ -1,4 +1,4 @@
-"""Reads replies with care: SDKs hand on whatever a server sends, of whatever type."""
+"""Reading of replies, in which SDKs pass on values of any type."""
 
 from __future__ import annotations
 
@@ -16,16 +16,14 @@ CHAT_ENDINGS = {
 
 
 def part(thing: Any, *names: str) -> Any:
-    """What lies under these names, in objects and dictionaries alike; None where something is
-    missing on the way."""
+    """The value under these names, in objects or dictionaries; None if one is missing."""
     for name in names:
         thing = thing.get(name) if isinstance(thing, dict) else getattr(thing, name, None)
     return thing
 
 
 def listed(thing: Any, name: str) -> list[Any]:
-    """The list under this name. Raises RequestFailedError where there is none, with the server's
-    own error if it sent one."""
+    """The list under a name. Raises RequestFailedError without one."""
     found = part(thing, name)
     if isinstance(found, list):
         return found
@@ -33,18 +31,15 @@ def listed(thing: Any, name: str) -> list[Any]:
 
 
 def joined_text(content: Any) -> str:
-    """The text of a content that is one, or a list of parts. Half characters are replaced: no file
-    could take them."""
+    """Text of a string or a list of parts, without surrogates, which no file can store."""
     parts = content if isinstance(content, list) else [content]
     texts = [found if isinstance(found, str) else part(found, "text") for found in parts]
-    return (
-        "".join(text for text in texts if isinstance(text, str)).encode("utf-8", "replace").decode()
-    )
+    joined = "".join(text for text in texts if isinstance(text, str))
+    return joined.encode("utf-8", "replace").decode()
 
 
 def tokens(*amounts: Any) -> int | None:
-    """The sum of a server's numbers of tokens, of which those that are missing count nothing; None
-    where the first is missing, or one is no such number."""
+    """Sum of token counts; None where the first is missing or one is invalid."""
     numbers = [known_tokens(amount) for amount in amounts]
     if numbers[0] is None or any(
         number is None and amount is not None
@@ -55,34 +50,31 @@ def tokens(*amounts: Any) -> int | None:
 
 
 def read_chat(response: Any) -> Completion:
-    """A reply of Chat Completions. Raises RequestFailedError for what is none."""
+    """Read a reply of Chat Completions. Raises RequestFailedError for an invalid one."""
     choices = listed(response, "choices")
     first = choices[0] if choices else None
     message = part(first, "message")
     ending = CHAT_ENDINGS.get(str(part(first, "finish_reason")), FinishReason.OTHER)
     text = joined_text(part(message, "content"))
-    if part(message, "refusal") or (
-        not text and part(message, "provider_specific_fields", "refusal")
-    ):
+    silent = not text and part(message, "provider_specific_fields", "refusal")
+    if part(message, "refusal") or silent:
         ending = FinishReason.REFUSED
-    details = part(response, "usage", "prompt_tokens_details")
-    prompt = (
-        tokens(part(response, "usage", "prompt_tokens")) or None
-    )  # 0 is litellm's word for unknown
+    usage = part(response, "usage")
+    details = part(usage, "prompt_tokens_details")
+    prompt = tokens(part(usage, "prompt_tokens")) or None  # litellm gives 0 for unknown
+    completion = None if prompt is None else tokens(part(usage, "completion_tokens"))
     return Completion(
         text=text,
         finish_reason=ending,
         prompt_tokens=prompt,
-        completion_tokens=None
-        if prompt is None
-        else tokens(part(response, "usage", "completion_tokens")),
+        completion_tokens=completion,
         cached_tokens=tokens(part(details, "cached_tokens")),
         cache_write_tokens=tokens(part(details, "cache_write_tokens")),
     )
 
 
 def refused() -> Completion:
-    """A refusal without words, by a filter that does not tell what it read."""
+    """A refusal without text, by a filter that does not count tokens."""
     return Completion(
         text="", finish_reason=FinishReason.REFUSED, prompt_tokens=None, completion_tokens=None
     )

@@ -1,7 +1,6 @@
-"""Makes requests again that failed for the moment: rate limits, server errors, timeouts and
-connections that broke off.
+"""Retries of transient failures: rate limits, server errors, timeouts and lost connections.
 
-The SDKs' own retries are off: their rules differ, tell nobody, and give up after seconds.
+The SDKs' own retries are off: their rules differ, they report nothing, and give up after seconds.
 """
 
 from __future__ import annotations
@@ -21,27 +20,24 @@ from eureka_agent.llm.replies import refused
 from eureka_agent.wording import rough_duration
 
 TRUSTED_WAITS = 2
-"""So many of the waits that a server asks for are taken as they are. Later ones are at least as
-long as without: a limit that is shared by many requests is not over after what the server tells
-each of them."""
+"""First waits that are as long as the server asks. Later ones are at least as long as without: a
+limit shared by many requests lasts longer than the server tells each of them."""
 
 
-class Patience:
-    """Sees the requests of one model through, or says in one line why not."""
+class Retries:
+    """Makes one model's requests, with retries; explains a final failure in one line."""
 
     def __init__(self, service: Service, access: Access) -> None:
         self._service = service
         self._policy = access.retries
         self._tell = access.on_retry
         self._reached = False
-        """Whether this server ever answered."""
+        """True once the server has answered."""
         self._told_tries = 0
-        """Tries of which it has been told, since the server answered last, that it was not
-        reached."""
+        """Reported tries since its last answer in which the server was not reached."""
 
     async def complete(self, attempt: Callable[[], Awaitable[Completion]]) -> Completion:
-        """The reply. `attempt` makes the request once and raises RequestFailedError. Raises
-        LanguageModelError when no further try is due."""
+        """Complete a request by calls of `attempt`. Raises LanguageModelError at the end."""
         timeouts = 0
         tries = 0
 
@@ -71,16 +67,15 @@ class Patience:
                 return timeouts < self._policy.timeout_tries
             if failure.trouble is Trouble.UNREACHABLE and not self._reached:
                 return state.attempt_number < self._policy.first_contact_tries
-            return (
-                failure.asked_wait_s(self._policy.now()) or 0
-            ) <= self._policy.longest_asked_wait_s
+            asked = failure.asked_wait_s(self._policy.now()) or 0
+            return asked <= self._policy.longest_asked_wait_s
 
         retrying = AsyncRetrying(
             retry=is_due,
             wait=self._wait,
             stop=stop_after_attempt(self._policy.tries),
             sleep=self._sleep,
-            before_sleep=self._say,
+            before_sleep=self._report,
             reraise=True,
         )
         try:
@@ -89,10 +84,8 @@ class Patience:
             if failure.refusal:
                 return refused()
             wait = failure.asked_wait_s(self._policy.now())
-            too_long = (
-                wait if wait is not None and wait > self._policy.longest_asked_wait_s else None
-            )
-            raise self._service.explain(failure, tries, too_long) from None
+            too_long = wait is not None and wait > self._policy.longest_asked_wait_s
+            raise self._service.explain(failure, tries, wait if too_long else None) from None
 
     def _answered(self) -> None:
         self._reached, self._told_tries = True, 0
@@ -112,27 +105,26 @@ class Patience:
         asked = None if failure is None else failure.asked_wait_s(policy.now())
         if asked is None:
             return own
-        # not all that wait for the same server come back at the same moment, and none too early
+        # spread, so that not all requests return at once, and none too early
         asked += min(0.1 * asked, 5.0) * policy.random()
         return asked if state.attempt_number <= TRUSTED_WAITS else max(asked, own)
 
-    def _say(self, state: RetryCallState) -> None:
+    def _report(self, state: RetryCallState) -> None:
         failure = _failure(state)
         if failure is None:
             return
         if failure.trouble is Trouble.UNREACHABLE:
-            if (
-                state.attempt_number <= self._told_tries
-            ):  # all that wait for one server would say the same
+            # all requests that wait for one server would report the same
+            if state.attempt_number <= self._told_tries:
                 return
-            self._told_tries = (
-                state.attempt_number if self._reached else self._policy.first_contact_tries
-            )
+            self._told_tries = self._policy.first_contact_tries
+            if self._reached:
+                self._told_tries = state.attempt_number
         pause = rough_duration(state.upcoming_sleep)
         self._tell(f"{self._service.trouble(failure)}, tried again in {pause}")
 
 
 def _failure(state: RetryCallState) -> RequestFailedError | None:
-    """What the last try ended with; None for a reply, a cancellation, a fault of ours."""
+    """Failure of the last try; None for a reply, a cancellation, or another error."""
     error = state.outcome.exception() if state.outcome is not None else None
     return error if isinstance(error, RequestFailedError) else None

@@ -28,6 +28,7 @@ from eureka_agent.records import (
 )
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.settings import TrainingSettings
+from eureka_agent.text import escape_unprintable, one_line
 
 MAX_LINE_BYTES = 16 << 20
 """Longest line in either direction, which has room for 100,000 episodes; a longer one is a
@@ -63,25 +64,16 @@ worker."""
 
 
 def plain_text(text: str) -> str:
-    """What a worker says, as it can be shown: bounded, and with what commands a terminal (all that
-    is not printable, but for tabs and line ends) written as in a source. Generated code can have
-    written it."""
+    """Text of a worker, which generated code may have written: bounded, control characters as in
+    source code."""
     if len(text) > LONGEST_TEXT:
         text = f"{text[: LONGEST_TEXT - 3]}..."
-    if text.isprintable():
-        return text
-    return "".join(
-        each
-        if each.isprintable() or each in "\t\n"
-        else each.encode("unicode_escape", "backslashreplace").decode()
-        for each in text
-    )[: 2 * LONGEST_TEXT]
+    return escape_unprintable(text, keep="\t\n")[: 2 * LONGEST_TEXT]
 
 
-def one_line(text: str, limit: int) -> str:
-    """The same as `plain_text` in one line of at most `limit` characters."""
-    line = plain_text(" ".join(text.split()))
-    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+def plain_line(text: str, limit: int) -> str:
+    """`plain_text` in one line of at most `limit` characters."""
+    return one_line(plain_text(" ".join(text.split())), limit)
 
 
 def _plain_findings(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
@@ -96,8 +88,8 @@ def _plain_findings(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     return tuple(
         each.model_copy(
             update={
-                "message": one_line(each.message, LONGEST_FINDING),
-                "hint": one_line(each.hint, LONGEST_HINT),
+                "message": plain_line(each.message, LONGEST_FINDING),
+                "hint": plain_line(each.hint, LONGEST_HINT),
             }
         )
         for each in (findings if len(findings) == len(shown) else shown)
@@ -105,7 +97,7 @@ def _plain_findings(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
 
 
 Text = Annotated[str, AfterValidator(plain_text)]
-ShortText = Annotated[str, AfterValidator(lambda text: one_line(text, LONGEST_FINDING))]
+ShortText = Annotated[str, AfterValidator(lambda text: plain_line(text, LONGEST_FINDING))]
 Findings = Annotated[
     tuple[Finding, ...], Field(max_length=MOST_FINDINGS), AfterValidator(_plain_findings)
 ]

@@ -1,1 +1,1 @@
-"""Walls between driver and worker, and the client that speaks through them."""
+"""Walls between driver and worker, and the client that communicates through them."""

@@ -1,5 +1,4 @@
-"""The bubblewrap wall: namespaces of its own, a root made of read-only folders, a filter of system
-calls. For machines without an engine."""
+"""The bubblewrap wall, without an engine: namespaces, read-only folders, a filter."""
 
 from __future__ import annotations
 
@@ -19,31 +18,30 @@ import eureka_agent
 from eureka_agent.errors import WallError, system_reason
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.cgroups import ENTER, ControlGroup
-from eureka_agent.sandbox.process_wall import ProcessHandle, start_process
+from eureka_agent.sandbox.process_wall import ProcessHandle, cannot_start, start_process
 from eureka_agent.sandbox.readable import named_folders
 from eureka_agent.sandbox.wall import Limits, WorkerHandle
-from eureka_agent.sandbox.worker_environment import worker_environment
+from eureka_agent.sandbox.worker_environment import worker_arguments, worker_environment
 from eureka_agent.seccomp import kernel
 from eureka_agent.seccomp.profile import compile_profile, worker_profile
 from eureka_agent.seccomp.system_calls import current_architecture
 
 SCRATCH = Path("/scratch")
-"""The worker's own folder, as it sees it."""
+"""The worker's own folder, as mounted for it."""
 _TEMPORARY_BYTES = 64 << 20
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives")
 _HARDWARE = ("/sys/devices/system/cpu", "/sys/devices/system/node")
-"""What the processor can do: without it torch takes the plainest one and is slower."""
+"""Capabilities of the processor: without them torch falls back to slower code."""
 _PROBE_SECONDS = 20.0
 _PACKAGE = Path(eureka_agent.__file__).resolve().parent
 
 
 class BubblewrapHandle(ProcessHandle):
-    """A worker behind `bwrap`, which is a child process of the driver's and ends with its last
-    words."""
+    """A worker behind `bwrap`, a child process of the driver that exits with the worker."""
 
     def __init__(self, process: asyncio.subprocess.Process, group: ControlGroup | None) -> None:
-        """`group`: removed when it is over."""
+        """`group`: removed after the worker."""
         super().__init__(process)
         self.group = group
 
@@ -80,64 +78,50 @@ class BubblewrapWall:
         )
 
     async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
-        """See `Wall.start`. The worker sees nothing of `folder`."""
-        named_folders(limits.readable, os.environ)  # those that no wall shows are refused
+        """See `Wall.start`. The worker does not see `folder`."""
+        named_folders(limits.readable, os.environ)  # raises for folders that no wall shows
         environment = worker_environment(SCRATCH, secrets.token_hex(16), limits.visible_gpu)
-        worker = [
-            *(sys.executable, "-P", "-m", "eureka_agent.worker", "--scratch", str(SCRATCH)),
-            *("--data-bytes", str(limits.memory_bytes), "--open-files", str(limits.open_files)),
-            *("--file-bytes", str(limits.file_bytes)),
-            *(("--processes", str(limits.processes)) if _counts_by_namespace() else ()),
-            *(("--cores", ",".join(map(str, limits.cores))) if limits.cores else ()),
-            *(("--kernels", str(limits.kernels)) if limits.kernels is not None else ()),
-        ]
-        group = (
-            ControlGroup.make(limits) if self._grouped else None
-        )  # no thread: who gives up could not wait for it
+        processes = ("--processes", str(limits.processes)) if _counts_by_namespace() else ()
+        arguments = worker_arguments(str(SCRATCH), limits, str(limits.kernels))
+        worker = [sys.executable, *arguments, *processes]
+        # not in a thread, whose group a cancelled start could not remove
+        group = ControlGroup.make(limits) if self._grouped else None
         if self._grouped and group is None:
-            raise WallError(
-                "no control group can be made any more",
-                "look into /sys/fs/cgroup, and start the run again",
-            )
+            hint = "look into /sys/fs/cgroup, and start the run again"
+            raise WallError("no control group can be made any more", hint)
         try:
             with sandboxed(worker, limits) as (command, descriptors):
                 if group is not None:
                     command = ["/bin/sh", "-c", ENTER, "sh", *command]
                     environment["EUREKA_GROUPS"] = ":".join(map(str, group.folders))
-                # the environment is bwrap's too: its own is for the worker to read in /proc
+                # bwrap has the same environment: the worker can read bwrap's in /proc
                 process = await start_process(command, environment, Path("/"), descriptors)
-        except BaseException as error:  # also a cancellation: no group stays behind
+        except BaseException as error:  # also a cancellation: the group must be removed
             if group is not None:
                 await asyncio.shield(asyncio.to_thread(group.remove))
             if not isinstance(error, OSError):
                 raise
-            raise WallError(
-                f"cannot start a worker: {error.filename!r}: {system_reason(error)}",
-                "free memory, disk or processes",
-            ) from None
+            raise cannot_start(error) from None
         return BubblewrapHandle(process, group)
 
     async def kill(self, handle: WorkerHandle) -> None:
-        """See `Wall.kill`. What bwrap started is in a process namespace that ends with it."""
+        """See `Wall.kill`. The processes behind bwrap are in a namespace that ends with it."""
         assert isinstance(handle, BubblewrapHandle)
         handle.end()
-        await handle.gone()  # until nobody holds its pipes any more
+        await handle.gone()
         if handle.group is not None:
             await asyncio.to_thread(handle.group.remove)
 
 
-def why_not() -> str | None:
-    """None where this wall works; else the reason and the next step, in one line. Really starts a
-    Python behind it."""
+def unavailable_reason() -> str | None:
+    """None where this wall works, tested with a Python behind it; else reason and next step."""
     if sys.platform != "linux":
         return "bubblewrap is a program for Linux"
-    if (reason := kernel.why_not()) is not None:
+    if (reason := kernel.unavailable_reason()) is not None:
         return reason
     try:
-        with sandboxed([sys.executable, "-I", "-S", "-c", "pass"], Limits()) as (
-            command,
-            descriptors,
-        ):
+        probe = [sys.executable, "-I", "-S", "-c", "pass"]
+        with sandboxed(probe, Limits()) as (command, descriptors):
             ended = subprocess.run(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -157,22 +141,16 @@ def why_not() -> str | None:
         return f"bwrap cannot be started: {system_reason(error)}"
     if ended.returncode == 0:
         return None
-    said = (
-        " ".join(ended.stderr.decode(errors="replace").split())[-300:]
-        or f"exit status {ended.returncode}"
-    )
+    errors = " ".join(ended.stderr.decode(errors="replace").split())[-300:]
+    said = errors or f"exit status {ended.returncode}"
     return f"{said}; {_next_step(said)}"
 
 
 def _next_step(said: str) -> str:
     if "Unknown option" in said:
         return "install bubblewrap 0.8 or newer"
-    if (
-        "namespace" in said
-        or "uid map" in said
-        or "Operation not permitted" in said
-        or "Permission denied" in said
-    ):
+    refusals = ("namespace", "uid map", "Operation not permitted", "Permission denied")
+    if any(refusal in said for refusal in refusals):
         return (
             "allow user namespaces (sysctl user.max_user_namespaces,"
             " kernel.apparmor_restrict_unprivileged_userns=0), or use another sandbox"
@@ -183,27 +161,26 @@ def _next_step(said: str) -> str:
 def _binary() -> str:
     found = shutil.which("bwrap")
     if found is None:
-        raise WallError(
-            "there is no program bwrap", "install the package bubblewrap, or use another sandbox"
-        )
+        hint = "install the package bubblewrap, or use another sandbox"
+        raise WallError("there is no program bwrap", hint)
     return found
 
 
 @contextlib.contextmanager
 def sandboxed(program: list[str], limits: Limits) -> Iterator[tuple[list[str], tuple[int, ...]]]:
-    """The command that runs a program behind the wall, and the descriptors that it has to inherit.
+    """Make the command for a program behind the wall, and the descriptors that it inherits.
 
-    The limits that a worker sets for itself and a control group are not in it. Raises WallError
-    where there is no `bwrap`.
+    A control group and the limits that a worker sets on itself are not part of it. Raises WallError
+    without `bwrap`.
     """
     binary = _binary()
     architecture = current_architecture()
     if architecture is None:
-        raise WallError(str(kernel.why_not()), "use another sandbox")
+        raise WallError(str(kernel.unavailable_reason()), "use another sandbox")
     profile = _in_memory(compile_profile(worker_profile(), architecture))
     try:
         options = [*_options(limits), "--seccomp", str(profile)]
-        # not in the command line, which the worker reads in /proc: they name the person's folders
+        # hidden from the worker, which reads command lines in /proc: they name the user's folders
         arguments = _in_memory(b"".join(os.fsencode(option) + b"\0" for option in options))
         try:
             yield [binary, "--args", str(arguments), "--", *program], (arguments, profile)
@@ -223,26 +200,11 @@ def _in_memory(data: bytes) -> int:
 def _options(limits: Limits) -> list[str]:
     options = [
         "--unshare-all",
-        "--unshare-user",
-        "--disable-userns",
-        "--cap-drop",
-        "ALL",
-        "--die-with-parent",
-        "--new-session",
+        *("--unshare-user", "--disable-userns", "--die-with-parent", "--new-session"),
+        *("--cap-drop", "ALL", "--uid", "65534", "--gid", "65534", "--hostname", "worker"),
+        *("--proc", "/proc", "--dev", "/dev"),
     ]
-    options += [
-        "--uid",
-        "65534",
-        "--gid",
-        "65534",
-        "--hostname",
-        "worker",
-        "--proc",
-        "/proc",
-        "--dev",
-        "/dev",
-    ]
-    # before what may lie below it
+    # before folders that may lie below it
     options += ["--size", str(_TEMPORARY_BYTES), "--perms", "1777", "--tmpfs", "/tmp"]
     for name in _SYSTEM:
         if Path(name).is_symlink():
@@ -251,26 +213,22 @@ def _options(limits: Limits) -> list[str]:
             options += ["--ro-bind", name, name]
     for path in (*_SYSTEM_FILES, *_HARDWARE):
         options += ["--ro-bind-try", path, path]
-    wanted = (
-        *_python_folders(),
-        *limits.readable,
-        *(() if limits.kernels is None else (limits.kernels,)),
-    )
+    kernels = () if limits.kernels is None else (limits.kernels,)
+    wanted = (*_python_folders(), *limits.readable, *kernels)
     options += _shown(wanted, executable=Path(sys.executable))
     if limits.visible_gpu != "":
         for device in sorted(Path("/dev").glob("nvidia*")):
             options += ["--dev-bind-try", str(device), str(device)]
     options += ["--size", str(limits.scratch_bytes), "--perms", "0700", "--tmpfs", str(SCRATCH)]
-    # to the kernel a worker of root's is root: the settings of the whole machine in /proc/sys would
-    # be its to write
+    # a worker of root's is root to the kernel, which would let it write the machine's settings in
+    # /proc/sys
     options += ["--remount-ro", "/proc"]
-    # what holds all of this is itself a file system in memory, without a limit
+    # the root of all this is a file system in memory without a limit
     return [*options, "--remount-ro", "/", "--remount-ro", "/dev", "--chdir", str(SCRATCH)]
 
 
 def _shown(wanted: Iterable[Path], executable: Path) -> list[str]:
-    """Options that bind the folders at their real places, with the links and folders by which their
-    own names and the interpreter's lead there."""
+    """Options that bind folders at their real places, with the links on the way there."""
     names = {path.absolute() for path in wanted if path.exists()}
     routes = [route(name) for name in sorted({*names, executable.absolute()})]
     bound = _outermost(Path(os.path.realpath(name)) for name in names)
@@ -282,25 +240,24 @@ def _shown(wanted: Iterable[Path], executable: Path) -> list[str]:
     options = [option for folder in bound for option in ("--ro-bind", str(folder), str(folder))]
     for passed in sorted({folder for found in routes for folder in found.passed if is_new(folder)}):
         options += ["--dir", str(passed)]
-    for place, target in sorted(
-        {link for found in routes for link in found.links if is_new(link[0])}
-    ):
+    links = {link for found in routes for link in found.links if is_new(link[0])}
+    for place, target in sorted(links):
         options += ["--symlink", target, str(place)]
     return options
 
 
 @dataclass(frozen=True)
 class Route:
-    """Files that the kernel looks at on its way along a name."""
+    """Files that the kernel visits on its way along a path."""
 
     links: tuple[tuple[Path, str], ...]
     """Real place and content of each link."""
     passed: tuple[Path, ...]
-    """Real folders that a `..` leads out of."""
+    """Real folders that a `..` leaves."""
 
 
 def route(path: Path) -> Route:
-    """The way that the kernel takes from `/` to an absolute path that exists."""
+    """Follow the kernel's way from `/` along an absolute path that exists."""
     pending = list(reversed(path.parts[1:]))
     here, links, passed = Path(path.anchor), list[tuple[Path, str]](), list[Path]()
     while pending:
@@ -319,7 +276,7 @@ def route(path: Path) -> Route:
 
 
 def _outermost(folders: Iterable[Path]) -> list[Path]:
-    """The real folders that lie in no other one of them, nor in the system's; parents first."""
+    """Real folders outside of each other and of the system's; parents first."""
     chosen = [Path("/usr")]
     for folder in sorted(set(folders)):
         if not any(folder.is_relative_to(other) for other in chosen):
@@ -328,13 +285,12 @@ def _outermost(folders: Iterable[Path]) -> list[Path]:
 
 
 def _python_folders() -> Iterator[Path]:
-    """Where the worker's Python, its libraries and the modules that it finds lie; of this package's
-    own neighbours the environments alone."""
+    """Folders of the worker's Python, its libraries, and the modules that it may import."""
     yield from map(Path, {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix})
     yield Path(os.path.realpath(sys.executable)).parent
     yield _PACKAGE
     yield resource_folder("envs")
-    # what a person adds; in site-packages .pth files add the folders that come behind it
+    # installed packages, and the folders after them, which .pth files add
     packages = [
         index
         for index, entry in enumerate(sys.path)
@@ -343,15 +299,14 @@ def _python_folders() -> Iterator[Path]:
     entries = sys.path[packages[0] :] if packages else []
     for name in ("PYTHONPATH", "LD_LIBRARY_PATH"):
         entries = [*entries, *os.environ.get(name, "").split(os.pathsep)]
-    home = Path(
-        os.path.realpath(os.path.expanduser("~"))
-    )  # never fails, as where a user has no home
+    # never fails, also for a user without a home
+    home = Path(os.path.realpath(os.path.expanduser("~")))
     for entry in filter(os.path.isabs, entries):
-        # Python drops `..` from a name before it looks, which is another folder than the kernel's
-        # where a link comes before it
+        # Python removes `..` from a name before it looks there; after a link that is another folder
+        # than the kernel's
         for name in dict.fromkeys((entry, os.path.abspath(entry))):
             real = Path(os.path.realpath(name))
-            # a whole home folder is none of modules
+            # a whole home folder is not a folder of modules
             if real != _PACKAGE.parent and not home.is_relative_to(real):
                 yield Path(name)
 
@@ -365,9 +320,7 @@ def _can_group() -> bool:
 
 
 def _counts_by_namespace() -> bool:
-    """Whether the kernel counts the processes of a user namespace apart from all others of the same
-    person: since Linux 5.14."""
-    major, minor = (
-        int("".join(filter(str.isdigit, part)) or 0) for part in os.uname().release.split(".")[:2]
-    )
-    return (major, minor) >= (5, 14)
+    """True where the kernel counts processes per user namespace, since Linux 5.14."""
+    parts = os.uname().release.split(".")[:2]
+    version = tuple(int("".join(filter(str.isdigit, part)) or 0) for part in parts)
+    return version >= (5, 14)

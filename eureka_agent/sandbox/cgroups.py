@@ -1,5 +1,4 @@
-"""A control group around one worker: memory and processes of all that it starts, together. Only
-where this process may make one (as root)."""
+"""A control group of one worker: memory and processes of all it starts. Needs root."""
 
 from __future__ import annotations
 
@@ -16,29 +15,26 @@ _ROOT = Path("/sys/fs/cgroup")
 _PREFIX = "eureka-worker-"
 _REMOVAL_SECONDS = 5.0
 _LEFT_SECONDS = 600.0
-"""Age from which a group without processes is a leftover: it has been entered within milliseconds,
-if ever it was to be."""
+"""Age from which an empty group is a leftover: a worker enters its group within milliseconds."""
 
 ENTER = (
     'for group in $(echo "$EUREKA_GROUPS" | tr : " "); do echo $$ >"$group/cgroup.procs" || exit'
     ' 125; done; unset EUREKA_GROUPS; exec "$@"'
 )
-"""What a shell does to enter the groups that `EUREKA_GROUPS` names, and to become its arguments
-there."""
+"""Shell script that enters the groups in `EUREKA_GROUPS`, then executes its arguments."""
 
 
 @dataclass(frozen=True)
 class ControlGroup:
-    """The folders of one group: one, or one for each resource in the older form."""
+    """Folders of one group: one, or with version 1 one per resource."""
 
     folders: tuple[Path, ...]
 
     @classmethod
     def make(cls, limits: Limits) -> ControlGroup | None:
-        """A new group with these limits; None where none can be made. Groups that others left
-        behind empty are removed."""
+        """Make a group with these limits; None where that fails. Empty leftovers are removed."""
         if os.geteuid() != 0:
-            return None  # a group that was delegated to a person is in the service manager's hands
+            return None  # the service manager controls groups that are delegated to a user
         if (_ROOT / "cgroup.controllers").exists():
             settings = {_ROOT: {"memory.max": limits.memory_bytes, "pids.max": limits.processes}}
         else:
@@ -60,8 +56,7 @@ class ControlGroup:
         return group
 
     def remove(self) -> None:
-        """Remove the group, once its processes have gone; whatever is not gone after some seconds
-        stays for another to remove."""
+        """Remove the group once its processes are gone; after some seconds it is left behind."""
         deadline = time.monotonic() + _REMOVAL_SECONDS
         for folder in self.folders:
             while folder.is_dir():
@@ -74,12 +69,10 @@ class ControlGroup:
 
 
 def _remove_empty(parent: Path) -> None:
-    """Groups that nobody will enter any more. One with processes stays, for the kernel removes none
-    such, and so does one that was just made.
+    """Remove old empty groups; the kernel refuses to remove one with processes.
 
-    When it was made is in its name. Its driver's number would tell nothing of a driver in another
-    container that shares these folders, but the clock is the same for all; the folder's own time is
-    not kept by the kernel.
+    The time is part of the name: a driver's process id means nothing in another container with the
+    same folders, and the kernel does not keep a folder's time.
     """
     for folder in parent.glob(f"{_PREFIX}*"):
         made = folder.name.removeprefix(_PREFIX).split("-")[0]

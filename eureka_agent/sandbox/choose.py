@@ -1,34 +1,29 @@
-"""Which wall stands around generated code."""
+"""Choice of the wall around generated code."""
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 
 from eureka_agent.errors import WallError, did_you_mean
 from eureka_agent.resources import state_folder
 from eureka_agent.sandbox.process_wall import ProcessWall
-from eureka_agent.sandbox.wall import Wall
+from eureka_agent.sandbox.wall import Say, Wall, print_to_stderr
 
 WALLS = ("docker", "bubblewrap", "process")
 """Names of the walls, strongest first."""
 AUTO = "auto"
 WALL_VARIABLE = "EUREKA_SANDBOX"
-"""Environment variable with the wall that `auto` stands for on this machine."""
-
-Say = Callable[[str], None]
+"""Environment variable with the wall for `auto` on this machine."""
 
 
 def choose_wall(name: str, say: Say | None = None) -> Wall:
-    """The wall of that name, ready to start workers; `"auto"`: the one that EUREKA_SANDBOX names,
-    or else the strongest one that is there.
+    """Open the named wall; `"auto"`: the one in EUREKA_SANDBOX, else the strongest available.
 
-    `say`: is told in one line, of `auto` and once a day, what was taken, what that does not cover,
-    and why nothing stronger was; and of a Docker image that is built. Raises WallError, with the
-    next step, for a name that is none and for a wall that was asked for and cannot be had.
+    `say` receives one line: for `auto`, once a day, the wall, its gaps and why no stronger one is
+    available; and a note when a Docker image is built. Raises WallError, with the next step, for an
+    unknown name and for a wall that is not available.
     """
     if name == AUTO:
         name = os.environ.get(WALL_VARIABLE) or AUTO
@@ -44,18 +39,18 @@ def choose_wall(name: str, say: Say | None = None) -> Wall:
             break
     sentence = _sentence(wall, reasons)
     if not _said_today(sentence):
-        (say or _to_stderr)(sentence)
+        (say or print_to_stderr)(sentence)
     return wall
 
 
 def open_wall(name: str, say: Say | None = None, build: bool = True) -> Wall:
-    """The wall of that name. `say`: is told in one line of a Docker image that is built. Raises
-    WallError where it cannot be had.
+    """Open the named wall. `say` receives a note when a Docker image is built.
 
-    Without `build` nothing is downloaded or built, and where that is needed first it raises
-    WallNotBuiltError.
+    Raises WallError where it is not available; without `build` nothing is downloaded or built, and
+    WallNotBuiltError is raised instead.
     """
-    say = say or _to_stderr
+    say = say or print_to_stderr
+    # imported on demand: the Docker SDK takes a third of a second
     # each wall is imported by itself: the Docker SDK takes a third of a second
     if name == "docker":
         from eureka_agent.sandbox.docker.wall import DockerWall
@@ -67,12 +62,11 @@ def open_wall(name: str, say: Say | None = None, build: bool = True) -> Wall:
             docker.look()
         return docker
     if name == "bubblewrap":
-        from eureka_agent.sandbox.bubblewrap_wall import BubblewrapWall, why_not
+        from eureka_agent.sandbox.bubblewrap_wall import BubblewrapWall, unavailable_reason
 
-        if reason := why_not():
-            raise WallError(
-                f"the sandbox 'bubblewrap' cannot be had here: {reason}", "or use another --sandbox"
-            )
+        if reason := unavailable_reason():
+            what = f"the sandbox 'bubblewrap' cannot be had here: {reason}"
+            raise WallError(what, "or use another --sandbox")
         return BubblewrapWall()
     if name == "process":
         return ProcessWall()
@@ -85,8 +79,7 @@ def _sentence(wall: Wall, reasons: list[str]) -> str:
 
 
 def _said_today(sentence: str) -> bool:
-    """True where this user was told the same today; from now on he was. False where that cannot be
-    kept."""
+    """True where this user was told the same today, which is noted; False where that fails."""
     today = f"{datetime.now():%Y-%m-%d} {sentence}\n"
     with suppress(OSError, RuntimeError, UnicodeDecodeError):  # RuntimeError: a user without a home
         marker = state_folder() / "wall-note"
@@ -95,7 +88,3 @@ def _said_today(sentence: str) -> bool:
         marker.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         marker.write_text(today, encoding="utf-8")
     return False
-
-
-def _to_stderr(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

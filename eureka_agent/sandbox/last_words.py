@@ -1,14 +1,14 @@
-"""What a worker wrote to standard error: its end, and whether it was far too much."""
+"""The end of a worker's standard error, and a limit on its length."""
 
 from __future__ import annotations
 
 KEPT_BYTES = 4096
 FLOOD_BYTES = 64 << 20
-"""A worker that writes more than this has a loop in it, and the driver is busy with reading."""
+"""Most bytes of standard error: a worker that writes more has a loop, and keeps the driver busy."""
 
 
 class LastWords:
-    """Grows by pieces, and keeps the last `KEPT_BYTES`."""
+    """Keeps the last `KEPT_BYTES` of a growing text."""
 
     def __init__(self) -> None:
         self._kept = bytearray()
@@ -16,20 +16,19 @@ class LastWords:
 
     @property
     def flooded(self) -> bool:
-        """Whether it wrote more than `FLOOD_BYTES`: whoever listens is to end it."""
+        """True after more than `FLOOD_BYTES`: the reader should end the worker."""
         return self._written > FLOOD_BYTES
 
     def add(self, data: bytes) -> None:
-        """What came next."""
+        """Append data."""
         self._written += len(data)
         self._kept += data
         del self._kept[:-KEPT_BYTES]
 
     def text(self) -> str:
-        """The end of it; of no use as a terminal's input (`plain_text`)."""
+        """The kept end; not safe for a terminal (`plain_text`)."""
         words = [self._kept.decode(errors="replace").strip()]
         if self.flooded:
-            words.append(
-                f"it wrote more than {FLOOD_BYTES >> 20} MiB to standard error and was killed"
-            )
+            limit = f"{FLOOD_BYTES >> 20} MiB"
+            words.append(f"it wrote more than {limit} to standard error and was killed")
         return "\n".join(filter(None, words))

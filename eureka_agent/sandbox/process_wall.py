@@ -1,5 +1,4 @@
-"""The process wall: a session of its own, a scrubbed environment, resource limits. Around each
-reward there is a filter besides, and nothing else."""
+"""The process wall: session, clean environment, resource limits, and rewards' filter."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from pathlib import Path
 from eureka_agent.errors import WallError, system_reason
 from eureka_agent.sandbox.last_words import LastWords
 from eureka_agent.sandbox.wall import Limits, WorkerHandle
-from eureka_agent.sandbox.worker_environment import MARK, worker_environment
+from eureka_agent.sandbox.worker_environment import MARK, worker_arguments, worker_environment
 from eureka_agent.seccomp import kernel
 
 FILTERED = (
@@ -27,22 +26,20 @@ BEHIND_THE_FILTER = "a reward that gets past that filter: nothing stands behind 
 
 _KILL_ROUNDS = 20
 _KILL_SECONDS = 30.0
-"""What a killed worker may take to go: its memory is freed, a call to a disk or a GPU comes
-back."""
+"""Timeout of a killed worker: its memory is freed, a call to a disk or a GPU returns."""
 _DISCARDED_BYTES = 1 << 20
 
 
 class ProcessHandle:
-    """A worker that is a child process of the driver's."""
+    """A worker that is a child process of the driver."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
-        """A process with pipes, of which this one reads standard error at once."""
+        """`process`: with pipes, of which standard error is read at once."""
         self.process = process
         self._ended = False
         self._words = LastWords()
         self._listening = asyncio.create_task(self._listen())
-        # of two readers of a stream one may take the other's wake-up with it, and that one waits
-        # for ever
+        # with two readers of a stream one may miss its wake-up, and wait for ever
         self._reading = asyncio.Lock()
         self._given_up = False
 
@@ -68,13 +65,11 @@ class ProcessHandle:
         return await self.process.wait()
 
     async def gone(self) -> None:
-        """Wait until it has ended and nobody holds its pipes any more. What has not been read is
-        thrown away: a pipe that is full and that nobody reads is never seen to close, and a worker
-        that wrote without end would hold up the driver by its death.
+        """Wait until it has ended and its pipes are closed; unread output is discarded.
 
-        It is given up after `_KILL_SECONDS`: the kernel does not let it go, or somebody who is not
-        to be found holds its pipes. They are closed here then, so that who reads or writes comes to
-        an end.
+        A full pipe that nobody reads never closes, so a worker that writes without end would block
+        the driver. After `_KILL_SECONDS` the pipes are closed here, so that readers and writers
+        end: the kernel does not release it, or an unknown process holds them.
         """
         if self._given_up:
             return
@@ -83,7 +78,7 @@ class ProcessHandle:
                 await self._wait_until_gone()
         except TimeoutError:
             self._given_up = True
-            self.process._transport.close()  # type: ignore[attr-defined]  # the one way to close the pipes of readers
+            self.process._transport.close()  # type: ignore[attr-defined]  # no public way closes the readers' pipes
 
     async def _wait_until_gone(self) -> None:
         assert self.process.stdout is not None
@@ -102,18 +97,16 @@ class ProcessHandle:
         return "\n".join(filter(None, (self._words.text(), given_up if self._given_up else "")))
 
     def end(self) -> None:
-        """Kill its session. Once: later its number, which is that of the session, may be somebody
-        else's."""
+        """Kill its session, once: its number may be reused later."""
         if self._ended:
             return
         self._ended = True
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            # not by `process.kill()` as well: that may collect the exit status that asyncio waits
-            # for
+            # `process.kill()` may collect the exit status that asyncio waits for
             os.killpg(self.process.pid, signal.SIGKILL)
 
     async def _listen(self) -> None:
-        """In memory and not in a file: behind no wall may a worker fill the disk."""
+        """Keep the end of standard error in memory, as a worker must not fill the disk."""
         assert self.process.stderr is not None
         while data := await self.process.stderr.read(_DISCARDED_BYTES):
             flooded = self._words.flooded
@@ -128,10 +121,10 @@ async def start_process(
     folder: Path,
     descriptors: tuple[int, ...] = (),
 ) -> asyncio.subprocess.Process:
-    """A process with pipes in a session of its own. Raises OSError.
+    """Start a process with pipes in its own session. Raises OSError.
 
-    A cancellation waits for the start, then kills the session: asyncio's own kills one process, and
-    waits for ever where that one had begun another, which holds the pipes.
+    A cancellation waits for the start, then kills the session. asyncio would kill one process, and
+    wait for ever for another that holds the pipes.
     """
     starting = asyncio.create_task(
         asyncio.create_subprocess_exec(
@@ -142,7 +135,7 @@ async def start_process(
             env=environment,
             cwd=folder,
             pass_fds=descriptors,
-            start_new_session=True,  # Ctrl-C in the terminal reaches the driver alone
+            start_new_session=True,  # Ctrl-C reaches the driver alone
         )
     )
     try:
@@ -172,7 +165,7 @@ class ProcessWall:
     )
 
     def __init__(self) -> None:
-        if kernel.why_not() is None:
+        if kernel.unavailable_reason() is None:
             self.covers = (*self.covers, FILTERED)
             self.does_not_cover = (BEHIND_THE_FILTER,)
         self._marks: dict[int, str] = {}
@@ -180,49 +173,34 @@ class ProcessWall:
     async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
         """See `Wall.start`."""
         mark = secrets.token_hex(16)
-        command = [
-            *(
-                sys.executable,
-                "-P",
-                "-m",
-                "eureka_agent.worker",
-                "--scratch",
-                str(folder),
-                "--parent",
-                str(os.getpid()),
-            ),
-            *("--data-bytes", str(limits.memory_bytes), "--open-files", str(limits.open_files)),
-            *("--file-bytes", str(limits.file_bytes)),
-            *(("--cores", ",".join(map(str, limits.cores))) if limits.cores else ()),
-            *(("--kernels", str(limits.kernels)) if limits.kernels is not None else ()),
-        ]
+        arguments = worker_arguments(str(folder), limits, str(limits.kernels))
+        command = [sys.executable, *arguments, "--parent", str(os.getpid())]
+        environment = worker_environment(folder, mark, limits.visible_gpu)
         try:
-            process = await start_process(
-                command, worker_environment(folder, mark, limits.visible_gpu), folder
-            )
+            process = await start_process(command, environment, folder)
         except OSError as error:
-            raise WallError(
-                f"cannot start a worker: {error.filename!r}: {system_reason(error)}",
-                "free memory, disk or processes",
-            ) from None
+            raise cannot_start(error) from None
         self._marks[process.pid] = mark
         return ProcessHandle(process)
 
     async def kill(self, handle: WorkerHandle) -> None:
-        """See `Wall.kill`. Also ends processes that left the worker's session."""
+        """See `Wall.kill`. Processes outside of the worker's session are ended as well."""
         assert isinstance(handle, ProcessHandle)
         handle.end()
         mark = self._marks.pop(handle.process.pid, None)
-        if mark is not None:
-            _kill_marked(
-                mark
-            )  # before the wait, which lasts until nobody holds the worker's pipes any more
+        if mark is not None:  # before the wait, as they may hold the worker's pipes
+            _kill_marked(mark)
         await handle.gone()
 
 
+def cannot_start(error: OSError) -> WallError:
+    """The error for a worker that the system did not start."""
+    what = f"cannot start a worker: {error.filename!r}: {system_reason(error)}"
+    return WallError(what, "free memory, disk or processes")
+
+
 def _kill_marked(mark: str) -> None:
-    """Kill every process whose environment holds the mark; again while there are any, as one may
-    start another meanwhile."""
+    """Kill every process with the mark in its environment, repeatedly, as they may start others."""
     wanted = f"{MARK}={mark}".encode()
     for _ in range(_KILL_ROUNDS):
         found = False

@@ -1,5 +1,4 @@
-"""The folders of the person's that a worker behind a wall reads: what was named with `--env` and in
-PYTHONPATH."""
+"""Folders of the user that a worker behind a wall reads: from `--env` and PYTHONPATH."""
 
 from __future__ import annotations
 
@@ -12,13 +11,12 @@ from eureka_agent.errors import WallError
 
 
 def package_parent() -> Path:
-    """What PYTHONPATH must name for a worker to import this package."""
+    """Folder for PYTHONPATH from which this package can be imported."""
     return Path(eureka_agent.__file__).resolve().parent.parent
 
 
 def python_path(variables: Mapping[str, str]) -> list[Path]:
-    """Existing folders of the driver's PYTHONPATH, absolute. The package's own parent is not among
-    them: a checkout holds the runs too."""
+    """Existing folders of PYTHONPATH, without this package's parent, which may hold runs."""
     parts = [
         Path(part).absolute() for part in variables.get("PYTHONPATH", "").split(os.pathsep) if part
     ]
@@ -27,8 +25,7 @@ def python_path(variables: Mapping[str, str]) -> list[Path]:
 
 
 def named_folders(readable: Iterable[Path], variables: Mapping[str, str]) -> list[Path]:
-    """Those of `Limits.readable` and of PYTHONPATH, absolute. Raises WallError for one that is all
-    of this machine's files: that would be no wall."""
+    """Folders of `Limits.readable` and PYTHONPATH. Raises WallError for the root folder."""
     folders = [*python_path(variables), *(path.absolute() for path in readable)]
     for path in folders:
         real = path.resolve()  # a link may lead there

@@ -1,44 +1,49 @@
-"""A wall: how a worker is started, what stands between it and the machine, and how it is ended."""
+"""Interface of walls: start and end of workers, their limits, and what is covered."""
 
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 _LEAST_MEMORY_BYTES = 2 << 30
+Say = Callable[[str], None]
+"""Receives a line for the user."""
+
+
+def print_to_stderr(line: str) -> None:
+    """Show a line to the user; a `Say`."""
+    print(line, file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What one worker may use."""
+    """Limits of one worker."""
 
     memory_bytes: int = field(default_factory=lambda: _half_of_memory())
-    """Half of the machine's memory, unless said otherwise."""
+    """By default half of the machine's memory."""
     open_files: int = 1024
     file_bytes: int = 1 << 30
-    """Largest file that it may write."""
+    """Largest file."""
     scratch_bytes: int = 1 << 30
-    """What its scratch folder may hold, behind walls that can limit that."""
+    """Size of its scratch folder, behind walls that can limit it."""
     processes: int = 256
-    """Processes and threads at a time, behind walls that can limit them."""
+    """Most processes and threads, behind walls that can limit them."""
     readable: tuple[Path, ...] = ()
-    """Folders of the person's that it reads, under their own absolute paths: the environment's,
-    where that is a folder."""
+    """Folders of the user that it reads under the same paths, such as the environment's."""
     cores: tuple[int, ...] = ()
-    """CPU cores that it runs on; empty: all."""
+    """CPU cores; empty: all."""
     visible_gpu: str | None = None
-    """The only GPU that it sees, as CUDA_VISIBLE_DEVICES names it; None: those that the driver
-    sees."""
+    """Its only GPU, named as in CUDA_VISIBLE_DEVICES; None: those of the driver."""
     kernels: Path | None = None
-    """Folder of compiled kernels, which it may read and of which its cache is to be a copy
-    (`fleet/kernels.py`)."""
+    """Readable folder of compiled kernels, copied to its cache (`fleet/kernels.py`)."""
 
 
 def shared_limits(workers: int) -> Limits:
-    """Limits of each of several workers that together may take half of the machine's memory, though
-    none is given too little to work."""
+    """Limits of several workers that share half of the machine's memory, with a minimum each."""
     return Limits(memory_bytes=max(_LEAST_MEMORY_BYTES, _half_of_memory() // workers))
 
 
@@ -47,7 +52,7 @@ def _half_of_memory() -> int:
 
 
 class WorkerHandle(Protocol):
-    """A started worker: two streams of bytes, and how it ended."""
+    """A started worker: two byte streams, and its exit status."""
 
     @property
     def returncode(self) -> int | None:
@@ -55,21 +60,19 @@ class WorkerHandle(Protocol):
         ...
 
     async def write(self, data: bytes) -> None:
-        """Write to its standard input; waits while it reads too little. Raises ConnectionError once
-        nobody reads there."""
+        """Write to its standard input. Raises ConnectionError once it is closed."""
         ...
 
     async def read(self, most: int) -> bytes:
-        """The next bytes of its standard output, at most so many; empty at the end."""
+        """Read at most so many bytes of its standard output; empty at the end."""
         ...
 
     async def wait(self) -> int:
-        """Its exit status, once it has ended."""
+        """Wait for its exit status."""
         ...
 
     def last_words(self) -> str:
-        """The last lines that it wrote to standard error, and what the wall itself knows of its
-        end; empty when there is nothing."""
+        """End of its standard error, and the wall's knowledge of its end; may be empty."""
         ...
 
 
@@ -78,20 +81,19 @@ class Wall(Protocol):
 
     name: str
     covers: tuple[str, ...]
-    """What generated code is kept from, one phrase each."""
+    """Covered threats, one phrase each."""
     does_not_cover: tuple[str, ...]
-    """What it is not kept from, one phrase each; shown to the person."""
+    """Threats that are not covered, one phrase each, shown to the user."""
 
     async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
         """Start `python -m eureka_agent.worker`.
 
-        `folder`: an existing empty folder of this worker's alone, gone when it is; whether the
-        worker sees it depends on the wall. Nothing passes between driver and worker but the two
-        streams. Raises WallError when it cannot be started.
+        `folder`: an existing empty folder of this worker, deleted with it; whether the worker sees
+        it depends on the wall. Driver and worker exchange nothing but the two streams. Raises
+        WallError where it cannot be started.
         """
         ...
 
     async def kill(self, handle: WorkerHandle) -> None:
-        """End the worker and all that it started, and wait until it is gone. Nothing happens to one
-        that has ended."""
+        """End the worker and all its processes, and wait for that; no effect on an ended one."""
         ...

@@ -1,5 +1,4 @@
-"""The environment variables of workers behind the process wall and the bubblewrap wall; those of a
-container are in `docker/container.py`."""
+"""Arguments and environment variables of workers, completed by each wall."""
 
 from __future__ import annotations
 
@@ -8,59 +7,61 @@ import site
 from pathlib import Path
 
 from eureka_agent.sandbox.readable import package_parent
+from eureka_agent.sandbox.wall import Limits
 
 MARK = "EUREKA_WORKER"
-"""Variable whose value is found in every process of one worker, whatever session or parent it gave
-itself."""
+"""Variable in every process of one worker, in any session and with any parent."""
 
 _PASSED_ON = (
-    "PATH",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "TZ",
-    "MUJOCO_GL",
-    "PYOPENGL_PLATFORM",
-    "LD_LIBRARY_PATH",
-    "CUDA_VISIBLE_DEVICES",
-    "CUDA_DEVICE_ORDER",
-    "SYSTEMROOT",
+    *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "MUJOCO_GL", "PYOPENGL_PLATFORM"),
+    *("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "SYSTEMROOT"),
     "GLIBC_TUNABLES",
 )
-"""Environment variables that a worker gets. A list of what is allowed: a key under a name nobody
-thought of stays here too."""
+"""Variables passed on to a worker. An allow-list, so that a key under any name is not passed on."""
 
-_HUGE_PAGES = "glibc.malloc.hugetlb=1"
-"""Asks for large pages of memory: a batch of simulations lies on tens of thousands of small ones,
-more than a core keeps the addresses of. Trainings are 5 to 10 % faster (benchmarks/LOG.md). Another
-C library does not know the word and takes no notice."""
+HUGE_PAGES = "glibc.malloc.hugetlb=1"
+"""Value of GLIBC_TUNABLES for large pages: a batch of simulations has more small pages than a core
+caches addresses of. Trainings are 5 to 10 % faster (benchmarks/LOG.md). Other C libraries ignore
+it."""
+WORKER_VARIABLES = {
+    "PYTHONUNBUFFERED": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+"""Variables of workers behind any wall."""
+
+
+def worker_arguments(scratch: str, limits: Limits, kernels: str) -> list[str]:
+    """Arguments of Python for a worker. `scratch`, `kernels`: folders as the worker sees them."""
+    return [
+        *("-P", "-m", "eureka_agent.worker", "--scratch", scratch),
+        *("--data-bytes", str(limits.memory_bytes), "--open-files", str(limits.open_files)),
+        *("--file-bytes", str(limits.file_bytes)),
+        *(("--cores", ",".join(map(str, limits.cores))) if limits.cores else ()),
+        *(("--kernels", kernels) if limits.kernels is not None else ()),
+    ]
 
 
 def worker_environment(scratch: Path, mark: str, visible_gpu: str | None) -> dict[str, str]:
-    """All variables of a worker that runs on this machine's own Python: few of the driver's, and
-    none that holds a key.
+    """Environment of a worker on this machine's Python: few variables of the driver's, no keys.
 
-    `scratch`: its home, as it sees it; `mark`: a value that no other worker has (`MARK`);
-    `visible_gpu`: see `Limits`.
+    `scratch`: its home, as the worker sees it; `mark`: unique value of `MARK`; `visible_gpu`: see
+    `Limits`.
     """
-    environment = {"GLIBC_TUNABLES": _HUGE_PAGES}
+    environment = {"GLIBC_TUNABLES": HUGE_PAGES}
     environment |= {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     if visible_gpu is not None:
         environment["CUDA_VISIBLE_DEVICES"] = visible_gpu
+    paths = (str(package_parent()), os.environ.get("PYTHONPATH"))
     return {
         **environment,
+        **WORKER_VARIABLES,
         MARK: mark,
         "HOME": str(scratch),
         "TMPDIR": str(scratch),
-        # what the driver imports the worker finds too: this package where it is not installed, a
-        # person's own modules
-        "PYTHONPATH": os.pathsep.join(
-            filter(None, (str(package_parent()), os.environ.get("PYTHONPATH")))
-        ),
+        # the worker imports whatever the driver can: this package if not installed, own modules
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         "PYTHONUSERBASE": site.getuserbase(),
-        "PYTHONUNBUFFERED": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "OMP_NUM_THREADS": "1",
-        "MKL_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
     }

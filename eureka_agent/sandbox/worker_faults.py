@@ -1,4 +1,4 @@
-"""Errors for what workers say of faults: whose each is, in bounded and printable words."""
+"""Errors for faults that workers report, bounded and printable."""
 
 from __future__ import annotations
 
@@ -6,25 +6,27 @@ import shlex
 
 from eureka_agent.errors import EnvironmentFaultError, EurekaError
 from eureka_agent.invocation import command
-from eureka_agent.protocol.messages import LONGEST_FAULT, LONGEST_HINT, Fault, one_line, plain_text
+from eureka_agent.protocol.messages import (
+    LONGEST_FAULT,
+    LONGEST_HINT,
+    Fault,
+    plain_line,
+    plain_text,
+)
 
 
 def raised_by(
     fault: Fault, otherwise: type[EurekaError], environment: str, opening: bool = False
 ) -> EurekaError:
-    """The error for a worker's fault: an EnvironmentFaultError where it says that no reward is to
-    blame, else one of the type given.
-
-    `environment`: what a person calls it; `opening`: there is no reward yet.
-    """
+    """The error for a worker's fault: EnvironmentFaultError where no reward is to blame, else
+    `otherwise`. `environment`: its name for the user; `opening`: there is no reward yet."""
     if fault.environment:
         return _environment_fault(fault.message, fault.hint, environment, opening)
     return otherwise(fault.message.strip() or "the worker gave no reason", fault.hint)
 
 
 def stuck(last_words: str, timeout_s: float, environment: str) -> EnvironmentFaultError | None:
-    """The error for a worker that gave no sign of life, where it wrote the stack of an
-    environment's call that did not come back; else None."""
+    """The error for a worker that hangs in a call of the environment; else None."""
     _, found, stack = plain_text(last_words).rpartition("Timeout (")
     calls = [line.strip() for line in stack.splitlines() if line.startswith("  File ")]
     if not found or not calls:
@@ -47,6 +49,6 @@ def _environment_fault(
     )
     check = command(shlex.join(["envs", "--check", environment]))
     return EnvironmentFaultError(
-        f"{whose}: {one_line(message, LONGEST_FAULT)}",
-        f"{one_line(hint, LONGEST_HINT)}; `{check}` looks for such faults; then start a new run",
+        f"{whose}: {plain_line(message, LONGEST_FAULT)}",
+        f"{plain_line(hint, LONGEST_HINT)}; `{check}` looks for such faults; then start a new run",
     )

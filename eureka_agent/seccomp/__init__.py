@@ -1,2 +1,2 @@
-"""Filters of system calls: numbers, an assembler, the kernel's door, Docker's profile format.
+"""Filters of system calls: numbers, an assembler, the kernel's interface, Docker's profile format.
 Standard library only, for both sides."""

@@ -1,8 +1,7 @@
-"""Rules about system calls, assembled into the classic BPF program that the kernel runs before each
-one.
+"""Assembler from rules on system calls to the classic BPF program that the kernel runs for each.
 
-A filter that is entered by another architecture's system calls would compare the wrong numbers, so
-that ends the process, whatever the rules say.
+A system call of another architecture ends the process, whatever the rules say, as its number would
+be compared with wrong ones.
 """
 
 from __future__ import annotations
@@ -20,23 +19,17 @@ TRAP = 0x00030000
 """Ends the process by SIGSYS, unless it handles that signal; the system call is not made."""
 _ERRNO = 0x00050000
 MOST_INSTRUCTIONS = 4096
-"""What the kernel accepts in one program."""
+"""Limit of the kernel."""
 
-_LOAD_WORD, _AND, _JUMP, _JUMP_IF_EQUAL, _JUMP_IF_GREATER_OR_EQUAL, _RETURN = (
-    0x20,
-    0x54,
-    0x05,
-    0x15,
-    0x35,
-    0x06,
-)
+_LOAD_WORD, _AND, _RETURN = 0x20, 0x54, 0x06
+_JUMP, _JUMP_IF_EQUAL, _JUMP_IF_GREATER_OR_EQUAL = 0x05, 0x15, 0x35
 _NUMBER_OFFSET, _ARCHITECTURE_OFFSET, _ARGUMENTS_OFFSET = 0, 4, 16
 _WORD = 0xFFFFFFFF
 _LONGEST_CONDITIONAL_JUMP = 255
 
 
 def refuse(number: int = errno.EPERM) -> int:
-    """The action that makes a system call fail with this error number."""
+    """Action that fails a system call with this error number."""
     if not 0 < number < 4096:
         raise ValueError(f"{number!r} is no error number, expected 1 to 4095")
     return _ERRNO | number
@@ -44,13 +37,13 @@ def refuse(number: int = errno.EPERM) -> int:
 
 @dataclass(frozen=True)
 class Test:
-    """`argument & mask == value`, on all 64 bits of the register.
+    """Condition `argument & mask == value` on all 64 bits of the register.
 
-    The kernel may look at its lower half alone. A list of what is allowed then refuses some calls
-    that it need not refuse, and lets none through.
+    The kernel may use the lower half alone. An allow-list then refuses some calls needlessly, and
+    allows none by mistake.
     """
 
-    __test__ = False  # no class of tests, whatever pytest makes of the name
+    __test__ = False  # not a class of pytest's
 
     argument: int
     """Its index, from 0."""
@@ -58,12 +51,9 @@ class Test:
     mask: int = (1 << 64) - 1
 
     def __post_init__(self) -> None:
-        """Refuses what no register can hold."""
-        if (
-            not 0 <= self.argument < 6
-            or not 0 <= self.value <= self.mask < 1 << 64
-            or self.value & ~self.mask
-        ):
+        """Raises ValueError for a value that no register can hold."""
+        in_bounds = 0 <= self.argument < 6 and 0 <= self.value <= self.mask < 1 << 64
+        if not in_bounds or self.value & ~self.mask:
             raise ValueError(
                 f"{self!r}: expected an argument of 0 to 5 and a value within its mask of 64 bits"
             )
@@ -71,8 +61,7 @@ class Test:
 
 @dataclass(frozen=True)
 class Rule:
-    """What happens to a system call whose arguments pass all tests. Several rules of one name: the
-    first that fits holds."""
+    """Action for a system call that passes all tests; the first fitting rule applies."""
 
     name: str
     tests: tuple[Test, ...] = field(default=())
@@ -80,11 +69,10 @@ class Rule:
 
 
 def assemble(rules: Sequence[Rule], default: int, architecture: Architecture) -> bytes:
-    """The program: an array of `struct sock_filter`.
+    """Assemble an array of `struct sock_filter`.
 
-    `default`: the action for a system call that no rule fits. Names that this architecture has not
-    are left out. Raises ValueError for a name that no architecture has, and for a program that the
-    kernel would not take.
+    `default`: action without a fitting rule. Names that this architecture lacks are skipped. Raises
+    ValueError for a name that no architecture has, and for a program that is too long.
     """
     by_number: dict[int, list[Rule]] = {}
     for rule in rules:
@@ -120,8 +108,7 @@ def assemble(rules: Sequence[Rule], default: int, architecture: Architecture) ->
 
 
 def _body(rules: Sequence[Rule], default: int) -> list[bytes]:
-    """What is run once the number fits: it always returns, as the number is no longer in the
-    accumulator."""
+    """Code for one number; it always returns, as the accumulator no longer holds the number."""
     body: list[bytes] = []
     for rule in rules:
         halves = [half for test in rule.tests for half in _halves(test)]
@@ -130,7 +117,7 @@ def _body(rules: Sequence[Rule], default: int) -> list[bytes]:
             body.append(_instruction(_LOAD_WORD, offset))
             if mask != _WORD:
                 body.append(_instruction(_AND, mask))
-            # past the other halves and the return
+            # skips the other halves and the return
             body.append(_instruction(_JUMP_IF_EQUAL, value, 0, sum(lengths[index + 1 :]) + 1))
         body.append(_instruction(_RETURN, rule.action))
         if not rule.tests:
@@ -139,8 +126,7 @@ def _body(rules: Sequence[Rule], default: int) -> list[bytes]:
 
 
 def _halves(test: Test) -> list[tuple[int, int, int]]:
-    """Offset, mask and value of each 32-bit half that the test looks at; both architectures keep
-    the lower half first."""
+    """Offset, mask and value of each 32-bit half in a test, the lower half first."""
     low = _ARGUMENTS_OFFSET + 8 * test.argument
     halves = [
         (low, test.mask & _WORD, test.value & _WORD),

@@ -1,5 +1,4 @@
-"""Putting a filter over this process. Where the kernel has none, that is said and nothing
-raises."""
+"""Setting a filter on this process, and the reason where the kernel cannot."""
 
 from __future__ import annotations
 
@@ -23,8 +22,8 @@ class _Program(ctypes.Structure):
 
 
 @functools.cache
-def why_not() -> str | None:
-    """None where filters work; else the reason in words. Changes nothing in this process."""
+def unavailable_reason() -> str | None:
+    """None where filters work; else the reason in words. Changes nothing."""
     if sys.platform != "linux":
         return f"seccomp is a part of Linux, and this is {platform.system() or sys.platform}"
     architecture = current_architecture()
@@ -39,40 +38,35 @@ def why_not() -> str | None:
 
 
 def available() -> bool:
-    """Whether `apply` works here."""
-    return why_not() is None
+    """True where `apply` works."""
+    return unavailable_reason() is None
 
 
 def apply(program: bytes) -> None:
-    """Filter every system call of this process, all its threads and all that it starts, for good:
-    filters add up and are never taken off.
+    """Filter every system call of this process, its threads and its children, permanently.
 
-    Takes away as well what set-user-id programs would give. Raises OSError where the kernel refuses
-    the program, and where `available()` is false.
+    Filters add up. Set-user-id programs lose their privileges too. Raises OSError where the kernel
+    refuses the program, and where `available()` is false.
     """
     architecture = current_architecture()
     if architecture is None:
-        raise OSError(why_not())
-    if (
-        len(program) % INSTRUCTION_BYTES
-        or not 0 < len(program) // INSTRUCTION_BYTES <= MOST_INSTRUCTIONS
-    ):
+        raise OSError(unavailable_reason())
+    count, rest = divmod(len(program), INSTRUCTION_BYTES)
+    if rest or not 0 < count <= MOST_INSTRUCTIONS:
         raise ValueError(
             f"{len(program)} bytes are no filter, expected 1 to {MOST_INSTRUCTIONS} instructions"
         )
-    argument = _Program(len(program) // INSTRUCTION_BYTES, program)
+    argument = _Program(count, program)
     _call(architecture.numbers["prctl"], _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     thread = _call(
         architecture.numbers["seccomp"], _SET_MODE_FILTER, _ALL_THREADS, ctypes.addressof(argument)
     )
     if thread:
-        raise OSError(
-            f"thread {thread} has a filter of its own, so that one for all threads cannot be set"
-        )
+        raise OSError(f"thread {thread} has a filter of its own, so that none can be set for all")
 
 
 def _call(number: int, *arguments: int) -> int:
-    """A system call by its number. Raises OSError."""
+    """Make a system call by its number. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.syscall.restype = ctypes.c_long
     result = int(

@@ -1,8 +1,6 @@
-"""Docker's profiles of system calls, as far as this project's own uses the format, for walls
-without Docker.
+"""Docker's seccomp profiles, as far as this project's own uses the format, for other walls.
 
-Stricter than Docker in one thing: what it does not understand is an error, and so is a name that no
-architecture has.
+Stricter than Docker: anything unknown is an error, such as a name that no architecture has.
 """
 
 from __future__ import annotations
@@ -24,13 +22,12 @@ _ALL_BITS = (1 << 64) - 1
 
 
 def worker_profile() -> Path:
-    """The profile around a whole worker; Docker reads the same file."""
+    """Profile of a whole worker, which Docker reads as well."""
     return resource_folder("sandboxes") / "seccomp.json"
 
 
 def compile_profile(path: Path, architecture: Architecture) -> bytes:
-    """The filter that a profile stands for. Raises WallError for a file that is none, or says
-    something unknown here."""
+    """Compile a profile into a filter. Raises WallError for an invalid or unknown content."""
     try:
         profile = json.loads(path.read_text())
         _only(profile, _TOP)
@@ -38,21 +35,18 @@ def compile_profile(path: Path, architecture: Architecture) -> bytes:
         if any(entry.get("subArchitectures") for entry in profile["archMap"]):
             raise ValueError("subArchitectures are not known here")
         if architecture.docker_name not in names:
-            raise ValueError(
-                f"nothing for {architecture.docker_name}, only for {', '.join(sorted(names))}"
-            )
+            known = ", ".join(sorted(names))
+            raise ValueError(f"nothing for {architecture.docker_name}, only for {known}")
         default = _action(profile["defaultAction"], profile.get("defaultErrnoRet"))
         rules = [rule for entry in profile["syscalls"] for rule in _rules(entry)]
         return assemble(rules, default, architecture)
     except OSError as error:
-        raise WallError(
-            f"cannot read the profile {str(path)!r}: {error.strerror}", "install the package again"
-        ) from None
+        what = f"cannot read the profile {str(path)!r}: {error.strerror}"
+        raise WallError(what, "install the package again") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise WallError(
-            f"not a profile of system calls: {str(path)!r}: {what}", "install the package again"
-        ) from None
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        what = f"not a profile of system calls: {str(path)!r}: {reason}"
+        raise WallError(what, "install the package again") from None
 
 
 def _rules(entry: Mapping[str, Any]) -> list[Rule]:

@@ -84,25 +84,23 @@ uname 63 160, unlink 87 -, unlinkat 263 35, unshare 272 97, uselib 134 -, userfa
 ustat 136 -, utime 132 -, utimensat 280 88, utimes 235 -, vfork 58 -, vhangup 153 58,
 vmsplice 278 75, vserver 236 -, wait4 61 260, waitid 247 95, write 1 64, writev 20 66
 """
-"""Name, number on x86_64, number on aarch64; "-" where that has none. Numbers are the kernel's
-promise: they never change."""
+"""Name, number on x86_64, number on aarch64, "-" for none. The kernel never changes them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Architecture:
-    """What a filter has to know of a processor."""
+    """A processor architecture, for a filter."""
 
     machine: str
-    """As `uname -m` says it."""
+    """Name in `uname -m`."""
     docker_name: str
-    """As Docker's profiles say it."""
+    """Name in Docker's profiles."""
     audit_number: int
-    """What the kernel puts into `seccomp_data.arch`."""
+    """Value of `seccomp_data.arch`."""
     numbers: dict[str, int]
-    """System calls by name."""
+    """Numbers of system calls by name."""
     foreign_from: int | None
-    """System call numbers from here on belong to another binary interface under the same
-    `audit_number` (x32)."""
+    """First number of another binary interface under the same `audit_number` (x32)."""
 
 
 def _column(index: int) -> dict[str, int]:
@@ -118,7 +116,7 @@ KNOWN_NAMES = frozenset(X86_64.numbers) | frozenset(AARCH64.numbers)
 
 @functools.cache
 def current_architecture() -> Architecture | None:
-    """That of this process; None where there is no table for it."""
+    """Architecture of this process; None without a table for it."""
     if sys.platform != "linux" or sys.maxsize <= 1 << 32:
         return None
     return next((each for each in ARCHITECTURES if each.machine == uname().machine), None)

@@ -1,5 +1,4 @@
-"""What the built-in environments are, read from their source text: no torch and no simulator is
-imported."""
+"""The built-in environments, read from their source text without torch and simulators."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ TASKS_FOLDER = "tasks"
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """An environment that is a folder."""
+    """An environment's folder."""
 
     name: str
     doc: str
@@ -37,7 +36,7 @@ def first_paragraph(docstring: str | None) -> str:
 
 
 def further_paragraphs(docstring: str | None) -> str:
-    """What a docstring says after its first empty line, as it stands there."""
+    """A docstring after its first empty line, unchanged."""
     return (docstring or "").strip().partition("\n\n")[2].strip()
 
 
@@ -48,58 +47,42 @@ def task_files(folder: Path) -> dict[str, Path]:
 
 
 def default_first(names: Iterable[str], default: str | None) -> list[str]:
-    """Task names by alphabet, the default one in front."""
+    """Task names sorted, the default one first."""
     return sorted(names, key=lambda name: (name != default, name))
 
 
 def read_entry(folder: Path) -> CatalogueEntry:
-    """An environment's folder, from its source text alone."""
+    """Read an environment's folder from its source text."""
     module = ast.parse((folder / ENVIRONMENT_FILE).read_bytes())
     files = task_files(folder)
-    default = _assigned_string(module, "DEFAULT_TASK")
-    tasks = {
-        name: _sentence(ast.parse(files[name].read_bytes()))
-        for name in default_first(files, default)
-    }
+    value = _assigned("DEFAULT_TASK", module.body)
+    default = str(value.value) if isinstance(value, ast.Constant) and value.value else None
+    names = default_first(files, default)
+    tasks = {name: _sentence(ast.parse(files[name].read_bytes())) for name in names}
     return CatalogueEntry(folder.name, _environment_doc(module), tasks)
 
 
 def _environment_doc(module: ast.Module) -> str:
-    """Docstring of the class that names an episode's length, as every environment does."""
+    """Docstring of the class with a `max_episode_length`, which every environment has."""
     for node in module.body:
-        if isinstance(node, ast.ClassDef) and _assigns(node, "max_episode_length"):
+        if isinstance(node, ast.ClassDef) and _assigned("max_episode_length", node.body):
             return first_paragraph(ast.get_docstring(node))
     return first_paragraph(ast.get_docstring(module))
 
 
-def _assigns(node: ast.ClassDef, name: str) -> bool:
-    return any(
-        isinstance(statement, ast.Assign)
-        and any(isinstance(target, ast.Name) and target.id == name for target in statement.targets)
-        for statement in node.body
-    )
-
-
-def _assigned_string(module: ast.Module, name: str) -> str | None:
-    for statement in module.body:
-        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
-            for target in statement.targets:
-                if (
-                    isinstance(target, ast.Name)
-                    and target.id == name
-                    and isinstance(statement.value.value, str)
-                ):
-                    return statement.value.value
+def _assigned(name: str, statements: Iterable[ast.stmt]) -> ast.expr | None:
+    """The value that one of the statements assigns to a name."""
+    for statement in statements:
+        if isinstance(statement, ast.Assign) and any(
+            isinstance(target, ast.Name) and target.id == name for target in statement.targets
+        ):
+            return statement.value
     return None
 
 
 def _sentence(module: ast.Module) -> str:
     """The `sentence=` of the file's `Task(...)`."""
     for node in ast.walk(module):
-        if (
-            isinstance(node, ast.keyword)
-            and node.arg == "sentence"
-            and isinstance(node.value, ast.Constant)
-        ):
-            return str(node.value.value)
+        if isinstance(node, ast.keyword) and node.arg == "sentence":
+            return str(node.value.value) if isinstance(node.value, ast.Constant) else ""
     return ""

@@ -1,11 +1,10 @@
-"""Does an environment keep the contract? Expected against actual, for whoever writes one; like
-Gymnasium's `check_env`."""
+"""Checks that an environment keeps its contract, like Gymnasium's `check_env`: expected, actual."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
@@ -16,6 +15,7 @@ from eureka_agent.invocation import command
 from eureka_agent.simulation import conformance_checks as checks
 from eureka_agent.simulation import conformance_devices as devices
 from eureka_agent.simulation import conformance_episodes as episodes
+from eureka_agent.simulation import conformance_fitness as metrics
 from eureka_agent.simulation import conformance_rows as rows
 from eureka_agent.simulation import conformance_source as source
 from eureka_agent.simulation import conformance_states as states
@@ -33,9 +33,9 @@ from eureka_agent.training.environment_faults import place_of_error
 from eureka_agent.training.time_limit import TimeLimitError, patient_time_limit
 
 LIMIT_SECONDS = 60.0
-"""What one check may take."""
+"""Time limit of one check."""
 ROLLOUT_SECONDS = 4.0
-"""What whole episodes of random actions, and a brief training, take each."""
+"""Duration of whole episodes of random actions, and of a brief training."""
 _STANDARD_ERROR = 2
 
 Finding = Remark | Note
@@ -56,7 +56,7 @@ _OF_AN_ENVIRONMENT: tuple[tuple[str, Check], ...] = (
     ("same seed, same trajectory", checks.same_seed),
     ("episodes begin anew", episodes.begun_anew),
     ("rows are independent", rows.row_independence),
-    ("rows are taken up again", rows.restored_rows),
+    ("rows are restored", rows.restored_rows),
     ("state in tensors", states.state_in_tensors),
     ("resets on a GPU", devices.masked_resets),
     ("steps on a GPU", devices.no_values),
@@ -64,9 +64,9 @@ _OF_AN_ENVIRONMENT: tuple[tuple[str, Check], ...] = (
     ("episode", training.episode),
 )
 _OF_A_TASK: tuple[tuple[str, Check], ...] = (
-    ("fitness", checks.fitness),
-    ("human reward", checks.human_reward),
-    ("sparse reward", checks.sparse_reward),
+    ("fitness", metrics.fitness),
+    ("human reward", metrics.human_reward),
+    ("sparse reward", metrics.sparse_reward),
     ("baselines", source.baselines),
     ("torch alone", source.numpy_in_rewards),
 )
@@ -74,7 +74,7 @@ _OF_A_TASK: tuple[tuple[str, Check], ...] = (
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One check's outcome; a check with several warnings has one of each."""
+    """One check's outcome, or one of its warnings."""
 
     name: str
     severity: Literal["ok", "warning", "error"]
@@ -82,23 +82,23 @@ class CheckResult:
     actual: str
     hint: str = ""
     task: str = ""
-    """Empty for what all tasks have in common."""
+    """Empty for checks of all tasks together."""
     seconds: float = 0.0
 
     @property
     def passed(self) -> bool:
-        """False for an error; a warning breaks no contract."""
+        """False for an error alone."""
         return self.severity != "error"
 
 
 class Observer:
-    """Told of what is being checked. Does nothing by itself."""
+    """Receives the progress of checks; this one ignores it."""
 
     def begins(self, task: str, name: str, seconds: float) -> None:
         """A check begins that takes about so many seconds (0: an instant)."""
 
     def ends(self, result: CheckResult) -> None:
-        """A result is there."""
+        """A result is known."""
 
 
 def check_environment(
@@ -109,18 +109,18 @@ def check_environment(
     rollout_s: float = ROLLOUT_SECONDS,
     observer: Observer | None = None,
 ) -> list[CheckResult]:
-    """Results of all checks on an environment and one of its tasks (None: every one), in order.
+    """Run all checks on an environment and one of its tasks (None: all); results in order.
 
-    Whatever is wrong with the environment becomes a failed result, never an exception; a check that
-    does not end within `limit_s` seconds is one, and the last. When it cannot be loaded or made,
-    the checks after that are left out, and with an error those that train.
+    A fault of the environment is a failed result, never an exception. A check that takes longer
+    than `limit_s` seconds fails and is the last. After an environment that cannot be loaded or made
+    no further checks are run, and after an error none that train.
     """
-    torch.set_num_threads(1)  # as workers do
+    torch.set_num_threads(1)  # as in a worker
     return list(_Checking(reference, limit_s, rollout_s, observer or Observer()).results(task))
 
 
 class _Checking:
-    """The checks of one environment, as they are made."""
+    """The checks of one environment, in progress."""
 
     def __init__(
         self, reference: str, limit_s: float, rollout_s: float, observer: Observer
@@ -132,24 +132,22 @@ class _Checking:
         self._loaded: LoadedEnvironment | None = None
         self._failed = False
         self._broken_fitness: set[str] = set()
-        """Tasks whose fitness failed its check: others that call it would only say so again."""
+        """Tasks whose fitness failed its check; further checks would repeat the finding."""
         self._stuck = False
-        """A check did not end: so would others not."""
+        """True after a check that did not end; others would not either."""
         self._raised: set[str] = set()
-        """Errors raised so far. They come from whatever steps the environment, and are told
-        once."""
+        """Errors raised so far: any step can raise them, and one report is enough."""
 
     def results(self, task: str | None) -> Iterator[CheckResult]:
-        """All results, each as soon as it is there."""
-        yield from self._check(
-            "", "loads", "env.py and every task can be imported", partial(self._load, task)
-        )
+        """Run the checks; each result is given as soon as it is known."""
+        expected = "env.py and every task can be imported"
+        yield from self._check("", "loads", expected, partial(self._load, task))
         if self._loaded is None or self._failed:
             return
         known: list[object] = []
         for name in self._loaded.tasks if task is None else (task,):
             subject = Subject(self._loaded, self._loaded.tasks[name])
-            if subject.task.options not in known:  # another set-up is another environment
+            if subject.task.options not in known:  # other options make another environment
                 expected = f"{checks.ROWS} rows can be made and reset"
                 results = list(self._check(name, "can be made", expected, partial(_make, subject)))
                 yield from results
@@ -174,7 +172,7 @@ class _Checking:
         self._loaded = loaded
 
     def _rollouts(self) -> tuple[tuple[str, Check], ...]:
-        """The checks that take time, and what they saw."""
+        """The checks that run longer, with the values that they share."""
         seen, seconds = states.Seen(), self._rollout_s
         return (
             ("whole episodes", partial(states.long_episodes, seen=seen, seconds=seconds)),
@@ -207,15 +205,7 @@ class _Checking:
         self._observer.begins(task, name, takes)
         began = time.monotonic()
         for result in self._findings(name, expected, check):
-            dated = CheckResult(
-                result.name,
-                result.severity,
-                result.expected,
-                result.actual,
-                result.hint,
-                task,
-                time.monotonic() - began,
-            )
+            dated = replace(result, task=task, seconds=time.monotonic() - began)
             self._failed = self._failed or not dated.passed
             if name == "fitness" and not dated.passed:
                 self._broken_fitness.add(task)
@@ -233,31 +223,19 @@ class _Checking:
         except Nonconforming as finding:
             return [CheckResult(name, "error", finding.expected, finding.actual, finding.hint)]
         except EurekaError as error:
-            hint = error.hint.replace(
-                f"correct the file; `{command('envs --check PATH')}` tests all of it",
-                "correct the file",
-            )
+            pointer = f"correct the file; `{command('envs --check PATH')}` tests all of it"
+            hint = error.hint.replace(pointer, "correct the file")
             return self._raising(name, expected, error.message, hint)
         except TimeLimitError as error:
             self._stuck = True
-            actual = (
-                f"{self._place(error) or place_of_error(error)}it did not end within"
-                f" {error.seconds:g} s"
-            )
-            return [
-                CheckResult(
-                    name,
-                    "error",
-                    expected,
-                    actual,
-                    "look for a loop that never ends, or raise --time-limit",
-                )
-            ]
-        # a check of somebody's code: whatever it raises is the result
+            place = self._place(error) or place_of_error(error)
+            actual = f"{place}it did not end within {error.seconds:g} s"
+            hint = "look for a loop that never ends, or raise --time-limit"
+            return [CheckResult(name, "error", expected, actual, hint)]
+        # whatever the environment's code raises is a result
         except (Exception, SystemExit) as error:  # noqa: BLE001
-            return self._raising(
-                name, expected, f"{self._place(error)}{describe_error(error)}", "correct this line"
-            )
+            message = f"{self._place(error)}{describe_error(error)}"
+            return self._raising(name, expected, message, "correct this line")
         warnings = [
             CheckResult(name, "warning", each.expected, each.actual, each.hint)
             for each in found
@@ -267,7 +245,7 @@ class _Checking:
         return warnings or [CheckResult(name, "ok", expected, notes or "as expected")]
 
     def _raising(self, name: str, expected: str, message: str, hint: str) -> list[CheckResult]:
-        """The result of a check that raised; none where another one raised the same."""
+        """The result of a check that raised; none for a message that was reported before."""
         self._failed = True
         if message in self._raised:
             return []

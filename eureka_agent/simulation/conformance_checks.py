@@ -1,5 +1,5 @@
-"""The single checks of `eureka envs --check`: each takes what is checked and raises `Nonconforming`
-with expected against actual."""
+"""The basic checks of `eureka envs --check`. Each raises `Nonconforming` with expected and actual;
+its docstring is the expected text that a user sees."""
 
 from __future__ import annotations
 
@@ -7,22 +7,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from eureka_agent.errors import RewardLoadError
-from eureka_agent.rewards import baseline
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.rollouts import RecordedStep, actions_for, copied_variables, run
 from eureka_agent.simulation.vec_task import SUCCEEDED, VecTask, undeclared_cause
 from eureka_agent.task import PREVIOUS_PREFIX, Task, Variable
 from eureka_agent.training.binding import FitnessFunction
 from eureka_agent.training.environment_faults import OBSERVATIONS, place_of_value
-from eureka_agent.training.reward import RewardContractError, RewardFunction
-from eureka_agent.training.reward_loading import load_reward
 
 ROWS = 8
 RANDOM_STEPS = 120
@@ -30,12 +25,11 @@ EXTREME_STEPS = 40
 COMPARED_STEPS = 30
 RANGE_TOLERANCE = 0.1
 LARGEST_STATE = 1e10
-"""From here on, as for MuJoCo (mjMAXVAL), a state is no longer physical."""
+"""Magnitude from which a state is not physical, MuJoCo's mjMAXVAL."""
 BEYOND_RANGE = 1e6
-"""And from so many times the size of a declared range."""
+"""Multiple of a declared range from which a state is not physical."""
 LONGEST = 500
-"""Steps in which a state can grow, at most."""
-_MADE_UP_ROWS = 512
+"""Most steps in which a state can grow."""
 
 
 class Nonconforming(Exception):
@@ -47,12 +41,12 @@ class Nonconforming(Exception):
 
 
 class NotApplicable(Exception):
-    """A check that says nothing of this kind of environment: there is no result."""
+    """Raised by a check that does not apply to this kind of environment: it has no result."""
 
 
 @dataclass(frozen=True)
 class Remark:
-    """A warning: what breaks no contract, but is seldom meant."""
+    """A warning: allowed by the contract, but seldom intended."""
 
     expected: str
     actual: str
@@ -60,7 +54,7 @@ class Remark:
 
 
 class Note(str):
-    """A line on something that is as it should be."""
+    """A remark on a check that passed."""
 
 
 @dataclass
@@ -71,7 +65,7 @@ class Subject:
     task: Task
 
     def fitness(self) -> FitnessFunction:
-        """The task's fitness as a training calls it."""
+        """The task's fitness, called as in a training."""
         found = self.loaded.environment_class
         return FitnessFunction(self.task, found.all_variables(), found.constants)
 
@@ -87,16 +81,12 @@ class Subject:
             environment.close()
 
     def sound_steps(self) -> list[RecordedStep]:
-        """Steps before the first one in which a value is no number, or huge: a reward is not to
-        blame for what it makes of that."""
-        return list(
-            takewhile(
-                lambda step: all(
-                    bool((value.abs() < LARGEST_STATE).all()) for value in step.values.values()
-                ),
-                self.steps(),
-            )
-        )
+        """Steps before the first value that is not finite or huge, which no reward can process."""
+        return list(takewhile(_is_sound, self.steps()))
+
+
+def _is_sound(step: RecordedStep) -> bool:
+    return all(bool((value.abs() < LARGEST_STATE).all()) for value in step.values.values())
 
 
 # ── shapes and values ─────────────────────────────────────────────────────────────────────────────
@@ -105,14 +95,12 @@ class Subject:
 def observations_after_reset(subject: Subject) -> None:
     """The observations have their declared shape, in float32, and are finite."""
     environment = subject.make()
-    _check_tensor(
-        "obs_buf", environment.obs_buf, (ROWS, environment.num_observations), torch.float32
-    )
+    shape = (ROWS, environment.num_observations)
+    check_tensor("obs_buf", environment.obs_buf, shape, torch.float32)
 
 
 def variables_after_reset(subject: Subject) -> None:
-    """Every declared variable, and no other, can be read right after a reset: that is what
-    `previous_…` starts from."""
+    """Every declared variable, and no other, can be read after a reset."""
     environment = subject.make()
     _check_variables(environment, environment.read_variables())
 
@@ -122,45 +110,36 @@ def variables_after_step(subject: Subject) -> None:
     environment = subject.make()
     transition = environment.advance(actions_for(environment, 1, seed=0)[0])
     _check_variables(environment, transition.variables)
-    _check_tensor(
-        "observations", transition.observations, (ROWS, environment.num_observations), torch.float32
-    )
+    shape = (ROWS, environment.num_observations)
+    check_tensor("observations", transition.observations, shape, torch.float32)
 
 
 def termination(subject: Subject) -> None:
-    """Terminated, truncated and each cause are bool per row, no row is both, and every cause is
-    declared."""
+    """Terminated, truncated and causes are bool per row; no row is both; causes are declared."""
     environment = subject.make()
     ended = environment.compute_termination()
-    for name, rows in (
-        ended if isinstance(ended, dict) else {"compute_termination's result": ended}
-    ).items():
-        _check_tensor(name, rows, (ROWS,), torch.bool)
+    given = ended if isinstance(ended, dict) else {"compute_termination's result": ended}
+    for name, rows in given.items():
+        check_tensor(name, rows, (ROWS,), torch.bool)
     transition = environment.advance(actions_for(environment, 1, seed=0)[0])
-    for name, rows in {
-        "terminated": transition.terminated,
-        "truncated": transition.truncated,
-    }.items():
-        _check_tensor(name, rows, (ROWS,), torch.bool)
-    undeclared = set(transition.causes) - set(environment.termination_causes)
-    if undeclared:
+    check_tensor("terminated", transition.terminated, (ROWS,), torch.bool)
+    check_tensor("truncated", transition.truncated, (ROWS,), torch.bool)
+    if set(transition.causes) - set(environment.termination_causes):
         raise undeclared_cause(type(environment), transition.causes)
 
 
 def time_limit(subject: Subject) -> None:
-    """An episode of max_episode_length steps ends, as truncated unless something ended it in the
-    same step."""
+    """An episode of max_episode_length steps ends, as truncated unless a cause ended it."""
     environment = subject.make()
     environment.progress_buf.fill_(environment.max_episode_length - 1)
     transition = environment.advance(torch.zeros(ROWS, environment.num_actions))
     ended = transition.terminated ^ transition.truncated
     if not bool(ended.all()):
+        length = environment.max_episode_length
         raise Nonconforming(
-            f"all {ROWS} rows terminated or truncated (not both) after"
-            f" {environment.max_episode_length} steps",
+            f"all {ROWS} rows terminated or truncated (not both) after {length} steps",
             f"{int(ended.sum())} rows",
-            "leave the time limit to the base class: compute_termination tells of what happened"
-            " alone",
+            "leave the time limit to the base class: compute_termination gives other ends alone",
         )
 
 
@@ -172,8 +151,7 @@ def finite_values(subject: Subject) -> None:
 
 
 def extreme_actions(subject: Subject) -> None:
-    """Nothing turns NaN, infinite or huge under the largest, the smallest, alternating and huge
-    actions."""
+    """Nothing turns NaN, infinite or huge under extreme, alternating and huge actions."""
     environment = subject.make()
     signs = torch.tensor([1.0, -1.0]).repeat(EXTREME_STEPS // 2).view(-1, 1, 1)
     ones = torch.ones(EXTREME_STEPS, ROWS, environment.num_actions)
@@ -197,7 +175,7 @@ def value_ranges(subject: Subject) -> None:
         for step in steps
         for each in variables
     ):
-        return  # an explosion of the physics, which another check tells of, and no range is wrong
+        return  # another check reports exploding physics; no range is wrong then
     for variable in variables:
         if variable.range is not None:
             low, high = variable.range
@@ -215,8 +193,7 @@ def value_ranges(subject: Subject) -> None:
 
 
 def reset_state(subject: Subject) -> None:
-    """A reset row has progress 0, actions 0, is not terminated; rows that were not asked for stay
-    as they are."""
+    """A reset row has progress 0, actions 0, is not terminated; other rows do not change."""
     environment = subject.make()
     for actions in actions_for(environment, 5, seed=0):
         environment.advance(actions)
@@ -269,102 +246,6 @@ def same_seed(subject: Subject) -> None:
             )
 
 
-# ── fitness and baselines ─────────────────────────────────────────────────────────────────────────
-
-
-def fitness(subject: Subject) -> None:
-    """The fitness takes known variables and constants and gives one finite number per row."""
-    function = subject.fitness()
-    for step in subject.sound_steps():
-        _check_tensor("fitness", function(step.values), (ROWS,), None)
-    if subject.task.fitness_reduction != "sum" and (value := constant_fitness(subject)) is not None:
-        raise Nonconforming(
-            "a fitness that depends on the state",
-            f"{value:.4g} in every step, and whatever its arguments are; with fitness_reduction"
-            f" {subject.task.fitness_reduction!r} every episode has it",
-            "compute it from its arguments",
-        )
-
-
-def human_reward(subject: Subject) -> None:
-    """The human reward loads and runs."""
-    _check_reward(subject, "human")
-
-
-def sparse_reward(subject: Subject) -> None:
-    """The sparse reward loads, runs and is the fitness of each step."""
-    reward = _check_reward(subject, "sparse")
-    if reward is None:
-        return
-    function = subject.fitness()
-    for index, step in enumerate(subject.sound_steps()):
-        total, expected = reward(step.values)[0], function(step.values)
-        if not torch.allclose(total, expected, rtol=1e-4, atol=1e-6):
-            value = constant_fitness(subject)
-            if value is not None:
-                raise Nonconforming(
-                    "a fitness that depends on the state",
-                    f"the fitness is {value:.4g} whatever its arguments are, and the sparse reward"
-                    " is not",
-                    "compute the fitness from its arguments: it decides, and the sparse reward is"
-                    " to be the same",
-                )
-            worst = int((total - expected).abs().argmax())
-            raise Nonconforming(
-                f"the sparse reward is the fitness: {float(expected[worst]):.6g} in step {index},"
-                f" row {worst}",
-                f"{float(total[worst]):.6g}",
-                "return the fitness's own value as the total",
-            )
-
-
-def constant_fitness(subject: Subject) -> float | None:
-    """The fitness where it is the same for recorded values and for made-up ones, small and large;
-    None where it is not."""
-    fitness = subject.fitness()
-    recorded = subject.sound_steps()
-    if not recorded:
-        return None
-    generator = torch.Generator().manual_seed(10)
-    shapes = {name: recorded[-1].values[name].shape[1:] for name in fitness.arguments}
-    made_up = [
-        {
-            name: scale * torch.randn(_MADE_UP_ROWS, *shape, generator=generator)
-            for name, shape in shapes.items()
-        }
-        for scale in (0.0, 0.01, 0.1, 1.0, 10.0, 1e3, 1e7)
-    ]
-    values = torch.cat([fitness(each) for each in (*made_up, *(step.values for step in recorded))])
-    return float(values[0]) if bool((values == values[0]).all()) else None
-
-
-def _check_reward(subject: Subject, kind: Literal["human", "sparse"]) -> RewardFunction | None:
-    """Load and call it as a training does."""
-    source = subject.loaded.reward_source(subject.task, kind)
-    if source is None:
-        return None
-    found = subject.loaded.environment_class
-    try:
-        reward = load_reward(
-            baseline(source),
-            found.all_variables(),
-            constants=found.constants,
-            quaternion_order=found.quaternion_order,
-        )
-        for step in subject.sound_steps():
-            total, components = reward(step.values)
-            for name, value in {"total": total, **components}.items():
-                _check_tensor(f"{kind} reward's {name}", value, (ROWS,), None)
-    except (RewardLoadError, RewardContractError) as error:
-        file = Path(getattr(subject.task, f"{kind}_reward")).name
-        raise Nonconforming(
-            f"the {kind} reward loads and runs",
-            f"{file}, {error.message}",
-            error.hint or "correct this line",
-        ) from None
-    return reward
-
-
 # ── helpers ───────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -372,89 +253,70 @@ def _check_variables(environment: VecTask, values: Mapping[str, Tensor]) -> None
     declared = {variable.name: variable for variable in environment.all_variables()}
     if set(values) != set(declared):
         missing, extra = sorted(set(declared) - set(values)), sorted(set(values) - set(declared))
+        parts = [f"missing: {missing!r}"] * bool(missing)
+        parts += [f"not declared: {extra!r}"] * bool(extra)
         raise Nonconforming(
             f"the {len(declared)} declared variables",
-            "; ".join(
-                part
-                for part in (
-                    f"missing: {missing!r}" * bool(missing),
-                    f"not declared: {extra!r}" * bool(extra),
-                )
-                if part
-            ),
+            "; ".join(parts),
             "compute_variables returns exactly the names in the class's `variables`",
         )
     for name, value in values.items():
-        _check_tensor(
-            f"variable {name}", value, (environment.num_envs, *declared[name].shape), torch.float32
-        )
+        shape = (environment.num_envs, *declared[name].shape)
+        check_tensor(f"variable {name}", value, shape, torch.float32)
 
 
-def _check_tensor(name: str, value: Any, shape: Sequence[int], dtype: torch.dtype | None) -> None:
+def check_tensor(name: str, value: Any, shape: Sequence[int], dtype: torch.dtype | None) -> None:
+    """Raise Nonconforming unless it is a finite tensor of this shape and type (None: any)."""
     if not isinstance(value, Tensor):
-        raise Nonconforming(
-            f"{name} is a tensor", f"{type(value).__name__}", "return torch tensors"
-        )
-    if tuple(value.shape) != tuple(shape):
-        raise Nonconforming(
-            f"{name} of shape {tuple(shape)!r}",
-            f"{tuple(value.shape)!r}",
-            "the batch is the first dimension",
-        )
-    if dtype is not None and value.dtype != dtype:
-        raise Nonconforming(
-            f"{name} of type {dtype}", f"{value.dtype}", f"convert it with .to({dtype})"
-        )
-    if not bool(torch.isfinite(value).all()):
+        what, actual, hint = f"{name} is a tensor", type(value).__name__, "return torch tensors"
+    elif tuple(value.shape) != tuple(shape):
+        what, actual = f"{name} of shape {tuple(shape)!r}", f"{tuple(value.shape)!r}"
+        hint = "the batch is the first dimension"
+    elif dtype is not None and value.dtype != dtype:
+        what, actual = f"{name} of type {dtype}", f"{value.dtype}"
+        hint = f"convert it with .to({dtype})"
+    elif not bool(torch.isfinite(value).all()):
         rows = int((~torch.isfinite(value)).reshape(len(value), -1).any(dim=1).sum())
-        raise Nonconforming(
-            f"{name} finite in every row",
-            f"{name} is {_first_odd(value)} in {rows} of {len(value)} rows",
-            "guard divisions, roots and logarithms",
-        )
+        what = f"{name} finite in every row"
+        actual = f"{name} is {_first_odd(value)} in {rows} of {len(value)} rows"
+        hint = "guard divisions, roots and logarithms"
+    else:
+        return
+    raise Nonconforming(what, actual, hint)
 
 
 def _check_finite(subject: Subject, step: RecordedStep, when: str) -> None:
-    """With the step's own variables alone: what a `previous_` one is was looked at one step
-    before."""
+    """Check a step's own variables; `previous_` ones were checked a step before."""
+    cls = subject.loaded.environment_class
     values = {
         name: value for name, value in step.values.items() if not name.startswith(PREVIOUS_PREFIX)
     }
-    declared = {
-        variable.name: variable for variable in subject.loaded.environment_class.all_variables()
-    }
+    declared = {variable.name: variable for variable in cls.all_variables()}
     for name, value in {**values, OBSERVATIONS: step.observations}.items():
         most = _most(declared[name]) if name in declared else LARGEST_STATE
         odd = ~(value.abs() < most)
         if bool(odd.any()):
             first = odd.nonzero()[0].tolist()
             column = f", column {first[1]}," if len(first) > 1 else ""
-            place = place_of_value(
-                subject.loaded.environment_class, name, first[1] if len(first) > 1 else 0
-            )
+            what = f"{place_of_value(cls, name, [*first, 0][1])}{name}{column} is"
             worst = float(value[tuple(first)])
             if math.isfinite(worst):
                 raise Nonconforming(
                     f"{name} below {most:.4g}",
-                    f"{place}{name}{column} is {worst:.4g} {when} (row {first[0]}): the physics"
-                    " explodes",
+                    f"{what} {worst:.4g} {when} (row {first[0]}): the physics explodes",
                     "a smaller time step, smaller forces or gears, and more damping keep it stable;"
                     " see what grows from step to step",
                 )
             raise Nonconforming(
                 f"{name} finite",
-                f"{place}{name}{column} is {_first_odd(value)} {when} (row {first[0]})",
+                f"{what} {_first_odd(value)} {when} (row {first[0]})",
                 "guard divisions, and limit velocities in the physics",
             )
 
 
 def _most(variable: Variable) -> float:
-    """Size from which on a variable's value is no longer physical."""
-    reach = (
-        max((abs(end) for end in variable.range), default=0.0)
-        if variable.range is not None
-        else 0.0
-    )
+    """Magnitude from which a variable's value is not physical."""
+    reach = max(map(abs, variable.range), default=0.0) if variable.range else 0.0
     return min(LARGEST_STATE, BEYOND_RANGE * reach) if reach else LARGEST_STATE
 
 

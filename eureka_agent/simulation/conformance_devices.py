@@ -1,5 +1,4 @@
-"""The checks of `eureka envs --check` on environments that say they run on a GPU, made without
-one."""
+"""Checks of `eureka envs --check` on environments that declare a GPU, made without a GPU."""
 
 from __future__ import annotations
 
@@ -15,8 +14,7 @@ _SHORT_EPISODE = 9
 
 
 def masked_resets(subject: Subject) -> None:
-    """On a GPU every row is reset in each step, and those whose episode goes on are put back where
-    they were: nothing of them changes."""
+    """On a GPU a step resets every row and restores unchanged those whose episode continues."""
     if not _says_gpu(subject) or not subject.loaded.environment_class.restorable:
         raise NotApplicable
     by_index, by_mask = subject.make(), subject.make()
@@ -46,18 +44,15 @@ def masked_resets(subject: Subject) -> None:
 
 
 def no_values(subject: Subject) -> None:
-    """On a GPU a step and its resets look at no value: they run on torch's `meta` device too, where
-    tensors have none."""
-    # what simulates MJCF needs a real device
+    """A step and its resets read no value of a tensor: torch's `meta` device has none."""
+    # a simulator of MJCF needs a real device
     if not _says_gpu(subject) or issubclass(subject.loaded.environment_class, MujocoTask):
         raise NotApplicable
     environment = subject.loaded.make(subject.task, ROWS, "meta")
     for _ in range(2):
         transition = environment.advance(torch.zeros(ROWS, environment.num_actions, device="meta"))
-        for name, value in {
-            "observations": transition.observations,
-            **transition.variables,
-        }.items():
+        found = {"observations": transition.observations, **transition.variables}
+        for name, value in found.items():
             if value.device.type != "meta":
                 raise Nonconforming(
                     f"{name} are on the environment's device",

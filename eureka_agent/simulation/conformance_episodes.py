@@ -1,5 +1,4 @@
-"""The check of `eureka envs --check` that an episode begins anew: nothing of the one before is left
-in it."""
+"""The check of `eureka envs --check` that no state of an episode is left in the next."""
 
 from __future__ import annotations
 
@@ -17,8 +16,7 @@ _HINT = "write `self.{name}[env_ids] = …` in reset_idx"
 
 
 def begun_anew(subject: Subject) -> None:
-    """An episode is the same after others as in a fresh instance, whatever the others left
-    behind."""
+    """An episode is the same in a used instance as in a fresh one."""
     fresh, used = subject.make(ROWS, seed=0), subject.make(ROWS, seed=1)
     try:
         used.tell_rows_from_constants(subject.make(ROWS + 1))
@@ -34,18 +32,13 @@ def begun_anew(subject: Subject) -> None:
             left = [
                 name for name in written if name in starts and _differ(starts[name], after[name])
             ]
-            raise _left_behind(
-                left, difference, {name: (starts[name], after[name]) for name in left}
-            )
-        # what these episodes did not leave behind others may: a wrong value is put there in their
-        # place
+            values = {name: (starts[name], after[name]) for name in left}
+            raise _left_behind(left, difference, values)
+        # other episodes may leave other values: spoil what steps write, all of it and one by one
         if _after_spoiling(used, written, expected) is None:
             return
-        found = {
-            name: each
-            for name in written
-            if (each := _after_spoiling(used, [name], expected)) is not None
-        }
+        each = {name: _after_spoiling(used, [name], expected) for name in written}
+        found = {name: difference for name, difference in each.items() if difference is not None}
         if found:
             raise _left_behind(list(found), next(iter(found.values())), {})
     finally:
@@ -81,22 +74,17 @@ def _left_behind(
 
 
 def _begin(environment: VecTask) -> None:
-    """New episodes in all rows, the same ones in every instance."""
+    """Start the same episodes in all rows of any instance."""
     environment.seed_rows(torch.arange(ROWS), 1000 + torch.arange(ROWS))
     environment.reset()
 
 
 def _episode(environment: VecTask) -> list[RecordedStep]:
-    """Start and steps of new episodes; the start as a step of its own."""
+    """Start and steps of new episodes, the start recorded as a step."""
     _begin(environment)
-    nowhere = torch.zeros(ROWS, dtype=torch.bool)
-    start = RecordedStep(
-        environment.obs_buf.clone(), copied_variables(environment), nowhere, nowhere
-    )
-    return [
-        start,
-        *run(environment, actions_for(environment, COMPARED_STEPS, seed=11)),
-    ]
+    none = torch.zeros(ROWS, dtype=torch.bool)
+    start = RecordedStep(environment.obs_buf.clone(), copied_variables(environment), none, none)
+    return [start, *run(environment, actions_for(environment, COMPARED_STEPS, seed=11))]
 
 
 def _difference(expected: list[RecordedStep], found: list[RecordedStep]) -> Difference | None:
@@ -105,13 +93,13 @@ def _difference(expected: list[RecordedStep], found: list[RecordedStep]) -> Diff
             difference = first_difference(one, row, other, row)
             if difference is not None:
                 return difference.at(
-                    "right after a reset" if index == 0 else f"in step {index} of the episode"
+                    f"in step {index} of the episode" if index else "right after a reset"
                 )
     return None
 
 
 def _own_tensors(environment: VecTask) -> dict[str, Tensor]:
-    """The attributes that have a row for each environment."""
+    """Attributes with a row for each environment."""
     rows = VecTask.row_tensors(environment)
     return {
         name: value
@@ -121,8 +109,7 @@ def _own_tensors(environment: VecTask) -> dict[str, Tensor]:
 
 
 def _written_by_steps(environment: VecTask) -> list[str]:
-    """Names of the attributes that steps write, whether or not that changed their values. Leaves
-    the environment in the midst of episodes."""
+    """Names of attributes that steps write, changed or not; leaves the episodes unfinished."""
     before = {name: (value, value._version) for name, value in _own_tensors(environment).items()}
     for _ in run(environment, actions_for(environment, _STEPS_BEFORE, seed=12)):
         pass
@@ -137,8 +124,7 @@ def _written_by_steps(environment: VecTask) -> list[str]:
 def _after_spoiling(
     environment: VecTask, names: list[str], expected: list[RecordedStep]
 ) -> Difference | None:
-    """Differences of new episodes from the expected ones after wrong values stood in these
-    attributes."""
+    """Difference of new episodes from the expected ones after these attributes were spoiled."""
     for name in names:
         value = getattr(environment, name)
         try:
@@ -146,7 +132,7 @@ def _after_spoiling(
                 value.add_(1.0)
             elif value.dtype == torch.bool:
                 value.logical_not_()
-        except RuntimeError:  # a tensor that cannot be written in place, such as an expanded one
+        except RuntimeError:  # not writable in place, such as an expanded tensor
             continue
     return _difference(expected, _episode(environment))
 

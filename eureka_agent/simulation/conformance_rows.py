@@ -1,5 +1,4 @@
-"""The checks of `eureka envs --check` on single rows: independent of their neighbours, and taken up
-again where they were."""
+"""Checks of `eureka envs --check` on single rows: independent of neighbours, and restorable."""
 
 from __future__ import annotations
 
@@ -44,8 +43,7 @@ def row_independence(subject: Subject) -> None:
 
 
 def restored_rows(subject: Subject) -> None:
-    """Rows put into another instance with `load_row_state` go on there as they would have, also
-    where other rows are reset beside them."""
+    """Rows loaded into another instance by `load_row_state` continue as before."""
     first, second = subject.make(ROWS, seed=0), subject.make(ROWS, seed=1)
     if not first.restorable:
         raise NotApplicable
@@ -75,12 +73,11 @@ def restored_rows(subject: Subject) -> None:
         for row, place in zip(taken.tolist(), put.tolist(), strict=True):
             difference = first_difference(one, row, other, place)
             if difference:
+                there = difference.named(first).at(f"{index + 1} steps later")
                 raise Nonconforming(
-                    f"{difference.name} of a row goes on as it was after row_state and"
+                    f"{difference.name} of a row continues unchanged after row_state and"
                     " load_row_state",
-                    difference.named(first)
-                    .at(f"{index + 1} steps later")
-                    .text("where it was", "where it was loaded"),
+                    there.text("where it was", "where it was loaded"),
                     "add the tensors that hold the rest of the state to row_tensors, or set"
                     " `restorable = False` in the class",
                 )
@@ -88,7 +85,7 @@ def restored_rows(subject: Subject) -> None:
 
 @dataclass(frozen=True)
 class Difference:
-    """The first number that differs between two rows that should be alike."""
+    """The first number that differs between two rows that should be equal."""
 
     name: str
     """A variable, or `OBSERVATIONS`."""
@@ -99,7 +96,7 @@ class Difference:
     when: str = ""
 
     def named(self, environment: VecTask) -> Difference:
-        """With the name of its observation's channel, where the class gives one."""
+        """Add the name of its observation channel, where the class declares one."""
         if self.name != OBSERVATIONS or self.column is None:
             return self
         names = [
@@ -110,23 +107,20 @@ class Difference:
         return replace(self, channel=f" ({names[self.column]})" if self.column < len(names) else "")
 
     def at(self, when: str) -> Difference:
-        """With the moment, in words."""
+        """Add the moment in words."""
         return replace(self, when=f" {when}")
 
     def text(self, first: str, second: str) -> str:
         """Both values, each with its place in words."""
         column = "" if self.column is None else f", column {self.column}{self.channel},"
-        return (
-            f"{self.name}{column} is {self.one:.7g} {first} and {self.other:.7g}"
-            f" {second}{self.when}"
-        )
+        what = f"{self.name}{column} is {self.one:.7g}"
+        return f"{what} {first} and {self.other:.7g} {second}{self.when}"
 
 
 def first_difference(
     one: RecordedStep, row: int, other: RecordedStep, place: int
 ) -> Difference | None:
-    """The first number that differs between a row of one step and a row of another; variables
-    before observations, which are made of them."""
+    """The first number that differs between a row of each step; variables before observations."""
     pairs = [(name, value, other.values[name]) for name, value in one.values.items()]
     for name, mine, theirs in [*pairs, (OBSERVATIONS, one.observations, other.observations)]:
         found = _first_column(name, mine[row], theirs[place])
@@ -136,9 +130,8 @@ def first_difference(
 
 
 def _first_column(name: str, one: Tensor, other: Tensor) -> Difference | None:
-    apart = ~torch.isclose(
-        one.float(), other.float(), rtol=ROW_TOLERANCE, atol=ROW_TOLERANCE, equal_nan=True
-    )
+    tolerance = ROW_TOLERANCE
+    apart = ~torch.isclose(one.float(), other.float(), tolerance, tolerance, equal_nan=True)
     if not bool(apart.any()):
         return None
     column = int(apart.flatten().nonzero()[0])

@@ -1,5 +1,4 @@
-"""The checks of `eureka envs --check` that read what was written: names that nobody calls, and
-baselines that are missing or not of torch."""
+"""Checks of `eureka envs --check` on source text: misspelt names, missing baselines, numpy."""
 
 from __future__ import annotations
 
@@ -14,8 +13,7 @@ from eureka_agent.simulation.hooks import misspelt
 
 
 def hooks(subject: Subject) -> None:
-    """Every method and class attribute that is named almost as one that a subclass may write has
-    that name."""
+    """No method or class attribute has almost the name of one that a subclass may define."""
     for place, text, meant in misspelt(subject.loaded.environment_class):
         raise Nonconforming(
             f"{meant}, as the base class calls it",
@@ -25,12 +23,9 @@ def hooks(subject: Subject) -> None:
 
 
 def baselines(subject: Subject) -> Iterator[Remark]:
-    """There is an expert's and a sparse reward to compare with."""
+    """There is a human and a sparse reward to compare with."""
     lost = {
-        "human": (
-            "reports compare with no reward of an expert's, and the search is measured against the"
-            " sparse one alone"
-        ),
+        "human": "reports compare with no human reward, and the search with the sparse one alone",
         "sparse": "reports cannot say what training on the metric itself gives",
     }
     for kind, what in lost.items() if subject.loaded.folder is not None else ():
@@ -47,29 +42,19 @@ def numpy_in_rewards(subject: Subject) -> Iterator[Remark]:
     }
     try:
         sources["fitness"] = textwrap.dedent(inspect.getsource(subject.task.fitness))
-        module = inspect.getmodule(subject.task.fitness)
-        names = (
-            {name for name, value in vars(module).items() if inspect.ismodule(value)}
-            if module
-            else set()
-        )
+        module = inspect.getmodule(subject.task.fitness) or object
+        names = {name for name, value in vars(module).items() if inspect.ismodule(value)}
         numpy_names = {
             name for name in names if getattr(module, name).__name__.partition(".")[0] == "numpy"
         }
-    except (OSError, TypeError):  # it has no source
+    except (OSError, TypeError):  # no source
         numpy_names = set()
     for kind, source in sources.items():
-        line = (
-            None
-            if source is None
-            else _line_of_numpy(source, numpy_names if kind == "fitness" else set())
-        )
+        known = numpy_names if kind == "fitness" else set()
+        line = None if source is None else _line_of_numpy(source, known)
         if line is not None:
-            what = (
-                "the fitness"
-                if kind == "fitness"
-                else f"{getattr(subject.task, f'{kind}_reward')}, line {line},"
-            )
+            file = getattr(subject.task, f"{kind}_reward", "")
+            what = "the fitness" if kind == "fitness" else f"{file}, line {line},"
             yield Remark(
                 f"{kind} computed with torch alone",
                 f"{what} uses numpy, which leaves the device and fails on a GPU",
@@ -85,7 +70,7 @@ def _line_of_numpy(source: str, known: set[str]) -> int | None:
     """The first line that imports numpy, or reads one of the names `known` for it."""
     try:
         tree = ast.parse(source)
-    except SyntaxError:  # another check tells of it
+    except SyntaxError:  # reported by another check
         return None
     for node in ast.walk(tree):
         modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

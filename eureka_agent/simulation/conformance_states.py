@@ -1,5 +1,4 @@
-"""The checks of `eureka envs --check` on where a state lies and what is seen of it: columns,
-attributes, whole episodes."""
+"""Checks of `eureka envs --check` on a state's storage: columns, attributes, whole episodes."""
 
 from __future__ import annotations
 
@@ -32,13 +31,13 @@ _BASE_ATTRIBUTES = frozenset(("active_rows", "skipped_rows", "extras", "random",
 
 @dataclass
 class Seen:
-    """Values that rollouts of a task came across."""
+    """Values seen in rollouts of a task."""
 
     steps: int = 0
     ended: int = 0
-    """Episodes that something else than their length ended."""
+    """Episodes that ended before the time limit."""
     unstable: int = 0
-    """Simulations that MuJoCo started anew by itself."""
+    """Simulations that MuJoCo reset by itself."""
     trained_fitness: float = 0.0
     """Largest magnitude of an episode's fitness in a brief training."""
     low: dict[str, Tensor] = field(default_factory=dict)
@@ -46,7 +45,7 @@ class Seen:
     """Smallest and largest value of each observation's column, and of the fitness."""
 
     def add(self, transition: Transition) -> None:
-        """Take in a step of all rows."""
+        """Add a step of all rows."""
         self.steps += len(transition.terminated)
         self.ended += int(transition.terminated.sum())
         if UNSTABLE_PHYSICS in transition.causes:
@@ -54,15 +53,14 @@ class Seen:
         self.add_values(OBSERVATIONS, transition.observations)
 
     def add_values(self, name: str, values: Tensor) -> None:
-        """Take in values, whose first dimension is the batch."""
+        """Add values, whose first dimension is the batch."""
         low, high = values.amin(dim=0), values.amax(dim=0)
         self.low[name] = torch.minimum(self.low.get(name, low), low)
         self.high[name] = torch.maximum(self.high.get(name, high), high)
 
 
 def long_episodes(subject: Subject, seen: Seen, seconds: float) -> None:
-    """Nothing turns NaN, infinite or huge in whole episodes of random actions, half of them held
-    for a while."""
+    """Nothing turns NaN, infinite or huge in whole episodes of random and of held actions."""
     environment = subject.make()
     fitness = subject.fitness()
     steps = _EPISODES * environment.max_episode_length
@@ -85,17 +83,11 @@ def long_episodes(subject: Subject, seen: Seen, seconds: float) -> None:
             actions[ROWS // 2 :] = held[ROWS // 2 :]
             transition = environment.advance(actions)
             values = {name: value.clone() for name, value in transition.variables.items()}
-            check_rows(
-                type(environment),
-                {**values, OBSERVATIONS: transition.observations},
-                when,
-                environment.actions,
-            )
+            states = {**values, OBSERVATIONS: transition.observations}
+            check_rows(type(environment), states, when, environment.actions)
             seen.add(transition)
-            seen.add_values(
-                "fitness",
-                fitness({**values, **{f"previous_{name}": each for name, each in before.items()}}),
-            )
+            previous = {f"previous_{name}": each for name, each in before.items()}
+            seen.add_values("fitness", fitness({**values, **previous}))
             environment.reset_done()
             before = {name: value.clone() for name, value in environment.read_variables().items()}
     finally:
@@ -135,7 +127,7 @@ def moving_columns(subject: Subject, seen: Seen) -> Iterator[Remark]:
 
 
 def stable_physics(subject: Subject, seen: Seen) -> Iterator[Remark]:
-    """MuJoCo need not start a simulation anew, as it does where a state became NaN or huge."""
+    """MuJoCo need not reset a simulation whose state became NaN or huge."""
     if seen.unstable:
         yield Remark(
             "no simulation that breaks",
@@ -147,8 +139,8 @@ def stable_physics(subject: Subject, seen: Seen) -> Iterator[Remark]:
 
 
 def state_in_tensors(subject: Subject) -> Iterator[Remark]:
-    """Tensors with a row for each environment hold all that changes from step to step: a training
-    is saved from them, and goes on from them."""
+    """Tensors with a row for each environment hold all that a step changes: a training is saved to
+    and resumed from them."""
     environment = subject.make()
     if not environment.restorable:
         raise NotApplicable
@@ -171,11 +163,9 @@ def state_in_tensors(subject: Subject) -> Iterator[Remark]:
 
 
 def _attributes(environment: VecTask) -> dict[str, object]:
-    """Attributes that no row's state has in it, in a form that can be compared."""
-    rows = {
-        **environment.row_tensors(),
-        **VecTask.row_tensors(environment),
-    }  # a subclass may give them under other names
+    """Attributes outside a row's state, in a comparable form."""
+    # a subclass may give row tensors under other names
+    rows = {**environment.row_tensors(), **VecTask.row_tensors(environment)}
     return {
         name: _comparable(value)
         for name, value in vars(environment).items()
@@ -184,18 +174,14 @@ def _attributes(environment: VecTask) -> dict[str, object]:
 
 
 def _comparable(value: object, depth: int = 4) -> object:
-    """A plain value that is equal where the content is; an object's identity where it holds
-    anything else."""
+    """A plain value, equal for equal content; a type's name for any other object."""
     if isinstance(value, Tensor):
-        # views of a row's state, such as named sensors, are that state
+        # a view of a row's state, such as a named sensor, belongs to that state
         rows = value._base is not None or value.is_inference()
         return "tensor" if rows else (tuple(value.shape), value.tolist())
     if isinstance(value, numpy.ndarray):
-        return (
-            (value.shape, value.tolist())
-            if value.base is None and value.dtype != object
-            else "array"
-        )
+        own = value.base is None and value.dtype != object
+        return (value.shape, value.tolist()) if own else "array"
     if depth and isinstance(value, (list, tuple, deque)):
         return [_comparable(each, depth - 1) for each in value]
     if depth and isinstance(value, dict):

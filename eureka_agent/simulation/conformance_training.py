@@ -1,10 +1,10 @@
-"""The checks of `eureka envs --check` that train briefly: states that random actions never reach,
-what tells policies apart, and how long it takes."""
+"""Checks of `eureka envs --check` that train briefly: reached states, fitness and speed."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from typing import Literal
 
 import mujoco
 from torch import Tensor
@@ -17,8 +17,8 @@ from eureka_agent.simulation.conformance_checks import (
     Note,
     Remark,
     Subject,
-    constant_fitness,
 )
+from eureka_agent.simulation.conformance_fitness import constant_fitness
 from eureka_agent.simulation.conformance_states import Seen
 from eureka_agent.simulation.mujoco_task import MujocoTask, load_model, model_path, substeps
 from eureka_agent.simulation.vec_task import Transition, VecTask
@@ -38,7 +38,7 @@ _MUCH_MEMORY = 4_000_000
 
 
 class _FitnessAsReward:
-    """A task's own fitness in the place of a reward, where there is none."""
+    """A task's own fitness as a reward, where there is no baseline."""
 
     def __init__(self, fitness: FitnessFunction) -> None:
         self._fitness = fitness
@@ -53,8 +53,7 @@ class _FitnessAsReward:
 
 
 def brief_training(subject: Subject, seen: Seen, seconds: float) -> Iterator[Note]:
-    """A short training runs, and nothing turns NaN, infinite or huge in the states that it
-    reaches."""
+    """A short training runs, and no state that it reaches is NaN, infinite or huge."""
     settings, wanted = _settings(subject)
     kind, reward = _reward(subject)
     environments: list[VecTask] = []
@@ -77,15 +76,12 @@ def brief_training(subject: Subject, seen: Seen, seconds: float) -> Iterator[Not
             for event in trainer.iterate():
                 if isinstance(event, MemberProgress):
                     env_steps = event.point.env_steps
-                    seen.trained_fitness = max(
-                        seen.trained_fitness, abs(event.point.fitness or 0.0)
-                    )
+                    fitness = abs(event.point.fitness or 0.0)
+                    seen.trained_fitness = max(seen.trained_fitness, fitness)
                 elif isinstance(event, MemberFailed):
                     failure = event.reason
             iterations += 1
-            if (
-                iterations == 1 and trainer.busy
-            ):  # the first one warms up; a training of one is timed whole
+            if iterations == 1 and trainer.busy:  # it warms up, unless it is the only one
                 measured, first_steps = time.monotonic(), env_steps
     finally:
         for environment in environments:
@@ -106,17 +102,13 @@ def brief_training(subject: Subject, seen: Seen, seconds: float) -> Iterator[Not
 
 
 def fitness_tells_apart(subject: Subject, seen: Seen) -> Iterator[Remark]:
-    """The fitness is not the same whatever happens."""
+    """The fitness is not the same in all steps."""
     if "fitness" not in seen.low or bool(seen.low["fitness"] != seen.high["fitness"]):
         return
-    value, where = (
-        float(seen.low["fitness"]),
-        f"in all {seen.steps:,} steps of random and trained actions",
-    )
-    lasts = value and seen.ended and subject.task.fitness_reduction == "sum"
-    if lasts or (
-        not value and seen.trained_fitness
-    ):  # it is how long an episode lasts, or was reached
+    value = float(seen.low["fitness"])
+    where = f"in all {seen.steps:,} steps of random and trained actions"
+    counts_steps = value and seen.ended and subject.task.fitness_reduction == "sum"
+    if counts_steps or (not value and seen.trained_fitness):  # else a policy did reach it
         return
     if constant_fitness(subject) is not None:
         raise Nonconforming(
@@ -133,7 +125,7 @@ def fitness_tells_apart(subject: Subject, seen: Seen) -> Iterator[Remark]:
 
 
 def mujoco_speed(subject: Subject) -> Iterator[Note | Remark]:
-    """The model's integrator, timestep and memory leave time and room to train."""
+    """The model's integrator, timestep and memory allow a fast training."""
     cls = subject.loaded.environment_class
     if not issubclass(cls, MujocoTask):
         raise NotApplicable
@@ -173,12 +165,12 @@ def mujoco_speed(subject: Subject) -> Iterator[Note | Remark]:
 
 
 def _leaves_memory_open(cls: type[MujocoTask]) -> bool:
-    """True where the MJCF does not say how much memory a simulation has."""
+    """True where the MJCF does not set the memory of a simulation."""
     return int(mujoco.MjSpec.from_file(str(model_path(cls))).memory) < 0
 
 
 def episode(subject: Subject) -> Iterator[Remark | Note]:
-    """The length of an episode and the time of a step are declared, and not guessed."""
+    """The length of an episode and the time of a step are declared, not guessed."""
     cls = subject.loaded.environment_class
     if not cls.episode_source:
         raise NotApplicable
@@ -195,24 +187,20 @@ def episode(subject: Subject) -> Iterator[Remark | Note]:
 
 
 def _settings(subject: Subject) -> tuple[TrainingSettings, int]:
-    """Settings of a short training as the task asks for it, and the env steps of a whole one."""
+    """Settings of a short training for the task, and the env steps of a full one."""
     budget = subject.task.training
     values = {**budget.overrides, "num_envs": budget.num_envs, "env_steps": budget.env_steps}
     settings = parse_settings(TrainingSettings, values, "the task's training budget")
-    return (
-        settings.model_copy(update={"env_steps": min(_MOST_ENV_STEPS, budget.env_steps)}),
-        budget.env_steps,
-    )
+    short = settings.model_copy(update={"env_steps": min(_MOST_ENV_STEPS, budget.env_steps)})
+    return short, budget.env_steps
 
 
 def _reward(subject: Subject) -> tuple[str, Reward]:
-    """A reward to train on, and its name."""
+    """Name and reward of a training: the human one, the sparse one, or the fitness."""
     found = subject.loaded.environment_class
-    kinds = ("human", "sparse")
+    kinds: tuple[Literal["human", "sparse"], ...] = ("human", "sparse")
     for kind in kinds:
-        source = subject.loaded.reward_source(
-            subject.task, "human" if kind == "human" else "sparse"
-        )
+        source = subject.loaded.reward_source(subject.task, kind)
         if source is not None:
             reward = load_reward(
                 baseline(source),
@@ -225,7 +213,7 @@ def _reward(subject: Subject) -> tuple[str, Reward]:
 
 
 def _note_steps(environment: VecTask, seen: Seen) -> None:
-    """Have `seen` take in each step of an environment."""
+    """Have `seen` record each step of an environment."""
     advance = environment.advance
 
     def noted(actions: Tensor) -> Transition:

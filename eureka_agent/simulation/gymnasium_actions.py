@@ -1,4 +1,4 @@
-"""Action spaces of Gymnasium's: a policy's numbers and what the environment takes for them."""
+"""Gymnasium's action spaces: conversion of a policy's numbers to an environment's actions."""
 
 from __future__ import annotations
 
@@ -15,32 +15,31 @@ from eureka_agent.records import MOST_CHOICES
 from eureka_agent.task import Channel
 
 _MOST_WORDS = 400
-"""Characters that say what the choices are."""
+"""Most characters of the choices' description."""
 _IN_A_LIST = re.compile(r"^[ \t]*[-*][ \t]*`?(\d+)`?[ \t]*[:=][ \t]*(.+)$", re.MULTILINE)
 _SECTION = re.compile(r"^## Action Space[^\n]*\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+_WRAP_HINT = "write a folder whose env.py has `def make()`, which returns the environment with {}"
 
 
 def check_actions(label: str, space: spaces.Space) -> None:
-    """Raises EnvironmentLoadError for actions that no policy here gives."""
+    """Raises EnvironmentLoadError for an action space that no policy supports."""
     known = spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary
     if not isinstance(space, known):
         raise EnvironmentLoadError(
             f"{label} has the action space {space}, expected Box, Discrete, MultiDiscrete or"
             " MultiBinary",
-            "write a folder whose env.py has `def make()`, which returns the environment with its"
-            " actions wrapped",
+            _WRAP_HINT.format("its actions wrapped"),
         )
-    if sum(action_choices(space)) > MOST_CHOICES:
+    count = sum(action_choices(space))
+    if count > MOST_CHOICES:
         raise EnvironmentLoadError(
-            f"{label} has {sum(action_choices(space)):,} choices, expected at most"
-            f" {MOST_CHOICES:,}",
-            "write a folder whose env.py has `def make()`, which returns the environment with fewer"
-            " of them",
+            f"{label} has {count:,} choices, expected at most {MOST_CHOICES:,}",
+            _WRAP_HINT.format("fewer of them"),
         )
 
 
 def action_choices(space: spaces.Space) -> tuple[int, ...]:
-    """Numbers of choices, one for each number of an action; none of a Box."""
+    """Number of choices for each entry of an action; empty for a Box."""
     if isinstance(space, spaces.Discrete):
         return (int(space.n),)
     if isinstance(space, spaces.MultiDiscrete):
@@ -51,13 +50,15 @@ def action_choices(space: spaces.Space) -> tuple[int, ...]:
 
 
 def num_actions(space: spaces.Space) -> int:
-    """Numbers of an action."""
+    """Entries of an action."""
     return len(action_choices(space)) or spaces.flatdim(space)
 
 
 def action_converter(space: spaces.Space) -> Callable[[Tensor], list[Any]]:
-    """A function from actions, shape (num_envs, num_actions), to those of the environments, one for
-    each: Box actions are rescaled from [-1, 1], choices counted as the space does."""
+    """Make a function from actions, shape (num_envs, num_actions), to one action per environment.
+
+    It rescales Box actions from [-1, 1], and counts choices from the space's start.
+    """
     if isinstance(space, spaces.Discrete):
         start = int(space.start)
         return lambda actions: (actions[:, 0].long() + start).tolist()
@@ -80,8 +81,7 @@ def action_converter(space: spaces.Space) -> Callable[[Tensor], list[Any]]:
 
 
 def action_channels(space: spaces.Space, text: str = "") -> tuple[Channel, ...]:
-    """Names and ranges of a policy's action. `text`: the environment's docstring, which may say
-    what the choices are."""
+    """Names and ranges of a policy's action. `text`: the docstring, which may describe choices."""
     if isinstance(space, spaces.Discrete):
         return (Channel("choice", doc=choice_words(text, space)),)
     channels = []
@@ -102,8 +102,7 @@ def action_channels(space: spaces.Space, text: str = "") -> tuple[Channel, ...]:
 
 
 def choice_words(text: str, space: spaces.Discrete) -> str:
-    """Words for each choice, `0 push cart to the left, 1 …`, as the docstring's section on actions
-    lists it; empty where that does not name exactly the space's choices."""
+    """Choices as listed in the docstring, `0 push cart to the left, 1 …`; empty if incomplete."""
     section = _SECTION.search(text)
     listed = _IN_A_LIST.findall(section.group(1)) if section else []
     found = listed or (_in_a_table(section.group(1)) if section else [])
@@ -114,7 +113,7 @@ def choice_words(text: str, space: spaces.Discrete) -> str:
 
 
 def _in_a_table(text: str) -> list[tuple[str, str]]:
-    """Number and words of each row of a Markdown table whose column of words is called Action."""
+    """Number and text of each row of a Markdown table with a column Action."""
     rows = [
         [cell.strip() for cell in line.strip().strip("|").split("|")]
         for line in text.splitlines()

@@ -1,5 +1,4 @@
-"""Calls of a Gymnasium environment's `reset` and `step`, with what they return looked at: errors
-name the class, file and line of who wrote it."""
+"""Checked calls of a Gymnasium environment's `reset` and `step`; errors name the author's line."""
 
 from __future__ import annotations
 
@@ -46,13 +45,12 @@ class Result:
 
 
 def method_after(steps: int) -> Method:
-    """The method whose result is the state after so many steps of an episode."""
+    """The method that gives the state after so many steps of an episode."""
     return "step" if steps else "reset"
 
 
 def reset(environment: gymnasium.Env, seed: int) -> Result:
-    """A start state. Raises EnvironmentLoadError for a result of another form, and whatever the
-    environment raises."""
+    """Reset the environment. Raises EnvironmentLoadError for an invalid result, and its errors."""
     try:
         given = environment.reset(seed=seed)
     except Exception as error:
@@ -63,8 +61,7 @@ def reset(environment: gymnasium.Env, seed: int) -> Result:
 
 
 def step(environment: gymnasium.Env, action: Any) -> Result:
-    """A step. Raises EnvironmentLoadError for a result of another form, and whatever the
-    environment raises."""
+    """Make a step. Raises EnvironmentLoadError for an invalid result, and its errors."""
     try:
         given = environment.step(action)
     except Exception as error:
@@ -74,15 +71,13 @@ def step(environment: gymnasium.Env, action: Any) -> Result:
     try:
         number = float(reward)
     except (TypeError, ValueError):
-        raise _wrong(
-            environment, "step", f"gave the reward {_kind(reward)}, expected a number"
-        ) from None
+        what = f"gave the reward {_kind(reward)}, expected a number"
+        raise _wrong(environment, "step", what) from None
     ends = []
     for name, value in (("terminated", terminated), ("truncated", truncated)):
         if not isinstance(value, bool | int | numpy.bool_) and getattr(value, "size", 0) != 1:
-            raise _wrong(
-                environment, "step", f"gave {_kind(value)} as {name}, expected True or False"
-            )
+            what = f"gave {_kind(value)} as {name}, expected True or False"
+            raise _wrong(environment, "step", what)
         ends.append(bool(value))
     return Result(observation, number, ends[0], ends[1], info)
 
@@ -90,8 +85,7 @@ def step(environment: gymnasium.Env, action: Any) -> Result:
 def vector(
     environment: gymnasium.Env, method: Method, observation: Any, size: int
 ) -> NDArray[numpy.float32]:
-    """An observation as the policy gets it. Shape: (size,). Raises EnvironmentLoadError for one
-    that does not fit the observation space."""
+    """Flatten an observation, shape (size,). Raises EnvironmentLoadError for a wrong one."""
     space = environment.observation_space
     try:
         flat = flatten(space, observation)
@@ -111,22 +105,18 @@ def vector(
 
 
 def number(environment: gymnasium.Env, method: Method, info: Mapping[str, Any], key: str) -> float:
-    """A number of `info`, 0 where it is not there. Raises EnvironmentLoadError for what is none."""
+    """A number of `info`, 0 where it is missing. Raises EnvironmentLoadError for another value."""
     try:
         return float(info.get(key, 0.0))
     except (TypeError, ValueError):
-        what = (
-            f"gave {_kind(info[key])} as info[{key!r}], expected a number, as it was in the first"
-            " step"
-        )
-        raise _wrong(
-            environment, method, what, "give a number always, or leave the entry out"
-        ) from None
+        found = f"gave {_kind(info[key])} as info[{key!r}]"
+        what = f"{found}, expected a number, as it was in the first step"
+        hint = "give a number always, or leave the entry out"
+        raise _wrong(environment, method, what, hint) from None
 
 
 def is_sound(flat: NDArray[numpy.float32], result: Result, numbers: Mapping[str, float]) -> bool:
-    """False where the observation, the reward or one of `numbers`, of the info, is NaN or
-    infinite."""
+    """False where the observation, the reward or one of `numbers`, from the info, is not finite."""
     return bool(numpy.isfinite(flat).all()) and all(
         map(math.isfinite, (result.reward, *numbers.values()))
     )
@@ -140,32 +130,24 @@ def unsound(
     steps: int,
     action: Sequence[float] | None = None,
 ) -> EnvironmentLoadError:
-    """The error for the first number that is NaN or infinite: the environment's fault, where the
-    actions were numbers.
+    """The error for the first number that is not finite: a fault of the environment.
 
-    `steps`: of the episode; 0 right after a reset. `action`: the one that led there, as the policy
-    gave it, in [-1, 1].
+    `steps`: of the episode; 0 right after a reset. `action`: the policy's last one, in [-1, 1],
+    which was finite.
     """
+    indices = numpy.flatnonzero(~numpy.isfinite(flat))[:1].tolist()
+    space = environment.observation_space
     broken = [
-        (
-            f"observation, {number_name(environment.observation_space, int(index))}",
-            float(flat[index]),
-        )
-        for index in numpy.flatnonzero(~numpy.isfinite(flat))[:1]
-    ]
-    broken += [
+        *((f"observation, {number_name(space, index)}", float(flat[index])) for index in indices),
         ("reward", result.reward),
         *((f"number info[{key!r}]", value) for key, value in numbers.items()),
     ]
     what, value = next(each for each in broken if not math.isfinite(each[1]))
     method = method_after(steps)
     layer = _layers_of_persons(environment)[-1]
-    shown = (
-        ""
-        if action is None
-        else f" under the action {[round(each, 3) for each in action][:_SHOWN_ACTIONS]!r}"
-    )
-    when = f"in step {steps} of an episode{shown}" if steps else "right after a reset"
+    shown = None if action is None else [round(each, 3) for each in action][:_SHOWN_ACTIONS]
+    under = "" if shown is None else f" under the action {shown!r}"
+    when = f"in step {steps} of an episode{under}" if steps else "right after a reset"
     return EnvironmentLoadError(
         f"{_place(layer, method)}the {what} is {value:.4g} {when}, given by"
         f" {type(layer).__name__}.{method}",
@@ -173,11 +155,11 @@ def unsound(
     )
 
 
-# ── whose it is ───────────────────────────────────────────────────────────────────────────────────
+# ── who wrote the code ────────────────────────────────────────────────────────────────────────────
 
 
 def layers(environment: gymnasium.Env) -> Iterator[gymnasium.Env]:
-    """The wrappers around an environment, the outermost first, and the environment itself."""
+    """An environment's wrappers from the outermost on, then the environment."""
     while isinstance(environment, gymnasium.Wrapper):
         yield environment
         environment = environment.env
@@ -185,14 +167,13 @@ def layers(environment: gymnasium.Env) -> Iterator[gymnasium.Env]:
 
 
 def _layers_of_persons(environment: gymnasium.Env) -> Sequence[gymnasium.Env]:
-    """Layers that are none of Gymnasium's own; of an environment of Gymnasium's, it alone."""
+    """Layers that are not Gymnasium's; for an environment of Gymnasium's, that one."""
     found = list(layers(environment))
     return [each for each in found if top_module(type(each)) not in _NO_PERSONS] or found[-1:]
 
 
 def _place(layer: gymnasium.Env, method: Method) -> str:
-    """`"<file>, line <n>: "` of a layer's method, of the one that a wrapper has in its place, or of
-    its class."""
+    """`"<file>, line <n>: "` of a layer's method, of a wrapper's counterpart, or of its class."""
     for name in (method, "observation", "reward", "action"):
         owner = next((each for each in type(layer).__mro__ if name in vars(each)), None)
         if owner is not None and callable(vars(owner)[name]) and top_module(owner) != _GYMNASIUM:
@@ -201,32 +182,27 @@ def _place(layer: gymnasium.Env, method: Method) -> str:
 
 
 def _raise_for_layer(environment: gymnasium.Env, method: Method, error: Exception) -> None:
-    """Raise the EnvironmentLoadError where one of Gymnasium's own wrappers cannot take what the
-    layer within gave; else nothing."""
+    """Raise EnvironmentLoadError where Gymnasium's wrapper cannot take an inner layer's result."""
     for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
         owner = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         if owner != _GYMNASIUM:
             if owner in LIBRARIES:
                 continue
-            return  # a person's own line raised
+            return  # the author's own line raised
         wrapper = frame.f_locals.get("self")
         if isinstance(wrapper, gymnasium.Wrapper) and frame.f_code.co_name == method:
-            what = (
-                f"returned what Gymnasium's {type(wrapper).__name__} cannot take:"
-                f" {describe_error(error)}"
-            )
+            name, text = type(wrapper).__name__, describe_error(error)
+            what = f"returned what Gymnasium's {name} cannot take: {text}"
             raise _wrong(wrapper.env, method, what) from None
 
 
 def _parts(environment: gymnasium.Env, method: Method, given: Any) -> Sequence[Any]:
-    """The values that were returned, as many as there should be, the last of them a dictionary.
-    Raises EnvironmentLoadError."""
+    """Check number and types of the values returned. Raises EnvironmentLoadError."""
     names = _RETURNS[method]
     if not isinstance(given, tuple | list) or len(given) != len(names):
         count = f"{len(given)} values" if isinstance(given, tuple) else _kind(given)
-        raise _wrong(
-            environment, method, f"returned {count}, expected {len(names)}: {', '.join(names)}"
-        )
+        what = f"returned {count}, expected {len(names)}: {', '.join(names)}"
+        raise _wrong(environment, method, what)
     if not isinstance(given[-1], Mapping):
         raise _wrong(environment, method, f"gave {_kind(given[-1])} as info, expected a dictionary")
     return given
@@ -235,19 +211,17 @@ def _parts(environment: gymnasium.Env, method: Method, given: Any) -> Sequence[A
 def _wrong(
     environment: gymnasium.Env, method: Method, what: str, hint: str = ""
 ) -> EnvironmentLoadError:
-    """The error for what the outermost layer of a person's gave."""
+    """The error for a result of the outermost layer that is the author's."""
     layer = _layers_of_persons(environment)[0]
-    names = _RETURNS[method]
+    ending = "; an empty info is {}" if "info" in what else ""
     return EnvironmentLoadError(
         f"{_place(layer, method)}{type(layer).__name__}.{method} {what}",
-        hint
-        or f"end {method} with `return {', '.join(names)}`"
-        + ("; an empty info is {}" if "info" in what else ""),
+        hint or f"end {method} with `return {', '.join(_RETURNS[method])}`{ending}",
     )
 
 
 def _kind(value: Any) -> str:
-    """A value in few words: None, or its type, with the shape of an array."""
+    """A short description: a plain value itself, else its type, with an array's shape."""
     if value is None or isinstance(value, bool | int | float | str):
         return repr(value)[:60]
     shape = f" of shape {tuple(value.shape)!r}" if isinstance(value, numpy.ndarray) else ""

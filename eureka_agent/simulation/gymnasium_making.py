@@ -1,5 +1,4 @@
-"""Making one copy of a Gymnasium environment, by its id or by a person's function, with errors that
-say whose fault it is."""
+"""Making a copy of a Gymnasium environment, by id or a user's function, with clear errors."""
 
 from __future__ import annotations
 
@@ -27,40 +26,34 @@ if TYPE_CHECKING:
     from eureka_agent.simulation.gymnasium_task import GymnasiumTask
 
 _IMAGE_ENTRY_POINTS = ("gymnasium.envs.box2d.car_racing:CarRacing", "ale_py.env:AtariEnv")
-"""Makers of images, which import packages that nobody needs to install for a refusal."""
+"""Environments with images, whose packages need not be installed to refuse them."""
 _LIST_HINT = (
     'list what is registered with python -c "import gymnasium; gymnasium.pprint_registry()"'
 )
 
 
 def make_copy(task: type[GymnasiumTask], options: Mapping[str, Any]) -> gymnasium.Env:
-    """One copy. Raises EnvironmentLoadError."""
+    """Make one copy. Raises EnvironmentLoadError."""
     label = task.label()
     arguments = {**task.gymnasium_options, **options}
     _check_maker(task, arguments)
     _refuse_known_images(task)
     try:
-        with third_party_code(
-            task._package, f"when {label} was made", passing=(gymnasium.error.Error, ImportError)
-        ):
+        passing = (gymnasium.error.Error, ImportError)
+        with third_party_code(task._package, f"when {label} was made", passing):
             environment = task.make_environment(**arguments)
     except gymnasium.error.DependencyNotInstalled as error:
-        raise EnvironmentLoadError(
-            f"Gymnasium cannot make {label}: {error}", missing_module_hint()
-        ) from None
+        what = f"Gymnasium cannot make {label}: {error}"
+        raise EnvironmentLoadError(what, missing_module_hint()) from None
     except gymnasium.error.Error as error:
-        raise _unregistered(task) or EnvironmentLoadError(
-            f"Gymnasium cannot make {label}: {error}", _LIST_HINT
-        ) from None
+        what = f"Gymnasium cannot make {label}: {error}"
+        raise _unregistered(task) or EnvironmentLoadError(what, _LIST_HINT) from None
     except ImportError as error:
-        hint = (
-            f"install it: {install_extra('gymnasium')}"
-            if error.name == "imageio"
-            else missing_module_hint()
-        )
+        hint = f"install it: {install_extra('gymnasium')}"
+        hint = hint if error.name == "imageio" else missing_module_hint()
         raise EnvironmentLoadError(f"Gymnasium cannot make {label}: {error}", hint) from None
     if (unregistered := _unregistered(task)) is not None:
-        raise unregistered  # `make` takes a name without its version, too
+        raise unregistered  # `make` also takes a name without its version
     if not isinstance(environment, gymnasium.Env):
         raise EnvironmentLoadError(
             f"the function that makes {label} returned {environment!r}, expected a gymnasium.Env",
@@ -70,8 +63,7 @@ def make_copy(task: type[GymnasiumTask], options: Mapping[str, Any]) -> gymnasiu
 
 
 def _without_texts(environment: gymnasium.Env) -> gymnasium.Env:
-    """The environment without the texts of its Dict observation, such as a mission in words: no
-    policy here reads them."""
+    """Remove texts, such as a mission in words, from a Dict observation: no policy reads them."""
     space = environment.observation_space
     if not isinstance(space, spaces.Dict):
         return environment
@@ -79,14 +71,13 @@ def _without_texts(environment: gymnasium.Env) -> gymnasium.Env:
     if not kept or len(kept) == len(space.spaces):
         return environment
     wrapped = gymnasium.wrappers.FilterObservation(environment, kept)
-    # Gymnasium sorts the keys of a dictionary: here the order stays the environment's
+    # Gymnasium sorts the keys of a dictionary; this keeps the environment's order
     wrapped.observation_space = spaces.Dict([(key, space[key]) for key in kept])
     return wrapped
 
 
 def _check_maker(task: type[GymnasiumTask], arguments: Mapping[str, Any]) -> None:
-    """Raises EnvironmentLoadError where a person's `make` or `make_environment` does not take the
-    arguments."""
+    """Raises EnvironmentLoadError where a user's function does not take the arguments."""
     maker = task.make_environment
     if is_by_id(task):
         return
@@ -97,22 +88,18 @@ def _check_maker(task: type[GymnasiumTask], arguments: Mapping[str, Any]) -> Non
     try:
         signature.bind(**arguments)
     except TypeError as error:
-        is_method = next(iter(signature.parameters), "") == "self"
-        raise EnvironmentLoadError(
-            f"{place_of_function(maker)}{maker.__name__} cannot be called with the options"
-            f" {arguments!r}: {error}",
-            (
+        what = f"{maker.__name__} cannot be called with the options {arguments!r}: {error}"
+        hint = "a task's `options` are its arguments; give the others a default"
+        if next(iter(signature.parameters), "") == "self":
+            hint = (
                 "write @staticmethod above it, and no `self`: it makes an environment before there"
                 " is any"
-                if is_method
-                else "a task's `options` are its arguments; give the others a default"
-            ),
-        ) from None
+            )
+        raise EnvironmentLoadError(f"{place_of_function(maker)}{what}", hint) from None
 
 
 def _refuse_known_images(task: type[GymnasiumTask]) -> None:
-    """Raises EnvironmentLoadError for what the registry's entry says to observe images, before its
-    dependencies are asked for."""
+    """Raises EnvironmentLoadError for an environment known to observe images, before imports."""
     registered = gymnasium.registry.get(task.gymnasium_id.rpartition(":")[2])
     if not is_by_id(task) or registered is None:
         return
@@ -122,7 +109,7 @@ def _refuse_known_images(task: type[GymnasiumTask]) -> None:
 
 
 def is_by_id(task: type[GymnasiumTask]) -> bool:
-    """True where the id alone says what is made."""
+    """True where the id alone determines the environment."""
     makers = [base for base in task.__mro__ if "make_environment" in vars(base)]
     return top_module(makers[0]) == __name__.partition(".")[0]
 
@@ -132,7 +119,7 @@ def _is_installed(module: str) -> bool:
 
 
 def _unregistered(task: type[GymnasiumTask]) -> EnvironmentLoadError | None:
-    """The error where the class's id is none that Gymnasium knows, once its module is imported."""
+    """The error for an id that Gymnasium does not know after importing its module."""
     module, colon, name = task.gymnasium_id.rpartition(":")
     if not is_by_id(task) or name in gymnasium.registry:
         return None

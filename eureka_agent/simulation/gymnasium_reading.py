@@ -1,5 +1,4 @@
-"""Reading a Gymnasium environment for designers: words, numbers in `info`, and how its episodes
-end."""
+"""Reading a Gymnasium environment for designers: docstring, numbers in `info`, ends of episodes."""
 
 from __future__ import annotations
 
@@ -23,28 +22,25 @@ from eureka_agent.training.time_limit import call_limit
 
 _SEED = 0
 _STEPS = 250
-"""Random steps in which it is counted how episodes end: a fraction of a second, but for the slowest
-environments."""
+"""Random steps in which ends of episodes are counted: mostly a fraction of a second."""
 _EPISODES = 10
 ENDS = "1 where the episode ends here, by success or by failure, else 0 (a time-out does not count)"
 DECLARED = "as env.py says"
 _DEFAULT_EPISODE_LENGTH = 1000
 _DEFAULT_SECONDS = 1.0
 _EQUAL_EPISODES = 2
-"""Episodes that are cut short after the same number of steps, from which that is taken for their
-length."""
+"""Episodes truncated after the same number of steps that make it the episode length."""
 _HEALTHY = {
     "z": "height of the body {}",
     "angle": "angle of the body {} rad",
     "state": "a further entry of the state {}",
 }
-"""Ranges of Gymnasium's MuJoCo environments, `_healthy_<name>_range`, outside which an episode
-ends."""
+"""Attributes `_healthy_<name>_range` of Gymnasium's MuJoCo environments, which end episodes."""
 _THRESHOLDS = {
     "x_threshold": "position beyond ±{:.3g}",
     "theta_threshold_radians": "angle beyond ±{:.3g} rad",
 }
-"""Attributes of Gymnasium's classic environments, likewise."""
+"""Attributes of Gymnasium's classic environments; exceeding one ends an episode."""
 _SECTIONS_SHOWN = (
     "## Action Space",
     "## Observation Space",
@@ -63,15 +59,13 @@ class Tried:
     info: Mapping[str, Any]
     """Info of the first reset and the first step."""
     ends_doc: str
-    """Meaning of `terminated`: the sign of the environment's own reward at ends."""
+    """Meaning of `terminated`, with the signs of the environment's own reward at ends."""
     truncated_after: int | None
-    """Steps after which it cut short every episode that it cut short; None where it was too few of
-    them, or several numbers."""
+    """Step at which it truncated all episodes that it truncated; None for few or different ones."""
 
 
 def random_episodes(environment: gymnasium.Env, size: int) -> Tried:
-    """A few episodes of random actions. `size`: numbers of an observation. Raises
-    EnvironmentLoadError for what breaks the interface, or is NaN."""
+    """Run a few random episodes. `size`: of an observation. Raises EnvironmentLoadError."""
     environment.action_space.seed(_SEED)
     begun = _begin(environment, _SEED, size)
     info = dict(begun.info)
@@ -98,7 +92,7 @@ def random_episodes(environment: gymnasium.Env, size: int) -> Tried:
 
 
 def _begin(environment: gymnasium.Env, seed: int, size: int) -> calls.Result:
-    """A start state, looked at."""
+    """Reset to a start state and check it."""
     with call_limit():
         result = calls.reset(environment, seed)
     flat = calls.vector(environment, "reset", result.observation, size)
@@ -117,15 +111,12 @@ def _ends_doc(at_ends: Sequence[float], elsewhere: Sequence[float]) -> str:
 
 
 def _signs(rewards: Sequence[float]) -> str:
-    return (
-        f"positive at {sum(reward > 0 for reward in rewards)} and negative at"
-        f" {sum(reward < 0 for reward in rewards)}"
-    )
+    positive, negative = sum(each > 0 for each in rewards), sum(each < 0 for each in rewards)
+    return f"positive at {positive} and negative at {negative}"
 
 
 def termination_conditions(physics: Any) -> dict[str, str]:
-    """Termination conditions that the environment's attributes tell; the rest is in its
-    docstring."""
+    """Termination conditions from the environment's attributes; its docstring has the others."""
     parts = []
     if getattr(physics, "_terminate_when_unhealthy", False):
         ranges = {name: getattr(physics, f"_healthy_{name}_range", None) for name in _HEALTHY}
@@ -145,8 +136,7 @@ def episode_length(
     registered: gymnasium.envs.registration.EnvSpec | None,
     truncated_after: int | None,
 ) -> tuple[int, str]:
-    """Steps of an episode, and where the number is from: the shortest limit that is declared, else
-    the attribute `max_steps` (MiniGrid's), else `truncated_after`, else a guess."""
+    """Steps of an episode, and their origin: declared, `max_steps` (MiniGrid), seen or guessed."""
     declared = [
         (layer._max_episode_steps, "from its wrapper TimeLimit")
         for layer in calls.layers(environment)
@@ -161,35 +151,22 @@ def episode_length(
     if isinstance(steps, int) and not isinstance(steps, bool) and steps > 0:
         return steps, "from its attribute max_steps"
     if truncated_after is not None:
-        return (
-            truncated_after,
-            f"as it truncated every one of the first episodes after {truncated_after} steps",
-        )
-    return (
-        _DEFAULT_EPISODE_LENGTH,
-        (
-            f"guessed: {_DEFAULT_EPISODE_LENGTH} steps, as nothing names it (set MAX_EPISODE_LENGTH"
-            " in env.py)"
-        ),
-    )
+        counted = f"as it truncated every one of the first episodes after {truncated_after} steps"
+        return truncated_after, counted
+    guess = f"guessed: {_DEFAULT_EPISODE_LENGTH} steps, as nothing names it"
+    return _DEFAULT_EPISODE_LENGTH, f"{guess} (set MAX_EPISODE_LENGTH in env.py)"
 
 
 def time_step(environment: gymnasium.Env) -> tuple[float, str]:
-    """Seconds of a step, and where the number is from: the simulator's `dt`, else the frames per
-    second, else a guess."""
+    """Seconds of a step, and their origin: the simulator's `dt`, frames per second or a guess."""
     seconds: Any = getattr(environment.unwrapped, "dt", None)
     if is_finite(seconds) and seconds > 0:
         return float(seconds), "from its attribute dt"
     rate: Any = (environment.metadata or {}).get("render_fps")
     if is_finite(rate) and rate > 0:
         return 1.0 / rate, 'from metadata["render_fps"]'
-    return (
-        _DEFAULT_SECONDS,
-        (
-            f"guessed: {_DEFAULT_SECONDS:g} s, as nothing names it (set CONTROL_DT in env.py, in"
-            " seconds)"
-        ),
-    )
+    guess = f"guessed: {_DEFAULT_SECONDS:g} s, as nothing names it"
+    return _DEFAULT_SECONDS, f"{guess} (set CONTROL_DT in env.py, in seconds)"
 
 
 def _outside(low: float, high: float) -> str:
@@ -201,7 +178,7 @@ def _outside(low: float, high: float) -> str:
 
 def masses_and_sizes(physics: Any) -> tuple[str, ...]:
     """Masses and sizes of a MuJoCo environment's model; none for another."""
-    if "mujoco" not in sys.modules:  # no environment has a model of it
+    if "mujoco" not in sys.modules:  # no environment can have a model then
         return ()
     import mujoco
 
@@ -215,11 +192,11 @@ def source(physics: Any) -> str:
     try:
         return inspect.getsource(inspect.getmodule(type(physics)) or type(physics))
     except (OSError, TypeError):
-        return ""  # compiled, or typed in
+        return ""  # compiled, or defined interactively
 
 
 def numeric_keys(info: Mapping[str, Any], taken: set[str]) -> tuple[str, ...]:
-    """Names of plain numbers that can be arguments; none that tells of a reward."""
+    """Names of plain numbers that can be arguments, without those of rewards."""
     return tuple(
         key
         for key, value in sorted(info.items(), key=lambda item: str(item[0]))
@@ -236,25 +213,14 @@ def numeric_keys(info: Mapping[str, Any], taken: set[str]) -> tuple[str, ...]:
 
 def observation_variable(size: int, space: spaces.Space) -> Variable:
     doc = f"whole observation vector; read its entries as observation[:, i], i from 0 to {size - 1}"
-    return Variable(
-        "observation",
-        (size,),
-        "?",
-        "?",
-        doc,
-        limits(space) if isinstance(space, spaces.Box) else None,
-    )
+    bounds = limits(space) if isinstance(space, spaces.Box) else None
+    return Variable("observation", (size,), "?", "?", doc, bounds)
 
 
 def description(physics: Any, gymnasium_id: str) -> str:
-    """First paragraph of the environment's own docstring, and its sections on what is observed,
-    done and reached; not the one on rewards."""
-    text = re.sub(
-        r"^```\{figure\}.*?^```\n",
-        "",
-        inspect.getdoc(type(physics)) or "",
-        flags=re.DOTALL | re.MULTILINE,
-    )
+    """First paragraph of the environment's docstring, and its sections but that on rewards."""
+    figure = re.compile(r"^```\{figure\}.*?^```\n", re.DOTALL | re.MULTILINE)
+    text = figure.sub("", inspect.getdoc(type(physics)) or "")
     paragraph = re.sub(r"^#+.*\n+", "", text).split("\n\n")[0].strip()
     sections = re.split(r"^(?=## )", text, flags=re.MULTILINE)
     shown = [section.strip() for section in sections if section.startswith(_SECTIONS_SHOWN)]

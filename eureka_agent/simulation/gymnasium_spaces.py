@@ -1,4 +1,4 @@
-"""Observation spaces of Gymnasium's as vectors for a policy and as named variables for a reward."""
+"""Gymnasium's observation spaces as vectors for a policy and named variables for a reward."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ _WRAP_HINT = (
     "write a folder whose env.py has `def make()`, which returns the environment in a wrapper that"
     " {}; see docs/your-own-environment.md"
 )
+_SIZED = (spaces.Box, spaces.MultiBinary, spaces.MultiDiscrete)
 _IMAGE_DIMENSIONS = 3
 _MOST_OF_A_GRID = 1023
-"""Numbers up to which an array like an image is a grid of symbols, which a perceptron can take."""
+"""Most numbers of an image-like array that is a grid of symbols, which a perceptron can take."""
 _MOST_NAMED = 4096
-"""Numbers of an observation beyond which nobody reads a name for each."""
+"""Most numbers of an observation that get a name each."""
 
 
 @dataclass(frozen=True)
@@ -35,23 +36,18 @@ class Entry:
     """Keys from the outermost Dict on."""
     variable: Variable
     columns: slice
-    """Its place in the row that `entry_values` fills."""
+    """Columns in the row of `entry_values`."""
 
 
 def check_observations(label: str, space: spaces.Space) -> None:
-    """Raises EnvironmentLoadError for observations that a policy of perceptron layers cannot
-    take."""
+    """Raises EnvironmentLoadError for observations that a perceptron cannot take."""
     for path, leaf in _leaves(space):
-        what = (
-            f"the entry {'.'.join(map(str, path))!r} of the observation of {label}"
-            if path
-            else f"the observation of {label}"
-        )
+        what = f"the observation of {label}"
+        if path:
+            what = f"the entry {'.'.join(map(str, path))!r} of {what}"
         if isinstance(leaf, spaces.Tuple) and path:
-            raise EnvironmentLoadError(
-                f"{what} is a {leaf}, whose parts have no names",
-                _WRAP_HINT.format("makes a Dict of it"),
-            )
+            hint = _WRAP_HINT.format("makes a Dict of it")
+            raise EnvironmentLoadError(f"{what} is a {leaf}, whose parts have no names", hint)
         if isinstance(leaf, spaces.Box) and _is_image(leaf):
             raise image_error(what, f" of shape {leaf.shape!r}")
         if not _is_flattenable(leaf):
@@ -62,8 +58,7 @@ def check_observations(label: str, space: spaces.Space) -> None:
 
 
 def image_error(what: str, shape: str) -> EnvironmentLoadError:
-    """The error for an observation that is an image. `shape`: in words, empty where it is not
-    known."""
+    """The error for an observation that is an image; `shape` in words, empty if unknown."""
     return EnvironmentLoadError(
         f"{what} is an image{shape}, expected a vector: policies here have no convolutions",
         _WRAP_HINT.format("gives the simulator's state or other numbers in place of the image"),
@@ -73,11 +68,10 @@ def image_error(what: str, shape: str) -> EnvironmentLoadError:
 def named_entries(
     label: str, space: spaces.Space, described: Sequence[Variable]
 ) -> tuple[Entry, ...]:
-    """The entries of a Dict space as variables, nested keys joined by `_`; none for another space.
+    """Entries of a Dict space as variables, nested keys joined by `_`; empty for another space.
 
-    A variable of `described` stands for the entry of its name, with the unit, frame and doc that it
-    has. Raises EnvironmentLoadError where two entries would have the same name, or a description
-    fits none.
+    A variable of `described` replaces the entry of its name, for its unit, frame and doc. Raises
+    EnvironmentLoadError for two entries of one name, and a description without an entry.
     """
     words = {variable.name: variable for variable in described}
     entries: dict[str, Entry] = {}
@@ -102,16 +96,10 @@ def named_entries(
         start += size
     if words:
         name = next(iter(words))
+        hint = "entries have names in a Dict space; name parts of a vector with named_observations"
         raise EnvironmentLoadError(
             f"the variable {name!r} describes no entry of the observation of {label}",
-            (
-                did_you_mean(name, entries)
-                if entries
-                else (
-                    "entries have names in a Dict space; name parts of a vector with"
-                    " named_observations"
-                )
-            ),
+            did_you_mean(name, entries) if entries else hint,
         )
     return tuple(entries.values())
 
@@ -119,7 +107,7 @@ def named_entries(
 def entry_values(
     entries: Sequence[Entry], observation: Mapping[Any, Any]
 ) -> NDArray[numpy.float32]:
-    """The values of all entries in a row, in the order of `Entry.columns`."""
+    """Values of all entries in one row, in the columns of `Entry.columns`."""
     values = []
     for entry in entries:
         value: Any = observation
@@ -137,8 +125,7 @@ def flatten(space: spaces.Space, observation: Any) -> NDArray[numpy.float32]:
 
 
 def wrong_part(space: spaces.Space, observation: Any) -> str:
-    """The first entry that is not there, or has another number of values than its space, in words;
-    empty where there is none."""
+    """The first entry that is missing or has another size than its space; empty if none."""
     for path, leaf in _leaves(space):
         value, name = observation, f"the entry {'.'.join(map(str, path))!r} " if path else "it "
         for key in path:
@@ -146,28 +133,25 @@ def wrong_part(space: spaces.Space, observation: Any) -> str:
                 return f"{name}is not there"
             value = value[key]
         shape = numpy.shape(value)
-        if isinstance(leaf, spaces.Box | spaces.MultiBinary | spaces.MultiDiscrete) and numpy.prod(
-            shape
-        ) != numpy.prod(leaf.shape):
+        if isinstance(leaf, _SIZED) and numpy.prod(shape) != numpy.prod(leaf.shape):
             return f"{name}has the shape {shape!r}, expected {tuple(leaf.shape)!r}"
     return ""
 
 
 def number_name(space: spaces.Space, index: int) -> str:
-    """Name of a number of `flatten`'s vector: `entry 'speed', index 1`, or `index 4`."""
+    """Name of a number in `flatten`'s vector: `entry 'speed', index 1`, or `index 4`."""
     start = 0
     for path, leaf in _leaves(space):
         size = spaces.flatdim(leaf)
         if path and index < start + size:
-            return f"entry {'.'.join(map(str, path))!r}" + (
-                f", index {index - start}" if size > 1 else ""
-            )
+            suffix = f", index {index - start}" if size > 1 else ""
+            return f"entry {'.'.join(map(str, path))!r}{suffix}"
         start += size
     return f"index {index}"
 
 
 def limits(space: spaces.Space) -> tuple[float, float] | None:
-    """Smallest and largest value in the space; None where it has no bound, or one value alone."""
+    """Smallest and largest value of a space; None for an unbounded or constant one."""
     if isinstance(space, spaces.Box):
         low, high = float(space.low.min()), float(space.high.max())
     elif isinstance(space, spaces.Discrete):
@@ -182,10 +166,9 @@ def limits(space: spaces.Space) -> tuple[float, float] | None:
 def observation_channels(
     space: spaces.Space, entries: Sequence[Variable], parts: Sequence[tuple[Variable, int | slice]]
 ) -> tuple[Channel, ...]:
-    """The numbers of `flatten` in their order; none where neither keys nor `parts` (of the vector)
-    name any.
+    """Channels of `flatten`'s numbers in order; empty where neither keys nor `parts` name any.
 
-    `entries`: variables that describe entries of a Dict.
+    `entries`: variables that describe entries of a Dict; `parts`: parts of a vector.
     """
     if spaces.flatdim(space) > _MOST_NAMED:
         return ()
@@ -210,13 +193,8 @@ def observation_channels(
             )
             doc = f"{doc}; 1 at each value, else 0"
         else:
-            numbers = (
-                ()
-                if leaf.shape == ()
-                else tuple(
-                    ",".join(map(str, index)) for index in numpy.ndindex(*(leaf.shape or ()))
-                )
-            )
+            indices = numpy.ndindex(*leaf.shape) if leaf.shape else ()
+            numbers = tuple(",".join(map(str, index)) for index in indices)
         channels.append(Channel(name, numbers, unit, frame, doc))
     return tuple(channels)
 
@@ -224,7 +202,7 @@ def observation_channels(
 def _vector_channels(
     size: int, parts: Sequence[tuple[Variable, int | slice]]
 ) -> tuple[Channel, ...]:
-    """A channel for each number of a vector, some of which are parts of variables."""
+    """A channel for each number of a vector, some named by variables."""
     columns = [Channel(f"observation[{index}]", unit="?", frame="?") for index in range(size)]
     for variable, place in parts:
         indices = range(size)[place] if isinstance(place, slice) else (range(size)[place],)
@@ -237,7 +215,7 @@ def _vector_channels(
 def _leaves(
     space: spaces.Space, path: tuple[Any, ...] = ()
 ) -> Iterator[tuple[tuple[Any, ...], spaces.Space]]:
-    """Spaces that are no Dict, with their keys, in the order in which Gymnasium flattens them."""
+    """Spaces within Dicts, with their keys, in Gymnasium's order of flattening."""
     if isinstance(space, spaces.Dict):
         for key, inner in space.spaces.items():
             yield from _leaves(inner, (*path, key))
@@ -246,38 +224,32 @@ def _leaves(
 
 
 def _is_image(space: spaces.Box) -> bool:
-    like_one = len(space.shape) >= _IMAGE_DIMENSIONS or (
-        len(space.shape) == 2 and space.dtype == numpy.uint8
-    )
+    is_flat = len(space.shape) == 2 and space.dtype == numpy.uint8
+    like_one = len(space.shape) >= _IMAGE_DIMENSIONS or is_flat
     return like_one and math.prod(space.shape) > _MOST_OF_A_GRID
 
 
 def _is_flattenable(space: spaces.Space) -> bool:
     try:
         return not is_text(space) and space.is_np_flattenable
-    except NotImplementedError:  # a space of a package's own
+    except NotImplementedError:  # a package's own space
         return False
 
 
 def is_text(space: spaces.Space) -> bool:
-    """True for `spaces.Text`, and for a package's own spaces of texts."""
+    """True for `spaces.Text`, and for other packages' spaces of texts."""
     return isinstance(space, spaces.Text) or (space.dtype is not None and space.dtype.kind == "U")
 
 
 def _variable(path: tuple[Any, ...], space: spaces.Space) -> Variable:
-    """The entry as a variable: a Discrete one is its number, not what the policy gets, a 1 among
-    zeros."""
+    """The entry as a variable; a Discrete one is its number, where the policy gets a one-hot."""
     doc = f"entry {'.'.join(map(str, path))!r} of Gymnasium's observation"
     whole = isinstance(space, spaces.Discrete | spaces.MultiDiscrete)
     shape = () if isinstance(space, spaces.Discrete) else tuple(space.shape or ())
-    unit = (
-        "1"
-        if isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary)
-        else "?"
-    )
-    return Variable(
-        _name(path), shape, unit, "?", f"{doc}, a whole number" if whole else doc, limits(space)
-    )
+    binary = isinstance(space, spaces.MultiBinary)
+    doc = f"{doc}, a whole number" if whole else doc
+    unit = "1" if whole or binary else "?"
+    return Variable(_name(path), shape, unit, "?", doc, limits(space))
 
 
 def _name(path: tuple[Any, ...]) -> str:

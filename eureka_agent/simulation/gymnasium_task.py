@@ -1,10 +1,8 @@
-"""Any Gymnasium environment as a batched one: `gymnasium:<id>`, or a folder that makes it or names
-its observation."""
+"""Any Gymnasium environment as a batched one: `gymnasium:<id>`, or a folder that makes one."""
 
 from __future__ import annotations
 
 import hashlib
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -17,50 +15,18 @@ from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation import gymnasium_calls as calls
-from eureka_agent.simulation.gymnasium_actions import (
-    action_channels,
-    action_choices,
-    action_converter,
-    check_actions,
-    num_actions,
-)
-from eureka_agent.simulation.gymnasium_making import is_by_id, make_copy
-from eureka_agent.simulation.gymnasium_reading import (
-    DECLARED,
-    ENDS,
-    description,
-    episode_length,
-    masses_and_sizes,
-    numeric_keys,
-    observation_variable,
-    random_episodes,
-    source,
-    termination_conditions,
-    time_step,
-    words,
-)
-from eureka_agent.simulation.gymnasium_spaces import (
-    Entry,
-    check_observations,
-    entry_values,
-    named_entries,
-    observation_channels,
-)
-from eureka_agent.simulation.user_modules import third_party_code, top_module
+from eureka_agent.simulation.gymnasium_actions import action_choices, action_converter, num_actions
+from eureka_agent.simulation.gymnasium_making import make_copy
+from eureka_agent.simulation.gymnasium_probe import NATIVE_REWARD, probe
+from eureka_agent.simulation.gymnasium_reading import ENDS, words
+from eureka_agent.simulation.gymnasium_spaces import Entry, entry_values
+from eureka_agent.simulation.user_modules import third_party_code
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task, TrainingBudget, Variable
 
 TASK_NAME = "native"
-"""The one task of `gymnasium:<id>`, and of a folder without tasks."""
+"""The only task of `gymnasium:<id>`, and of a folder without tasks."""
 
-NATIVE_REWARD = Variable(
-    "native_reward",
-    (),
-    "1",
-    "-",
-    "the reward that the environment itself gives for this step; 0 right after a reset",
-    private=True,
-)
 NATIVE_REWARD_SOURCE = '''"""The environment's own reward."""
 
 
@@ -75,51 +41,46 @@ class GymnasiumTask(VecTask):
     """`num_envs` copies of one Gymnasium environment, stepped one after the other in this process.
 
     A subclass sets `gymnasium_id` or writes `make_environment`; sizes, episode length and time step
-    are then read from the environment. Actions are Box actions rescaled from [-1, 1], or choices:
-    of a Discrete, MultiDiscrete or MultiBinary space. What reward functions may read: the entries
-    of a Dict observation by their keys, else the whole `observation` and its named parts
-    (`named_observations`), and the numbers in the environment's `info`. The environment's own
+    are then read from the environment. Actions are Box actions rescaled from [-1, 1], or choices of
+    a Discrete, MultiDiscrete or MultiBinary space. Reward functions may read: the entries of a Dict
+    observation by their keys, else the whole `observation` and its named parts
+    (`named_observations`); and the numbers in the environment's `info`. The environment's own
     reward is the private variable `native_reward`.
     """
 
     gymnasium_id: ClassVar[str] = ""
-    """As `gymnasium.make` takes it: `Hopper-v5`, or `module:Id` where a module has to be imported
-    first."""
+    """Id for `gymnasium.make`: `Hopper-v5`, or `module:Id`, which imports the module first."""
     gymnasium_options: ClassVar[Mapping[str, Any]] = {}
-    """Keyword arguments of `make_environment`; a task's `options` come on top of them."""
+    """Keyword arguments of `make_environment`, which a task's `options` extend."""
     named_observations: ClassVar[tuple[tuple[Variable, int | slice], ...]] = ()
-    """Variables that are parts of the observation's vector: an entry for a scalar, a slice for a
-    vector."""
+    """Variables that are parts of an observation vector: an index or a slice each."""
     described_entries: ClassVar[tuple[Variable, ...]] = ()
-    """Unit, frame and doc for entries of a Dict observation: variables with the entries' names and
-    shapes."""
+    """Unit, frame and doc of a Dict observation's entries, as variables of the same names."""
     info_keys: ClassVar[tuple[str, ...]] = ()
-    """Numbers in `info` that are variables; found by itself."""
+    """Numbers in `info` that are variables, found automatically."""
     random_numbers = "self.np_random, after super().reset(seed=seed)"
-    row_multiple = 1  # each row is calculated by itself, and then copied
-    restorable = False  # what an environment of Gymnasium's remembers cannot be read from outside
+    row_multiple = 1  # each row is calculated by itself, then copied
+    restorable = False  # the state of a Gymnasium environment cannot be read from outside
     _entries: ClassVar[tuple[Entry, ...]] = ()
     _ends_doc: ClassVar[str] = ENDS
     _package: ClassVar[str] = "gymnasium"
-    """Owner of the code of the environment."""
+    """Package that owns the environment's code."""
     _spec: ClassVar[gymnasium.envs.registration.EnvSpec | None] = None
     _source: ClassVar[str] = ""
     """Source text of the environment's module."""
 
     @classmethod
     def make_environment(cls, **options: Any) -> gymnasium.Env:
-        """One copy of the environment, by default the registered one without its time limit, which
-        the base class keeps."""
+        """Make one copy, by default the registered one; the base class keeps its time limit."""
         return gymnasium.make(
             cls.gymnasium_id, max_episode_steps=-1, disable_env_checker=True, **options
         )
 
     def __init_subclass__(cls, **arguments: Any) -> None:
-        """Read what the class needs from one copy of the environment. Raises
-        EnvironmentLoadError."""
+        """Read the class's attributes from one copy. Raises EnvironmentLoadError."""
         super().__init_subclass__(**arguments)
         if {"gymnasium_id", "make_environment"} & set(vars(cls)):
-            _probe(cls)
+            probe(cls)
 
     def __init__(
         self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0, **options: Any
@@ -129,19 +90,18 @@ class GymnasiumTask(VecTask):
         self._check_sizes(self.environments[0], options)
         self._environment_actions = action_converter(self.environments[0].action_space)
         self._observations = numpy.zeros((num_envs, self.num_observations), dtype=numpy.float32)
-        self._entry_values = numpy.zeros(
-            (num_envs, max((e.columns.stop for e in self._entries), default=0)), "float32"
-        )
+        width = max((entry.columns.stop for entry in self._entries), default=0)
+        self._entry_values = numpy.zeros((num_envs, width), dtype=numpy.float32)
         self._infos = numpy.zeros((num_envs, len(self.info_keys)), dtype=numpy.float32)
         self._rewards = numpy.zeros(num_envs, dtype=numpy.float32)
         self._terminated = numpy.zeros(num_envs, dtype=bool)
         self._truncated = numpy.zeros(num_envs, dtype=bool)
         self._next_actions: list[Any] = []
         self._no_actions = [False] * num_envs
-        """Rows whose action is NaN: there is nothing to step them with."""
+        """Rows whose action is NaN, which cannot be stepped."""
 
     def _check_sizes(self, environment: gymnasium.Env, options: Mapping[str, Any]) -> None:
-        """Raises EnvironmentLoadError where a task's options make another environment of it."""
+        """Raises EnvironmentLoadError where a task's options change the environment's sizes."""
         actions = environment.action_space
         observations = spaces.flatdim(environment.observation_space)
         found = observations, num_actions(actions), action_choices(actions)
@@ -159,34 +119,30 @@ class GymnasiumTask(VecTask):
 
     @classmethod
     def label(cls) -> str:
-        """The environment's name in messages."""
+        """Name of the environment in messages."""
         return repr(cls.gymnasium_id) if cls.gymnasium_id else f"the environment {cls.__name__!r}"
 
     @classmethod
     def all_variables(cls) -> tuple[Variable, ...]:
-        """With `terminated` as Gymnasium has it: an end, whichever."""
-        found = super().all_variables()
+        """`terminated` has Gymnasium's meaning here: an end of any kind."""
         return tuple(
-            (
-                replace(each, doc=cls._ends_doc)
-                if each.name == "terminated" and not cls.success_causes
-                else each
-            )
-            for each in found
+            replace(each, doc=cls._ends_doc)
+            if each.name == "terminated" and not cls.success_causes
+            else each
+            for each in super().all_variables()
         )
 
     @classmethod
     def own_tasks(cls) -> tuple[dict[str, Task], dict[str, str]]:
-        """The return that the environment itself pays."""
+        """The return of the environment's own reward."""
         name = cls.gymnasium_id or cls.__name__
 
         def fitness(native_reward: Tensor) -> Tensor:
             return native_reward
 
         task = Task(
-            sentence=(
-                f"solve {words(name)}: earn as much of the environment's own reward as possible"
-            ),
+            sentence=f"solve {words(name)}: earn as much of the environment's own reward as"
+            " possible",
             fitness=fitness,
             fitness_doc=f"return of an episode: the sum of the rewards that {name} itself gives",
             success_fitness=None if cls._spec is None else cls._spec.reward_threshold,
@@ -196,13 +152,13 @@ class GymnasiumTask(VecTask):
 
     def pre_physics_step(self, actions: Tensor) -> None:
         self._no_actions = actions.isnan().any(dim=-1).tolist()
-        # NaN is no choice: a row of it is not stepped
+        # NaN is no valid choice; its row is not stepped
         self._next_actions = self._environment_actions(actions.nan_to_num())
 
     def simulate(self) -> None:
-        skipped = (
-            [False] * self.num_envs if self.skipped_rows is None else self.skipped_rows.tolist()
-        )
+        skipped = [False] * self.num_envs
+        if self.skipped_rows is not None:
+            skipped = self.skipped_rows.tolist()
         progress = self.progress_buf.tolist()
         with third_party_code(self._package, "in a step"):
             for row in range(self.active_rows):
@@ -215,15 +171,13 @@ class GymnasiumTask(VecTask):
                 self._store(row, result, progress[row] + 1)
 
     def _spoil(self, row: int) -> None:
-        """The state after an action that is NaN is NaN as well, as physics would have it: whose
-        policy gave it is told from that."""
+        """Set a row's state to NaN after a NaN action, as physics would: this blames its policy."""
         for values in (self._observations, self._entry_values, self._infos, self._rewards):
             values[row] = numpy.nan
         self._terminated[row] = self._truncated[row] = False
 
     def _store(self, row: int, result: calls.Result, steps: int) -> None:
-        """Take in what a row's environment gave; `steps` of its episode were made. Raises
-        EnvironmentLoadError for what no state can be."""
+        """Store a row's result after `steps`. Raises EnvironmentLoadError for an invalid one."""
         environment, method = self.environments[row], calls.method_after(steps)
         flat = calls.vector(environment, method, result.observation, self.num_observations)
         numbers = {
@@ -254,10 +208,7 @@ class GymnasiumTask(VecTask):
                 for entry in self._entries
             },
             NATIVE_REWARD.name: torch.from_numpy(self._rewards).to(self.device),
-            **{
-                variable.name: self.obs_buf[:, entries]
-                for variable, entries in self.named_observations
-            },
+            **{variable.name: self.obs_buf[:, part] for variable, part in self.named_observations},
             **{key: infos[:, column] for column, key in enumerate(self.info_keys)},
         }
 
@@ -265,12 +216,11 @@ class GymnasiumTask(VecTask):
         return {"terminated": torch.tensor(self._terminated).to(self.device)}
 
     def compute_truncation(self) -> Tensor:
-        """The time limit of the environment's specification, or a truncation of the environment's
-        own."""
+        """The time limit, or a truncation by the environment."""
         return super().compute_truncation() | torch.from_numpy(self._truncated).to(self.device)
 
     def reset_idx(self, env_ids: Tensor) -> None:
-        """Reset each row's environment with a seed of that row's own stream."""
+        """Reset each row's environment with a seed from that row's own stream."""
         seeds = (self.random.uniform(env_ids, 1)[:, 0].double() * 2**_SEED_BITS).long()
         with third_party_code(self._package, "in a reset"):
             for row, seed in zip(env_ids.tolist(), seeds.tolist(), strict=True):
@@ -293,10 +243,9 @@ def made_class(
     doc: str | None,
     sizes: Mapping[str, Any] | None = None,
 ) -> type[GymnasiumTask]:
-    """The class behind a function that makes the environment. `sizes`: its `max_episode_length` and
-    `control_dt`, where they are given.
+    """The class behind a function that makes the environment. Raises EnvironmentLoadError.
 
-    Raises EnvironmentLoadError, and whatever `make` raises as that.
+    `sizes`: `max_episode_length` and `control_dt`, where they are given.
     """
     own = {
         "make_environment": staticmethod(make),
@@ -307,106 +256,10 @@ def made_class(
 
 
 def fingerprint(task: type[GymnasiumTask]) -> str:
-    """SHA-256 over the id, Gymnasium's version, and the source of a class that is imported by its
-    module's name."""
+    """SHA-256 of the id, Gymnasium's version, and the source of a class imported by module name."""
     digest = hashlib.sha256(f"{task.gymnasium_id}\0{gymnasium.__version__}".encode())
-    if task.action_choices:  # such policies were once Gaussian, the largest number being the choice
+    if task.action_choices:  # separates them from archived Gaussian policies, which took the argmax
         digest.update(f"\0choices {task.action_choices}".encode())
     if task._spec is not None and ":" in task.gymnasium_id:
         digest.update(f"\0{task._source}".encode())
     return digest.hexdigest()
-
-
-# ── reading an environment ────────────────────────────────────────────────────────────────────────
-
-
-def _probe(task: type[GymnasiumTask]) -> None:
-    """Fill in the class's attributes, those that it does not set itself, from one copy of the
-    environment."""
-    environment = make_copy(task, {})
-    physics: Any = environment.unwrapped
-    task._package = top_module(type(physics))
-    try:
-        _check_spaces(task, environment)
-        task._entries = (
-            ()
-            if task.named_observations
-            else named_entries(task.label(), environment.observation_space, task.described_entries)
-        )
-        with third_party_code(task._package, "in the first steps of random actions"):
-            tried = random_episodes(environment, spaces.flatdim(environment.observation_space))
-    finally:
-        environment.close()
-    registered = _registered(task, environment)
-    actions = environment.action_space
-    own = vars(task)
-    task._spec = registered
-    task._ends_doc = tried.ends_doc
-    task.num_observations = spaces.flatdim(environment.observation_space)
-    task.num_actions, task.action_choices = num_actions(actions), action_choices(actions)
-    length, length_from = episode_length(environment, registered, tried.truncated_after)
-    seconds, seconds_from = time_step(environment)
-    if "max_episode_length" in own:
-        length, length_from = own["max_episode_length"], DECLARED
-    if "control_dt" in own:
-        seconds, seconds_from = own["control_dt"], DECLARED
-    task.max_episode_length, task.control_dt = length, seconds
-    task.episode_source = f"length {length_from}; time step {seconds_from}"
-    named = [variable for variable, _ in task.named_observations] + [
-        entry.variable for entry in task._entries
-    ]
-    taken = {
-        "actions",
-        "terminated",
-        "observation",
-        NATIVE_REWARD.name,
-        *(variable.name for variable in named),
-    }
-    task.info_keys = numeric_keys(tried.info, taken)
-    whole = (
-        ()
-        if task._entries
-        else (observation_variable(task.num_observations, environment.observation_space),)
-    )
-    task.variables = (
-        *whole,
-        *named,
-        *(
-            Variable(key, (), "?", "?", f"number {key!r} in Gymnasium's info of this step")
-            for key in task.info_keys
-        ),
-        NATIVE_REWARD,
-    )
-    if "observation_channels" not in own:
-        task.observation_channels = observation_channels(
-            environment.observation_space, named, task.named_observations
-        )
-    if "action_channels" not in own:
-        task.action_channels = action_channels(actions, inspect.getdoc(type(physics)) or "")
-    if "termination_conditions" not in own:
-        found = termination_conditions(physics)
-        task.termination_conditions = {
-            cause: found[cause] for cause in task.termination_causes if cause in found
-        }
-    if "masses_and_sizes" not in own:
-        task.masses_and_sizes = masses_and_sizes(physics)
-    if own.get("__doc__") is None:
-        task.__doc__ = description(
-            physics, registered.id if registered is not None else task.__name__
-        )
-    task._source = source(physics)
-
-
-def _registered(
-    task: type[GymnasiumTask], environment: gymnasium.Env
-) -> gymnasium.envs.registration.EnvSpec | None:
-    """The specification with the time limit and the threshold of success, which `_make` may have
-    left out."""
-    if is_by_id(task):
-        return gymnasium.spec(task.gymnasium_id.rpartition(":")[2])
-    return environment.spec
-
-
-def _check_spaces(task: type[GymnasiumTask], environment: gymnasium.Env) -> None:
-    check_actions(task.label(), environment.action_space)
-    check_observations(task.label(), environment.observation_space)

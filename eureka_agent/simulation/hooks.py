@@ -1,4 +1,4 @@
-"""Names that a class has almost as its base class calls them, read from the source alone."""
+"""Misspelt names of a base class's methods and attributes, found in the source text."""
 
 from __future__ import annotations
 
@@ -14,25 +14,17 @@ from eureka_agent.training.environment_faults import own_classes
 
 _CALLED_FROM_OUTSIDE = frozenset(
     (
-        "advance",
-        "create",
-        "all_variables",
-        "read_variables",
-        "reset",
-        "reset_done",
-        "reset_rows",
-        "reset_masked",
-        "step",
+        *("advance", "create", "all_variables", "read_variables", "reset", "reset_done"),
+        *("reset_rows", "reset_masked", "step"),
     )
 )
-"""Methods of a base class that others call; the rest is there to be overridden."""
+"""Methods of a base class that others call; the rest may be overridden."""
 _SIMILAR = 0.84
-"""Likeness of two names (`difflib`) from which one is taken for the other, misspelt."""
+"""Similarity (`difflib`) from which a name counts as a misspelling of another."""
 
 
 def misspelt(cls: type[VecTask]) -> Iterator[tuple[str, str, str]]:
-    """Methods and class attributes named almost as one that a subclass may write: `"<file>, line
-    <n>: "`, the fault, and the name that is meant."""
+    """Find misspelt methods and attributes: `"<file>, line <n>: "`, fault and intended name."""
     own = own_classes(cls)
     bases = [base for base in cls.__mro__ if issubclass(base, VecTask) and base not in own]
     written = {
@@ -50,25 +42,22 @@ def misspelt(cls: type[VecTask]) -> Iterator[tuple[str, str, str]]:
             close = difflib.get_close_matches(name, known - set(written), n=1, cutoff=_SIMILAR)
             if close:
                 place = place_of_function(value) if is_method else ""
-                yield (
-                    place,
-                    (
-                        f"{cls.__name__} has {name!r}, which overrides nothing and which nothing"
-                        f" reads; the base class calls {close[0]!r}"
-                    ),
-                    close[0],
+                what = (
+                    f"{cls.__name__} has {name!r}, which overrides nothing and which nothing"
+                    f" reads; the base class calls {close[0]!r}"
                 )
+                yield place, what, close[0]
 
 
 def _to_be_written(base: type, is_method: bool) -> set[str]:
-    """Names of a base class's methods that others are to override, or of its class attributes."""
+    """Names of a base class's overridable methods, or of its class attributes."""
     found = {name for name, value in vars(base).items() if inspect.isfunction(value) == is_method}
     found |= set() if is_method else set(inspect.get_annotations(base))
     return {name for name in found if name[0] != "_"} - _CALLED_FROM_OUTSIDE
 
 
 def _read_names(cls: type) -> set[str]:
-    """Names that its methods read as an attribute of anything."""
+    """Names that its methods read as attributes."""
     return {
         node.attr
         for node in ast.walk(_tree(cls))
@@ -77,7 +66,7 @@ def _read_names(cls: type) -> set[str]:
 
 
 def _tree(cls: type) -> ast.AST:
-    """Its source, parsed; nothing where there is none."""
+    """Its parsed source; an empty module without source."""
     try:
         return ast.parse(textwrap.dedent(inspect.getsource(cls)))
     except (OSError, TypeError, SyntaxError):

@@ -1,4 +1,4 @@
-"""Task classes in the style of IsaacGymEnvs, plugged in as they are."""
+"""Base for task classes of IsaacGymEnvs, whose code stays unchanged."""
 
 from __future__ import annotations
 
@@ -27,38 +27,34 @@ _CONFIGURED = {
     "num_actions": "numActions",
     "max_episode_length": "episodeLength",
 }
-"""Class attributes and the keys of the configuration's section `env` that they come from."""
+"""Class attributes, and the keys of their values in the configuration's section `env`."""
 
 
 class IsaacGymTask(VecTask):
-    """Takes the place of IsaacGymEnvs' `VecTask` as base of a task class, whose body stays as it
-    is.
+    """Replaces IsaacGymEnvs' `VecTask` as base of a task class, whose body stays unchanged.
 
     The task keeps its constructor (`cfg, rl_device, sim_device, graphics_device_id, headless, …`),
     `pre_physics_step`, `post_physics_step`, `reset_idx`, `compute_observations` and
-    `compute_reward`. What is added to it: `config` (the content of its YAML file), `variables` with
-    `compute_variables`, `simulate` where Isaac Gym's own simulator is not used, and as class
+    `compute_reward`. It needs in addition: `config` (the content of its YAML file), `variables`
+    with `compute_variables`, `simulate` unless Isaac Gym's own simulator is used, and as class
     attributes those of `num_observations`, `num_actions` and `max_episode_length` that it sets in
     its constructor.
 
     `advance` clears `reset_buf` before the step, so that the task resets no row by itself and the
-    state in which an episode ended can be read. A row that the task flags in its last step
-    (`progress_buf >= max_episode_length - 1`) counts as timed out, any other as terminated. The
-    task's random numbers come from torch's global generator: it is seeded from a row's own stream
-    while that row is reset, one row after the other; numbers drawn elsewhere are not reproducible
-    per row. The task's own reward is the private variable `native_reward`.
+    last state of an episode can be read. A row flagged in its last step (`progress_buf >=
+    max_episode_length - 1`) counts as truncated, any other as terminated. The task draws from
+    torch's global generator, which is seeded from a row's own stream while that row is reset, one
+    row after the other; numbers drawn elsewhere are not reproducible per row. The task's own reward
+    is the private variable `native_reward`.
     """
 
     quaternion_order = "xyzw"
-    restorable = (
-        False  # its simulator is its own; a task whose state is all in torch tensors may set True
-    )
+    restorable = False  # a task whose state is all in torch tensors may set True
     config: ClassVar[Mapping[str, Any]]
-    """The task's settings with the sections `env` and `sim`. A `Task`'s options replace entries of
-    `env`."""
+    """Settings with the sections `env` and `sim`; a `Task`'s options override those of `env`."""
 
     def __init_subclass__(cls, **arguments: Any) -> None:
-        """Take from `config` what the class does not say itself."""
+        """Take missing class attributes from `config`."""
         super().__init_subclass__(**arguments)
         if "config" in vars(cls):
             section = cls.config["env"]
@@ -78,17 +74,16 @@ class IsaacGymTask(VecTask):
         *unused: Any,
         **unused_by_name: Any,
     ) -> None:
-        """As IsaacGymEnvs calls it; what else a task passes on (`virtual_screen_capture`,
-        `force_render`) is not needed here."""
+        """IsaacGymEnvs' constructor; further arguments of a task are ignored."""
         self.cfg = config
         section = config["env"]
         self.num_observations = self.num_obs = section["numObservations"]
         self.num_actions = section["numActions"]
-        # a task may have set this one before it came here
+        # a task may set this before it calls this constructor
         if "max_episode_length" not in vars(self):
             self.max_episode_length = type(self).max_episode_length
         super().__init__(section["numEnvs"], sim_device, config.get("seed", 0))
-        self.resets_by_mask = False  # each row is reset by itself
+        self.resets_by_mask = False  # rows are reset one by one
         self.rl_device = rl_device
         self.graphics_device_id = graphics_device_id
         self.headless = headless
@@ -101,8 +96,7 @@ class IsaacGymTask(VecTask):
     def create(
         cls, num_envs: int, device: torch.device | str, seed: int, options: Mapping[str, Any]
     ) -> VecTask:
-        """Make the task as IsaacGymEnvs does, from its configuration. Raises
-        EnvironmentLoadError."""
+        """Make the task from its configuration. Raises EnvironmentLoadError."""
         config = deepcopy(dict(cls.config))
         config["env"] = {**config["env"], **options, "numEnvs": num_envs}
         config["seed"] = seed
@@ -122,8 +116,7 @@ class IsaacGymTask(VecTask):
         return (*super().all_variables(), NATIVE_REWARD)
 
     def post_physics_step(self) -> None:
-        """What the task does after the physics: count `progress_buf`, fill `obs_buf`, `rew_buf` and
-        `reset_buf`."""
+        """After the physics: count `progress_buf`, fill `obs_buf`, `rew_buf` and `reset_buf`."""
         raise NotImplementedError(f"{type(self).__name__} defines no post_physics_step")
 
     def advance(self, actions: Tensor) -> Transition:

@@ -1,18 +1,16 @@
-"""From what `--env` says to an environment class with its tasks."""
+"""Loading an environment class and its tasks from the reference in `--env`."""
 
 from __future__ import annotations
 
-import difflib
-import hashlib
 import inspect
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from types import ModuleType
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 
@@ -20,7 +18,6 @@ from eureka_agent.arguments import bind_arguments
 from eureka_agent.errors import EnvironmentLoadError, did_you_mean
 from eureka_agent.records import (
     MOST_CHARACTERS,
-    MOST_CHOICES,
     MOST_FILES,
     ChannelSpec,
     ConstantSpec,
@@ -37,31 +34,35 @@ from eureka_agent.simulation.catalogue import (
     further_paragraphs,
     task_files,
 )
+from eureka_agent.simulation.class_checks import check_class
+from eureka_agent.simulation.fingerprints import (
+    fingerprint_of,
+    folder_files,
+    relevant_files,
+    task_fingerprint,
+)
 from eureka_agent.simulation.hooks import misspelt
 from eureka_agent.simulation.user_modules import (
     import_file,
     import_folder,
-    place_of_function,
     user_code,
 )
-from eureka_agent.simulation.vec_task import SUCCEEDED, VecTask
-from eureka_agent.task import Channel, Constant, QuaternionOrder, Task, Variable
+from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.task import Channel, Task
 
 GYMNASIUM_PREFIX = "gymnasium:"
 
-_WHOLE_NUMBERS = ("num_observations", "num_actions", "max_episode_length")
 _SIZES_OF_MADE = {"MAX_EPISODE_LENGTH": "max_episode_length", "CONTROL_DT": "control_dt"}
-"""Names in an env.py with `make`, and the class attributes that they are."""
+"""Constants of an env.py with `make`, and the class attributes that they set."""
 _IMPORT = re.compile(r"^\s*(?:from|import)\b.*$", re.MULTILINE)
-_NAMES = ("termination_causes", "success_causes", "device_types", "gpu_modules")
 
 
 @dataclass(frozen=True)
 class LoadedEnvironment:
-    """An environment class with its tasks, ready to be made."""
+    """An environment class with its tasks."""
 
     reference: str
-    """What `--env` said."""
+    """The argument of `--env`."""
     name: str
     folder: Path | None
     """None for `gymnasium:<id>`."""
@@ -71,14 +72,12 @@ class LoadedEnvironment:
     fingerprint: str
     """SHA-256 of what defines the environment."""
     generated_rewards: Mapping[str, str] = field(default_factory=dict)
-    """Sources of the baselines of the environment's own task, by kind, where it has no files of
-    them."""
+    """Sources of baselines without files, by kind, for the environment's own task."""
     written: WrittenFitness | None = None
-    """What stands in place of the tasks' own metric: see
-    `eureka_agent.training.written_fitness`."""
+    """Fitness in place of the tasks' own: `eureka_agent.training.written_fitness`."""
 
     def task(self, name: str | None) -> tuple[str, Task]:
-        """A task and its name; None is the default task. Raises EnvironmentLoadError."""
+        """A task and its name; None for the default task. Raises EnvironmentLoadError."""
         if name is None:
             name = next(iter(self.tasks))
         if name not in self.tasks:
@@ -90,18 +89,16 @@ class LoadedEnvironment:
     def make(
         self, task: Task, num_envs: int, device: torch.device | str = "cpu", seed: int = 0
     ) -> VecTask:
-        """`num_envs` copies of the environment for `task`, freshly reset. Raises
-        EnvironmentLoadError."""
+        """Make `num_envs` copies for `task`, freshly reset. Raises EnvironmentLoadError."""
         with user_code(self.folder, f"making {self.environment_class.__name__}"):
             environment = self.environment_class.create(num_envs, device, seed, task.options)
             environment.reset()
         return environment
 
     def reward_source(self, task: Task, kind: Literal["human", "sparse"]) -> str | None:
-        """Source of a baseline reward; None where the environment has none. Raises
-        EnvironmentLoadError.
+        """Source of a baseline reward; None where there is none. Raises EnvironmentLoadError.
 
-        With a written fitness that is the sparse one, and the expert's reward is for another task.
+        A written fitness is the sparse reward; the human one then belongs to another task.
         """
         if self.written is not None:
             return self.written.source if kind == "sparse" else None
@@ -121,8 +118,7 @@ class LoadedEnvironment:
 
 
 def load_environment(reference: str) -> LoadedEnvironment:
-    """The environment that `reference` names: a built-in name, a folder or `gymnasium:<id>`. Raises
-    EnvironmentLoadError."""
+    """Load a built-in name, a folder or `gymnasium:<id>`. Raises EnvironmentLoadError."""
     if reference.startswith(GYMNASIUM_PREFIX):
         return _load_gymnasium(reference)
     folder = find_folder(reference)
@@ -135,30 +131,24 @@ def load_environment(reference: str) -> LoadedEnvironment:
     module = import_file(package, folder, folder / ENVIRONMENT_FILE)
     with user_code(folder, "reading the environment's class"):
         environment_class = _environment_class(module, folder)
-        _check_class(environment_class)
+        check_class(environment_class)
     tasks, rewards = ({}, {}) if task_files(folder) else _tasks_of_file(module, environment_class)
     tasks = tasks or _load_tasks(package, folder, getattr(module, "DEFAULT_TASK", None))
+    fingerprint = fingerprint_of(folder_files(folder))
     return LoadedEnvironment(
-        reference,
-        folder.name,
-        folder,
-        environment_class,
-        tasks,
-        _fingerprint(_folder_files(folder)),
-        rewards,
+        reference, folder.name, folder, environment_class, tasks, fingerprint, rewards
     )
 
 
 def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDescription:
-    """All that anyone outside the worker knows of the environment and one of its tasks. Raises
-    EnvironmentLoadError."""
+    """Describe the environment and one of its tasks for the driver. Raises EnvironmentLoadError."""
     name, task = loaded.task(task_name)
     cls = loaded.environment_class
     bind_arguments(task.fitness, cls.all_variables(), True, EnvironmentLoadError, cls.constants)
-    files = _files_that_count(loaded, name)
-    overrides = parse_settings(
-        TrainingSettings, task.training.overrides, f"the training budget of task {name!r}"
-    )
+    files = relevant_files(loaded, name)
+    budget = f"the training budget of task {name!r}"
+    overrides = parse_settings(TrainingSettings, task.training.overrides, budget)
+    hashes = {name: fingerprint_of({name: path})[:16] for name, path in files.items()}
     return TaskDescription(
         environment=loaded.reference,
         task=name,
@@ -194,14 +184,10 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
         training_overrides=overrides.model_dump(mode="json", include=set(task.training.overrides)),
         human_reward=loaded.reward_source(task, "human"),
         sparse_reward=loaded.reward_source(task, "sparse"),
-        fingerprint=_task_fingerprint(loaded, files),
-        files=(
-            {name: _fingerprint({name: path})[:16] for name, path in files.items()}
-            if len(files) <= MOST_FILES
-            else {}
-        ),
+        fingerprint=task_fingerprint(loaded, files),
+        files=hashes if len(files) <= MOST_FILES else {},
         remarks=tuple(f"{place}{text}"[:MOST_CHARACTERS] for place, text, _ in misspelt(cls)),
-        restorable=loaded.environment_class.restorable,
+        restorable=cls.restorable,
         fitness_author="" if loaded.written is None else loaded.written.author,
     )
 
@@ -211,10 +197,8 @@ def _channel_specs(channels: Iterable[Channel]) -> tuple[ChannelSpec, ...]:
 
 
 def _reachable(success_fitness: float | None) -> float | None:
-    """Infinite is a way to say that no episode counts as solved, as None is."""
-    return (
-        success_fitness if success_fitness is not None and math.isfinite(success_fitness) else None
-    )
+    """None for infinity: no episode counts as solved in either case."""
+    return success_fitness if math.isfinite(success_fitness or 0.0) else None
 
 
 def _read_source(path: Path) -> str:
@@ -230,8 +214,7 @@ def _read_source(path: Path) -> str:
 
 
 def find_folder(reference: str) -> Path:
-    """Folder of a built-in environment or of a person's own. Raises EnvironmentLoadError where
-    there is none."""
+    """Folder of a built-in environment, or the given one. Raises EnvironmentLoadError."""
     built_in = {
         path.parent.name: path.parent
         for path in resource_folder("envs").glob(f"*/{ENVIRONMENT_FILE}")
@@ -287,198 +270,23 @@ def _environment_class(module: ModuleType, folder: Path) -> type[VecTask]:
         }
         return made_class(folder.name, make, getattr(module, "VARIABLES", ()), doc, sizes)
     found = ", ".join(cls.__name__ for cls in own) or "none"
+    hint = (
+        "derive the environment from VecTask, MujocoTask or GymnasiumTask, or write `def make()`"
+        " for Gymnasium's"
+    )
     raise EnvironmentLoadError(
         f"expected one subclass of VecTask in {path!r}, found {found}",
-        (
-            "write `ENVIRONMENT = <class>` below them"
-            if own
-            else (
-                "derive the environment from VecTask, MujocoTask or GymnasiumTask, or write `def"
-                " make()` for Gymnasium's"
-            )
-        ),
+        "write `ENVIRONMENT = <class>` below them" if own else hint,
     )
-
-
-def _misspelt(cls: type[VecTask], missing: Sequence[str]) -> str:
-    """A hint on methods of the class that are named almost as those that are missing; empty where
-    there is none."""
-    own = {
-        name: value
-        for each in cls.__mro__
-        for name, value in vars(each).items()
-        if inspect.isfunction(value)
-    }
-    others = [name for name in own if not hasattr(VecTask, name)]
-    for name in missing:
-        close = difflib.get_close_matches(name, others, n=1, cutoff=0.75)
-        if close:
-            return (
-                f"{place_of_function(own[close[0]])}is {close[0]!r} meant for it? rename it to"
-                f" {name!r}"
-            )
-    return ""
-
-
-def _check_class(cls: type[VecTask]) -> None:
-    """Raises EnvironmentLoadError for a class that cannot work."""
-    missing = sorted(getattr(cls, "__abstractmethods__", ()))
-    if missing:
-        raise EnvironmentLoadError(
-            f"{cls.__name__} does not define {', '.join(missing)}",
-            _misspelt(cls, missing) or "see the docstrings of VecTask's methods",
-        )
-    for name in (*_WHOLE_NUMBERS, "control_dt"):
-        kind = int if name in _WHOLE_NUMBERS else float
-        value = getattr(cls, name, None)
-        if isinstance(value, bool) or not isinstance(value, int | kind) or not 0 < value < math.inf:
-            raise EnvironmentLoadError(
-                f"{cls.__name__}.{name} is {value!r}, expected a positive {kind.__name__}",
-                f"set it in the class: `{name} = …`",
-            )
-    _check_choices(cls)
-    for name in _NAMES:
-        value = getattr(cls, name)
-        if not isinstance(value, tuple | list) or not all(
-            isinstance(entry, str) for entry in value
-        ):
-            raise EnvironmentLoadError(
-                f"{cls.__name__}.{name} is {value!r}, expected a tuple of names",
-                f"with one name too: `{name} = (…,)`",
-            )
-    if not cls.termination_causes:
-        raise EnvironmentLoadError(
-            f"{cls.__name__}.termination_causes is empty, expected one name at least",
-            "leave it out where nothing ends an episode early",
-        )
-    for cause in cls.success_causes:
-        if cause not in cls.termination_causes:
-            raise EnvironmentLoadError(
-                f"{cls.__name__}.success_causes has {cause!r}, which is none of its"
-                f" termination_causes {cls.termination_causes!r}",
-                f"name it in both; {did_you_mean(cause, cls.termination_causes)}",
-            )
-    seen = {"actions", "terminated", *([SUCCEEDED] if cls.success_causes else [])}
-    for variable in cls.variables:
-        if not isinstance(variable, Variable):
-            raise EnvironmentLoadError(
-                f"{cls.__name__}.variables holds {variable!r}, expected Variable(…)",
-                "see eureka_agent.task.Variable",
-            )
-        if variable.name in seen:
-            raise EnvironmentLoadError(
-                f"{cls.__name__} has two variables named {variable.name!r}",
-                "rename one; `actions` and `terminated` always exist, and `succeeded` with"
-                " success_causes",
-            )
-        if not isinstance(variable.shape, tuple) or not all(
-            isinstance(size, int) and size > 0 for size in variable.shape
-        ):
-            raise EnvironmentLoadError(
-                f"the shape of variable {variable.name!r} is {variable.shape!r}, expected a tuple"
-                " of sizes without the batch",
-                "() is a scalar, (3,) a vector of three",
-            )
-        seen.add(variable.name)
-    for constant in cls.constants:
-        if not isinstance(constant, Constant):
-            raise EnvironmentLoadError(
-                f"{cls.__name__}.constants holds {constant!r}, expected Constant(…)",
-                "see eureka_agent.task.Constant",
-            )
-        if constant.name in seen:
-            raise EnvironmentLoadError(
-                f"the constant {constant.name!r} of {cls.__name__} has the name of another constant"
-                " or a variable",
-                "rename it",
-            )
-        seen.add(constant.name)
-    for name, size in (
-        ("observation_channels", cls.num_observations),
-        ("action_channels", cls.num_actions),
-    ):
-        _check_channels(cls, name, size)
-    _check_words(cls)
-    if cls.quaternion_order not in get_args(QuaternionOrder):
-        raise EnvironmentLoadError(
-            f"{cls.__name__}.quaternion_order is {cls.quaternion_order!r}, expected 'wxyz' or"
-            " 'xyzw'",
-            "'xyzw', Isaac Gym's, has the real part last",
-        )
-
-
-def _check_choices(cls: type[VecTask]) -> None:
-    """Raises EnvironmentLoadError where choices are declared that are not one number for each of
-    the actions."""
-    choices = cls.action_choices
-    is_numbers = isinstance(choices, tuple) and all(
-        isinstance(count, int) and not isinstance(count, bool) and count > 0 for count in choices
-    )
-    if not is_numbers or (choices and len(choices) != cls.num_actions):
-        raise EnvironmentLoadError(
-            f"{cls.__name__}.action_choices is {choices!r}, expected a tuple of {cls.num_actions}"
-            " numbers of choices, as num_actions says",
-            "() where actions are continuous; (3,) is one choice of three",
-        )
-    if sum(choices) > MOST_CHOICES:
-        raise EnvironmentLoadError(
-            f"{cls.__name__}.action_choices has {sum(choices):,} choices, expected at most"
-            f" {MOST_CHOICES:,}",
-            "a quantity with many values is better a continuous action, rounded",
-        )
-
-
-def _check_channels(cls: type[VecTask], name: str, size: int) -> None:
-    """Raises EnvironmentLoadError where channels are declared that are not all of them."""
-    channels = getattr(cls, name)
-    for channel in channels:
-        if not isinstance(channel, Channel):
-            raise EnvironmentLoadError(
-                f"{cls.__name__}.{name} holds {channel!r}, expected Channel(…)",
-                "see eureka_agent.task.Channel",
-            )
-    declared = sum(channel.size for channel in channels)
-    if channels and declared != size:
-        raise EnvironmentLoadError(
-            f"{cls.__name__}.{name} names {declared} numbers, expected {size}",
-            "name all of them in their order, or leave it out",
-        )
 
 
 def _tasks_of_file(
     module: ModuleType, cls: type[VecTask]
 ) -> tuple[dict[str, Task], dict[str, str]]:
-    """The `task` of a Gymnasium environment's env.py, else the environment's own one with its
-    baselines."""
+    """The `task` of an env.py with `make`, else the environment's own task and baselines."""
     tasks, rewards = cls.own_tasks()
     task = getattr(module, "task", None)
     return (dict.fromkeys(tasks, task), {}) if isinstance(task, Task) else (tasks, rewards)
-
-
-def _check_words(cls: type[VecTask]) -> None:
-    """Raises EnvironmentLoadError for what the class says of endings, masses and sizes in another
-    form than designers are told it."""
-    conditions, sizes = cls.termination_conditions, cls.masses_and_sizes
-    if not isinstance(conditions, Mapping) or not all(
-        isinstance(words, str) for words in conditions.values()
-    ):
-        raise EnvironmentLoadError(
-            f"{cls.__name__}.termination_conditions is {conditions!r}, expected a dictionary of"
-            " texts by cause",
-            'such as {"fell": "torso_height below 0.3 m"}',
-        )
-    for cause in conditions:
-        if cause not in cls.termination_causes:
-            raise EnvironmentLoadError(
-                f"{cls.__name__}.termination_conditions has {cause!r}, which is none of its"
-                " termination_causes",
-                did_you_mean(str(cause), cls.termination_causes),
-            )
-    if not isinstance(sizes, tuple) or not all(isinstance(part, str) for part in sizes):
-        raise EnvironmentLoadError(
-            f"{cls.__name__}.masses_and_sizes is {sizes!r}, expected a tuple of texts",
-            'such as ("pole 0.1 kg, 1 m long",)',
-        )
 
 
 def _load_tasks(package: str, folder: Path, default: str | None) -> dict[str, Task]:
@@ -505,73 +313,11 @@ def _load_tasks(package: str, folder: Path, default: str | None) -> dict[str, Ta
     return tasks
 
 
-def _folder_files(folder: Path) -> dict[str, Path]:
-    """All files but caches and hidden ones, by relative name."""
-    found = {}
-    for path in sorted(folder.rglob("*")):
-        parts = path.relative_to(folder).parts
-        if (
-            path.is_file()
-            and "__pycache__" not in parts
-            and not any(part.startswith(".") for part in parts)
-        ):
-            found["/".join(parts)] = path
-    return found
-
-
-def _files_that_count(loaded: LoadedEnvironment, name: str) -> dict[str, Path]:
-    """Files of the folder that results of the task `name` may depend on: without other tasks that
-    nothing of it imports, and their rewards."""
-    if loaded.folder is None:
-        return {}
-    files, task = _folder_files(loaded.folder), loaded.tasks[name]
-    own = {task.human_reward, task.sparse_reward}
-    rewards = {str(PurePosixPath(reward).parent) for reward in own}
-    tasks = {f"tasks/{path.name}": path.stem for path in (loaded.folder / "tasks").glob("*.py")}
-    code = [
-        path
-        for key, path in files.items()
-        if path.suffix == ".py" and (key not in tasks or tasks[key] == name)
-    ]
-    imports = [
-        line
-        for path in code
-        for line in _IMPORT.findall(path.read_text(encoding="utf-8", errors="replace"))
-    ]
-    needed = {name, "__init__", *(word for line in imports for word in re.findall(r"\w+", line))}
-    return {
-        key: path
-        for key, path in files.items()
-        if tasks.get(key, name) in needed
-        and not (
-            path.suffix == ".py" and str(PurePosixPath(key).parent) in rewards and key not in own
-        )
-    }
-
-
-def _fingerprint(files: Mapping[str, Path]) -> str:
-    """SHA-256 over names and contents."""
-    digest = hashlib.sha256()
-    for name, path in files.items():
-        content = path.read_bytes()
-        digest.update(f"{name}\0{len(content)}\0".encode())
-        digest.update(content)
-    return digest.hexdigest()
-
-
-def _task_fingerprint(loaded: LoadedEnvironment, files: Mapping[str, Path]) -> str:
-    """`loaded.fingerprint` of these files alone, and of the written fitness where there is one."""
-    if not files:
-        return loaded.fingerprint
-    _, plus, written = loaded.fingerprint.partition("+")
-    return f"{_fingerprint(files)}{plus}{written}"
-
-
 # ── gymnasium:<id> ────────────────────────────────────────────────────────────────────────────────
 
 
 def _load_gymnasium(reference: str) -> LoadedEnvironment:
-    # imported on demand: Gymnasium takes a moment, and its plug-ins may take long
+    # imported on demand: Gymnasium and its plug-ins may take long
     from eureka_agent.simulation.gymnasium_task import environment_class, fingerprint
 
     gymnasium_id = reference.removeprefix(GYMNASIUM_PREFIX)

@@ -31,7 +31,6 @@ from eureka_agent.simulation.mujoco_views import (
 )
 from eureka_agent.simulation.physics import Physics
 
-_SENSOR = mujoco.mjtSensor
 _OBJECTS: dict[Kind, mujoco.mjtObj] = {
     "body": mujoco.mjtObj.mjOBJ_XBODY,
     "site": mujoco.mjtObj.mjOBJ_SITE,
@@ -42,15 +41,14 @@ _WIDTHS = {
     mujoco.mjtJoint.mjJNT_SLIDE: (1, 1),
     mujoco.mjtJoint.mjJNT_HINGE: (1, 1),
 }
-"""Numbers of a joint in qpos and in qvel."""
+"""Entries of a joint in qpos and in qvel."""
 
 
 class MujocoLookups(ABC):
-    """Lookups by name, to be made once, in `__init__` after `super().__init__(…)`; what they give
-    is read in every step.
+    """Lookups by name, called once in `__init__` after `super().__init__(…)`, read in every step.
 
-    A name is one object; a list of names and regular expressions, each of which has to match whole
-    names, is a group in the list's order. All raise EnvironmentLoadError for what is not there.
+    A name gives one object. A list of names and regular expressions, which match whole names, gives
+    a group in the list's order. All raise EnvironmentLoadError for an unknown name.
     """
 
     model: mujoco.MjModel
@@ -64,33 +62,32 @@ class MujocoLookups(ABC):
     @property
     @abstractmethod
     def physics(self) -> Physics:
-        """The simulator, made when it is read for the first time."""
+        """The simulator, made at the first access."""
 
     @property
     def _added_values(self) -> Tensor:
-        """The float32 copy of the sensors that were added for what was looked up. Shape: (num_envs,
-        entries)."""
-        _ = self.physics  # with which they are made
+        """float32 copy of the sensors added for lookups. Shape: (num_envs, entries)."""
+        _ = self.physics  # which makes them
         return self._added_sensors.values
 
-    # cached and not plain: a subclass may write `self.ctrl += …`
+    # cached, as a subclass may write `self.ctrl += …`
     @cached_property
     def qpos(self) -> Tensor:
-        """The simulator's own positions, to be written in `place`. Shape: (num_envs, nq)."""
+        """The simulator's own positions, writable in `place`. Shape: (num_envs, nq)."""
         return self.physics.qpos
 
     @cached_property
     def qvel(self) -> Tensor:
-        """The simulator's own velocities, to be written in `place`. Shape: (num_envs, nv)."""
+        """The simulator's own velocities, writable in `place`. Shape: (num_envs, nv)."""
         return self.physics.qvel
 
     @cached_property
     def ctrl(self) -> Tensor:
-        """Controls of the actuators, to be written in `pre_physics_step`. Shape: (num_envs, nu)."""
+        """Controls of the actuators, writable in `pre_physics_step`. Shape: (num_envs, nu)."""
         return self.physics.ctrl
 
     def joint(self, names: Names) -> Joint:
-        """Joints by name; a group is of hinges and slides."""
+        """Joints by name; a group holds hinges and slides."""
         found = find(self.model, "joint", names)
         single = isinstance(names, str)
         kinds = {
@@ -113,7 +110,7 @@ class MujocoLookups(ABC):
         )
 
     def free_joint(self, name: str) -> FreeJoint:
-        """The free joint of a body that moves freely."""
+        """The free joint of a body."""
         joint = find(self.model, "joint", name)[name]
         kind = mujoco.mjtJoint(int(self.model.jnt_type[joint]))
         if kind != mujoco.mjtJoint.mjJNT_FREE:
@@ -121,12 +118,11 @@ class MujocoLookups(ABC):
                 f"{name!r} is a {_word(kind)} joint, expected a free one",
                 f"use self.joint({name!r})",
             )
-        return FreeJoint(
-            self, int(self.model.jnt_qposadr[joint]), int(self.model.jnt_dofadr[joint])
-        )
+        position, velocity = self.model.jnt_qposadr[joint], self.model.jnt_dofadr[joint]
+        return FreeJoint(self, int(position), int(velocity))
 
     def actuator(self, names: Names) -> Actuator:
-        """Actuators by name, whose control is read and set."""
+        """Actuators by name, with readable and writable control."""
         ids = list(find(self.model, "actuator", names).values())
         limits = self._limits(
             self.model.actuator_ctrlrange[ids], self.model.actuator_ctrllimited[ids], names
@@ -155,8 +151,8 @@ class MujocoLookups(ABC):
         return self._frame("site", names)
 
     def contact(self, names: Names, other: str | None = None) -> Contact:
-        """The contacts of a geom with `other`, or with anything. Either may be a body, which stands
-        for all its geoms; of a group each has its own."""
+        """Contacts of a geom with `other`, or with anything. Either may be a body, for all its
+        geoms; each of a group has its own."""
         if not isinstance(other, (str, type(None))):
             raise EnvironmentLoadError(
                 f"contact({names!r}, {other!r}): expected one name to be touched",
@@ -175,31 +171,25 @@ class MujocoLookups(ABC):
                         " two geoms in a <contact><pair>",
                     )
         targets = [_contact_target(kind, name) for name, (kind, _) in firsts.items()]
-        counterpart = next(
-            (_contact_target(kind, name) for name, (kind, _) in seconds.items()), Target()
-        )
+        touched = [_contact_target(kind, name) for name, (kind, _) in seconds.items()]
+        counterpart = touched[0] if touched else Target()
         first = self._added_sensors.add(contact_readings(targets, counterpart))
         return Contact(AddedValues(self, first, _group(names, len(targets)), 4))
 
     def _frame(self, kind: Kind, names: Names) -> Frame:
         targets = [Target(_OBJECTS[kind], name) for name in find(self.model, kind, names)]
 
-        def values(sensor: mujoco.mjtSensor, entries: int) -> AddedValues:
+        def values(name: str, entries: int) -> AddedValues:
+            sensor = getattr(mujoco.mjtSensor, f"mjSENS_FRAME{name}")
             first = self._added_sensors.add(frame_readings(sensor, targets))
             return AddedValues(self, first, _group(names, len(targets)), entries)
 
-        return Frame(
-            values(_SENSOR.mjSENS_FRAMEPOS, 3),
-            values(_SENSOR.mjSENS_FRAMEQUAT, 4),
-            values(_SENSOR.mjSENS_FRAMELINVEL, 3),
-            values(_SENSOR.mjSENS_FRAMEANGVEL, 3),
-        )
+        return Frame(values("POS", 3), values("QUAT", 4), values("LINVEL", 3), values("ANGVEL", 3))
 
     def _limits(
         self, ranges: NDArray[np.float64], limited: NDArray[np.bool_], names: Names
     ) -> tuple[Tensor, Tensor]:
-        """Lower and upper limits in float32, infinite where there are none. Shape of each: () or
-        (n,)."""
+        """Lower and upper limits in float32, or infinity. Shape of each: () or (n,)."""
         unlimited = np.array([-np.inf, np.inf])
         values = np.where(limited.astype(bool)[:, None], ranges, unlimited)
         if isinstance(names, str):
@@ -213,7 +203,7 @@ def _columns(first: NDArray[np.int32], width: int) -> list[int]:
 
 
 def _group(names: Names, length: int) -> tuple[int, ...]:
-    """The dimension that a group has, and one object has not."""
+    """Dimension of a group, which one object does not have."""
     return () if isinstance(names, str) else (length,)
 
 

@@ -1,4 +1,4 @@
-"""Names of a MuJoCo model: one, or several by a list of names and patterns."""
+"""Names in a MuJoCo model: one, or a list of names and patterns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eureka_agent.errors import EnvironmentLoadError, close_match
 
 Kind = Literal["joint", "body", "site", "geom", "sensor", "actuator"]
 Names = str | Sequence[str]
-"""One name; or a list of names and of patterns, which is a group."""
+"""One name; or a list of names and patterns, which is a group."""
 
 _Found = TypeVar("_Found")
 _KINDS: dict[Kind, tuple[mujoco.mjtObj, str]] = {
@@ -27,7 +27,7 @@ _MOST_LISTED = 20
 
 
 def ids_by_name(model: mujoco.MjModel, kind: Kind) -> dict[str, int]:
-    """All of the kind that have a name, in the MJCF's order."""
+    """Named objects of a kind in the MJCF's order."""
     object_type, size = _KINDS[kind]
     named = (
         (mujoco.mj_id2name(model, object_type, index), index)
@@ -37,17 +37,15 @@ def ids_by_name(model: mujoco.MjModel, kind: Kind) -> dict[str, int]:
 
 
 def find(model: mujoco.MjModel, kind: Kind, names: Names) -> dict[str, int]:
-    """The ids of what is named, in the order asked for and each once.
+    """Ids by name, in the order of `names`, each once. Raises EnvironmentLoadError.
 
-    In a list everything that is no name is a regular expression that whole names have to match; its
-    matches are in the MJCF's order. Raises EnvironmentLoadError.
+    In a list an unknown name is a regular expression that matches whole names, in the MJCF's order.
     """
     return _find(model, f"<{kind}>", ids_by_name(model, kind), names)
 
 
 def find_geoms(model: mujoco.MjModel, names: Names) -> dict[str, tuple[Kind, tuple[int, ...]]]:
-    """The kind of what is named, a geom or a body, and the ids of its geoms. Raises
-    EnvironmentLoadError."""
+    """Kinds of named geoms or bodies, and their geoms' ids. Raises EnvironmentLoadError."""
     known: dict[str, tuple[Kind, tuple[int, ...]]] = {}
     for name, body in ids_by_name(model, "body").items():
         first, count = int(model.body_geomadr[body]), int(model.body_geomnum[body])
@@ -68,8 +66,7 @@ def find_geoms(model: mujoco.MjModel, names: Names) -> dict[str, tuple[Kind, tup
 
 
 def can_touch(model: mujoco.MjModel, firsts: Iterable[int], seconds: Iterable[int]) -> bool:
-    """One of the first geoms can have a contact with one of the second, as MuJoCo chooses those
-    that it compares."""
+    """True where MuJoCo would compare a geom of the first with one of the second for contacts."""
     named = zip(model.pair_geom1.tolist(), model.pair_geom2.tolist(), strict=True)
     pairs = {frozenset(pair) for pair in named}
     return any(
@@ -84,7 +81,7 @@ def _are_compared(model: mujoco.MjModel, first: int, second: int) -> bool:
     signatures = model.exclude_signature.tolist()
     if (one << 16) + other in signatures or (other << 16) + one in signatures:
         return False
-    # bodies that no joint moves against each other are one
+    # bodies without a joint between them count as one
     welded, other_welded = int(model.body_weldid[one]), int(model.body_weldid[other])
     if welded == other_welded:
         return False
@@ -134,7 +131,7 @@ def _matching(kind: str, pattern: str, known: Iterable[str]) -> list[str]:
 def unknown_name(
     model: mujoco.MjModel, kind: str, name: str, known: Iterable[str]
 ) -> EnvironmentLoadError:
-    """The error for a name that is not among those of its kind."""
+    """The error for an unknown name of a kind."""
     kinds = [other for other in _KINDS if name in ids_by_name(model, other)]
     close = close_match(name, known)
     if any(_matches(name, each) for each in known):

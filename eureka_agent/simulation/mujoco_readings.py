@@ -1,8 +1,7 @@
-"""Sensors that a task adds to its MJCF, so that poses and contact forces come with the sensor data.
+"""Sensors that a task adds to its MJCF, to read poses and contact forces with the sensor data.
 
-What is asked for by name becomes a sensor of the model before it is simulated: so the simulators of
-a CPU and of a GPU calculate the same, for the rows that were stepped alone, and nothing that nobody
-asked for.
+A lookup by name adds a sensor before the model is simulated. So the simulators on CPU and GPU
+calculate the same, only for the rows that are stepped, and nothing that is not looked up.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ _FOUND_AND_FORCE = (1 << int(mujoco.mjtConDataField.mjCONDATA_FOUND)) | (
     1 << int(mujoco.mjtConDataField.mjCONDATA_FORCE)
 )
 _NET_FORCE = 3
-"""The reduction of a contact sensor to one force in the world's frame, as MuJoCo numbers it."""
+"""MuJoCo's number of the reduction of a contact sensor to one force in the world's frame."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """An object of the model that a sensor is about."""
+    """Object of the model that a sensor measures."""
 
     kind: mujoco.mjtObj = _NOTHING
     name: str = ""
@@ -45,41 +44,37 @@ class Reading:
 
 
 def frame_readings(sensor: mujoco.mjtSensor, targets: Sequence[Target]) -> list[Reading]:
-    """A pose's or velocity's part of each target, in the world's frame."""
+    """Sensors of one part of each target's pose or velocity, in the world's frame."""
     entries = 4 if sensor == mujoco.mjtSensor.mjSENS_FRAMEQUAT else 3
     return [Reading(sensor, entries, target) for target in targets]
 
 
 def contact_readings(targets: Sequence[Target], other: Target) -> list[Reading]:
-    """Number of contacts, then the net force by `other` on each target in the world's frame."""
-    # the sensor gives the force by its first object on its second
-    return [
-        Reading(
-            mujoco.mjtSensor.mjSENS_CONTACT, 4, other, target, (_FOUND_AND_FORCE, _NET_FORCE, 1)
-        )
-        for target in targets
-    ]
+    """Sensors of each target's contacts: count and net force by `other` in the world's frame."""
+    # the sensor gives the force of its first object on its second
+    parameters = (_FOUND_AND_FORCE, _NET_FORCE, 1)
+    contact = mujoco.mjtSensor.mjSENS_CONTACT
+    return [Reading(contact, 4, other, target, parameters) for target in targets]
 
 
 class AddedSensors:
-    """Sensors that are added until the model is simulated, and the columns of their values."""
+    """Sensors added before the model is simulated, and their values' columns."""
 
     def __init__(self) -> None:
         self._readings: list[Reading] = []
         self._columns: dict[tuple[Reading, ...], int] = {}
         self.entries = 0
-        """Columns of all values."""
+        """Number of columns."""
         self.values = torch.empty(0, 0)
-        """Their float32 copies, from when the model is simulated. Shape: (num_envs, entries)."""
+        """float32 copies, once the model is simulated. Shape: (num_envs, entries)."""
         self._is_complete = False
 
     def add(self, readings: Sequence[Reading]) -> int:
-        """First column of the values of `readings`, which lie side by side. Raises
-        EnvironmentLoadError."""
+        """Add sensors; return their first column. Raises EnvironmentLoadError."""
         key = tuple(readings)
         if key not in self._columns:
             if self._is_complete:
-                # of a contact the target is the other, which may be anything
+                # a contact's target is the other object, which may be anything
                 names = dict.fromkeys(each.reference.name or each.target.name for each in key)
                 raise EnvironmentLoadError(
                     f"{', '.join(map(repr, names))} was looked up after the simulation had been"
@@ -93,13 +88,13 @@ class AddedSensors:
         return self._columns[key]
 
     def complete(self, num_envs: int, device: torch.device) -> None:
-        """Make room for their values: from here on none can be added."""
+        """Allocate their values; no further sensors can be added."""
         self._is_complete = True
         self.values = torch.zeros(num_envs, self.entries, device=device)
 
     def added_to(self, model: mujoco.MjModel, path: Path) -> mujoco.MjModel:
-        """The model with these sensors behind its own, from the MJCF at `path`; `model` itself
-        where there are none. What was changed in `model` stays changed."""
+        """The model with these sensors after its own, from the MJCF at `path`; `model` itself
+        without any. Changes of `model` are kept."""
         if not self._readings:
             return model
         spec = mujoco.MjSpec.from_file(str(path))
@@ -118,7 +113,7 @@ class AddedSensors:
 
 
 def _copy_fields(source: mujoco.MjModel, target: mujoco.MjModel) -> None:
-    """All numbers of a model but those of its sensors and names."""
+    """Copy all numbers of a model but those of sensors and names."""
     for name in dir(source):
         value = getattr(source, name)
         if isinstance(value, np.ndarray) and not name.startswith(("_", "sensor_", "name")):

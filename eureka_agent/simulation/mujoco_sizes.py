@@ -6,14 +6,13 @@ import mujoco
 import numpy as np
 
 MOST_LINES = 16
-"""Kinds of bodies that are told; humanoid hands have more."""
+"""Most kinds of bodies that are listed; a humanoid's hands have more."""
 _MOST_GEOMS = 3
-"""Of one body; of more the number is told."""
+"""Most geoms of one body that are listed; more are counted."""
 
 
 def masses_and_sizes(model: mujoco.MjModel) -> tuple[str, ...]:
-    """The total mass, then every moving body's mass in kg and geoms in m. Bodies that are alike
-    share an entry."""
+    """Total mass, then each moving body's mass (kg) and geoms (m); equal bodies share an entry."""
     names: dict[str, list[str]] = {}
     for body in range(1, model.nbody):
         names.setdefault(_body(model, body), []).append(model.body(body).name or f"body {body}")
@@ -42,7 +41,7 @@ def _geom(model: mujoco.MjModel, geom: int) -> str:
     if kind == mujoco.mjtGeom.mjGEOM_SPHERE:
         return f"sphere of radius {size[0]:.3g} m"
     if kind in (mujoco.mjtGeom.mjGEOM_CAPSULE, mujoco.mjtGeom.mjGEOM_CYLINDER):
-        # without a capsule's caps, as MJCF counts it
+        # without a capsule's caps, as in MJCF
         return f"{_name(kind)} of radius {size[0]:.3g} and length {2 * size[1]:.3g} m"
     if kind in (mujoco.mjtGeom.mjGEOM_BOX, mujoco.mjtGeom.mjGEOM_ELLIPSOID):
         return f"{_name(kind)} of {' × '.join(f'{2 * half:.3g}' for half in size)} m"

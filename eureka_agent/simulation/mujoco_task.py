@@ -1,5 +1,4 @@
-"""MuJoCo environments: one MJCF, all rows in one simulator, `mujoco.batch.Batch` on the CPU and
-`mujoco_warp` on a GPU."""
+"""MuJoCo environments: all rows in one simulator, `mujoco.batch.Batch` or `mujoco_warp`."""
 
 from __future__ import annotations
 
@@ -23,8 +22,7 @@ from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Channel, is_finite
 
 UNSTABLE_PHYSICS = "unstable_physics"
-"""Termination cause of a row whose state MuJoCo found to be NaN or huge, and therefore reset by
-itself."""
+"""Termination cause of a row that MuJoCo reset because its state became NaN or huge."""
 _UNSTABLE = f"a position, velocity or acceleration is NaN or beyond {mujoco.mjMAXVAL:g}"
 
 
@@ -43,29 +41,26 @@ class MujocoTask(MujocoLookups, VecTask):
     """Base of environments simulated by MuJoCo: on the CPU in one thread and float64, on a GPU in
     float32.
 
-    A subclass names `model_file`, `num_actions`, `num_observations` and `control_dt`, and writes
-    `compute_observations`, `compute_variables` and `compute_failures`; there it reads what its
-    `__init__` looked up by name: joints, sensors, bodies, sites and contacts. All of it is float32
-    and current after every step and reset, as are the whole `joint_positions` (qpos),
-    `joint_velocities` (qvel) and `sensors`. Positions and velocities describe the state reached;
-    forces, touch sensors and contacts the last physics step towards it.
+    A subclass sets `model_file`, `num_actions`, `num_observations` and `control_dt`, and writes
+    `compute_observations`, `compute_variables` and `compute_failures`. These read what `__init__`
+    looked up by name: joints, sensors, bodies, sites and contacts, all float32 and current after
+    every step and reset, as are the whole `joint_positions` (qpos), `joint_velocities` (qvel) and
+    `sensors`. Positions and velocities are those of the state reached; forces, touch sensors and
+    contacts those of the last physics step before it.
     """
 
     gpu_modules = ("mujoco_warp", "warp")
     model_file: ClassVar[str]
     """MJCF, a path relative to the file that defines the class."""
     position_noise: ClassVar[float] = 0.0
-    """Episodes start at qpos0 plus uniform noise of up to this, per hinge or slide coordinate (rad
-    or m)."""
+    """Uniform noise of start positions around qpos0, ± per hinge or slide coordinate (rad or m)."""
     velocity_noise: ClassVar[float] = 0.0
-    """Episodes start with Gaussian velocities of this standard deviation (rad/s or m/s)."""
+    """Standard deviation of Gaussian start velocities (rad/s or m/s)."""
     simulator: ClassVar[Literal["warp"] | None] = None
-    """With `"warp"` the CPU is simulated on as a GPU is, only slower: for tests of what runs
-    there."""
+    """`"warp"` uses a GPU's simulator on the CPU too, where it is slower; for tests."""
 
     def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
-        """Load the MJCF. Raises EnvironmentLoadError when it is missing, broken or does not match
-        the class."""
+        """Load the MJCF. Raises EnvironmentLoadError where it is missing or does not fit."""
         self.model = load_model(type(self))
         for name in ("position_noise", "velocity_noise"):
             spread = getattr(self, name)
@@ -92,8 +87,7 @@ class MujocoTask(MujocoLookups, VecTask):
 
     @classmethod
     def channels_of_action(cls) -> tuple[Channel, ...]:
-        """`action_channels`, else the actuators of the MJCF with their control ranges. Raises
-        EnvironmentLoadError."""
+        """`action_channels`, else the MJCF's actuators. Raises EnvironmentLoadError."""
         if cls.action_channels:
             return cls.action_channels
         model = load_model(cls)
@@ -102,15 +96,13 @@ class MujocoTask(MujocoLookups, VecTask):
             low, high = map(float, model.actuator_ctrlrange[index])
             limits = (low, high) if model.actuator_ctrllimited[index] and low < high else None
             name = model.actuator(index).name or f"actuator_{index}"
-            channels.append(
-                Channel(name, unit="?", doc="control of this actuator of the MJCF", range=limits)
-            )
+            doc = "control of this actuator of the MJCF"
+            channels.append(Channel(name, unit="?", doc=doc, range=limits))
         return tuple(channels)
 
     @cached_property
     def physics(self) -> Physics:
-        """The simulator, made when it is read for the first time: until then `__init__` may look up
-        what has to be simulated with it."""
+        """The simulator, made at the first access: lookups in `__init__` add sensors to it."""
         self.model = self._added_sensors.added_to(self.model, model_path(type(self)))
         physics = self._make_physics()
         self._added_sensors.complete(self.num_envs, self.device)
@@ -126,14 +118,13 @@ class MujocoTask(MujocoLookups, VecTask):
                 " on a CPU or on CUDA",
                 "use --device cpu or --device cuda",
             )
-        # imported only where it is needed: it is no part of a plain installation
+        # imported on demand, as a plain installation does not have it
         from eureka_agent.simulation.warp_physics import WarpPhysics
 
         return WarpPhysics(self.model, self.num_envs, self.frame_skip, self.device, self.model_file)
 
     def _name_sensors(self) -> dict[str, Tensor]:
-        """Live views of the float32 sensor values by sensor name: (num_envs,) for a scalar, else
-        (num_envs, entries)."""
+        """Views of the sensor values by name: (num_envs,) or (num_envs, entries)."""
         views = _Sensors(self.model)
         for index in range(self.model.nsensor):
             start, entries = int(self.model.sensor_adr[index]), int(self.model.sensor_dim[index])
@@ -142,7 +133,7 @@ class MujocoTask(MujocoLookups, VecTask):
         return views
 
     def pre_physics_step(self, actions: Tensor) -> None:
-        """Map [-1, 1] onto each actuator's ctrlrange."""
+        """Map [-1, 1] to each actuator's ctrlrange."""
         self.ctrl[:] = self._ctrl_middle + self._ctrl_scale * actions
 
     def simulate(self) -> None:
@@ -150,8 +141,8 @@ class MujocoTask(MujocoLookups, VecTask):
         self._refresh(slice(None))
 
     def _refresh(self, rows: Tensor | slice) -> None:
-        """Copies of what the simulator has. Its sensors of a row that was loaded are of who was
-        there before, until its next step: so of these rows alone."""
+        """Copy the simulator's state, and the sensors of `rows`: a loaded row's sensors are those
+        of its predecessor until its next step."""
         self.joint_positions.copy_(self.qpos)
         self.joint_velocities.copy_(self.qvel)
         sensors, own = self.physics.sensordata, self._sensor_values.shape[1]
@@ -160,8 +151,7 @@ class MujocoTask(MujocoLookups, VecTask):
             self._added_values[rows] = sensors[rows, own:].to(self._added_values)
 
     def row_tensors(self) -> dict[str, Tensor]:
-        """With the simulator's own state, which holds qpos, qvel and ctrl, and the sensors that
-        were added to it."""
+        """The simulator's own state, which holds qpos, qvel and ctrl, and added sensors as well."""
         own = super().row_tensors()
         if self._added_sensors.entries:
             own["added_sensors"] = self._added_values
@@ -170,13 +160,13 @@ class MujocoTask(MujocoLookups, VecTask):
         return {**own, **{f"physics.{name}": value for name, value in self.physics.state().items()}}
 
     def compute_termination(self) -> dict[str, Tensor]:
-        """`compute_failures`, and rows whose physics broke."""
+        """`compute_failures`, and rows with unstable physics."""
         stable = ~self.unstable
         failures = {cause: rows & stable for cause, rows in self.compute_failures().items()}
         return {**failures, UNSTABLE_PHYSICS: self.unstable}
 
     def compute_failures(self) -> dict[str, Tensor]:
-        """Rows whose episode ends here, by cause. Shape of each: (num_envs,), bool."""
+        """Rows whose episode ends, by cause. Shape of each: (num_envs,), bool."""
         return {}
 
     def reset_idx(self, env_ids: Tensor) -> None:
@@ -188,19 +178,17 @@ class MujocoTask(MujocoLookups, VecTask):
         self._refresh(env_ids)
 
     def reset_masked(self, mask: Tensor) -> None:
-        """With the simulator's sensors, which are no part of its state, put back as well."""
-        before = self.physics.sensordata.clone()
+        """Restore the simulator's sensors as well, which are not part of its state."""
+        sensors = self.physics.sensordata
+        before = sensors.clone()
         super().reset_masked(mask)
-        self.physics.sensordata.copy_(
-            torch.where(mask.unsqueeze(-1), self.physics.sensordata, before)
-        )
+        sensors.copy_(torch.where(mask.unsqueeze(-1), sensors, before))
 
     def place(self, env_ids: Tensor) -> None:
-        """Write the start state of the rows `env_ids`, which are at qpos0 and at rest, into `qpos`
-        and `qvel`."""
+        """Write the start state of `env_ids`, at rest at qpos0, into `qpos` and `qvel`."""
         velocities = self.model.nv if self.velocity_noise else 0
         positions = sum(self._noisy_positions.values()) if self.position_noise else 0
-        # drawn at once: the rows are few, and what counts is the number of operations
+        # drawn at once: for few rows the number of operations counts
         numbers = self.random.uniform(env_ids, positions + velocities)
         if positions:
             noise = numbers[:, :positions].to(self.qpos).sub_(0.5).mul_(2.0 * self.position_noise)
@@ -208,20 +196,18 @@ class MujocoTask(MujocoLookups, VecTask):
             for first, part in zip(self._noisy_positions, drawn, strict=True):
                 self.qpos.narrow(1, first, part.shape[1]).index_add_(0, env_ids, part)
         if velocities:
-            self.qvel.index_copy_(
-                0, env_ids, gaussian(numbers[:, positions:], self.velocity_noise).to(self.qvel)
-            )
+            noise = gaussian(numbers[:, positions:], self.velocity_noise)
+            self.qvel.index_copy_(0, env_ids, noise.to(self.qvel))
 
 
 def load_model(task: type[MujocoTask]) -> mujoco.MjModel:
-    """The class's MJCF, compiled. Raises EnvironmentLoadError."""
+    """Compile the class's MJCF. Raises EnvironmentLoadError."""
     path = model_path(task)
     try:
         model = mujoco.MjModel.from_xml_path(str(path))
     except ValueError as error:
-        raise EnvironmentLoadError(
-            f"MuJoCo cannot load {str(path)!r}: {error}", "correct the MJCF"
-        ) from None
+        what = f"MuJoCo cannot load {str(path)!r}: {error}"
+        raise EnvironmentLoadError(what, "correct the MJCF") from None
     if model.nu != task.num_actions:
         raise EnvironmentLoadError(
             f"{task.__name__}.num_actions is {task.num_actions!r}, but {path.name} has {model.nu}"
@@ -232,7 +218,7 @@ def load_model(task: type[MujocoTask]) -> mujoco.MjModel:
 
 
 def model_path(task: type[MujocoTask]) -> Path:
-    """File of the class's MJCF. Raises EnvironmentLoadError."""
+    """Path of the class's MJCF. Raises EnvironmentLoadError."""
     owner = next((cls for cls in task.__mro__ if "model_file" in vars(cls)), None)
     if owner is None:
         raise EnvironmentLoadError(
@@ -248,8 +234,7 @@ def model_path(task: type[MujocoTask]) -> Path:
 
 
 def substeps(task: type[MujocoTask], model: mujoco.MjModel) -> int:
-    """Physics steps in one control step. Raises EnvironmentLoadError when `control_dt` is no
-    multiple of the MJCF's timestep."""
+    """Physics steps per control step. Raises EnvironmentLoadError unless it is an integer."""
     timestep = float(model.opt.timestep)
     count = round(task.control_dt / timestep)
     if count < 1 or abs(count * timestep - task.control_dt) > 1e-9:
@@ -262,7 +247,7 @@ def substeps(task: type[MujocoTask], model: mujoco.MjModel) -> int:
 
 
 def _single_coordinates(model: mujoco.MjModel) -> list[int]:
-    """Columns of qpos that belong to hinge and slide joints, to which noise can be added."""
+    """Columns of qpos of hinges and slides, to which noise can be added."""
     single = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
     return [
         int(address)
@@ -272,7 +257,7 @@ def _single_coordinates(model: mujoco.MjModel) -> list[int]:
 
 
 def _runs(columns: list[int]) -> dict[int, int]:
-    """Neighbouring columns taken together: how many there are from each first one on."""
+    """Runs of adjacent columns: length by first column."""
     runs: dict[int, int] = {}
     for column in columns:
         first = next(reversed(runs), None)

@@ -1,9 +1,9 @@
-"""Joints, actuators, sensors, bodies, sites and contacts of a MujocoTask, found by name once.
+"""Joints, actuators, sensors, bodies, sites and contacts of a MujocoTask.
 
-What they give are live views of the task's tensors, current after every step and reset, with the
-environments in their first dimension: copy what must outlast a step. One that was found by a single
-name has no dimension of its own, a group that was found by a list has one of size n, in the list's
-order. Only a group whose columns are not evenly spaced in MuJoCo's tensor is a copy.
+They read live views of the task's tensors, current after every step and reset, with the
+environments in the first dimension: copy what must outlast a step. An object found by a single name
+has no further dimension for itself; a group found by a list has one of size n, in the list's order.
+Only a group with unevenly spaced columns is a copy.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 
 
 class State(Protocol):
-    """A MujocoTask, as far as its tensors are read here."""
+    """Tensors of a MujocoTask that are read here."""
 
     device: torch.device
     joint_positions: Tensor
@@ -34,10 +34,10 @@ class State(Protocol):
 
 
 class Columns:
-    """Columns of tensors with a row for each environment."""
+    """Columns of tensors with a row per environment."""
 
     def __init__(self, columns: Sequence[int], device: torch.device, single: bool = False) -> None:
-        """`single`: of one column, which then has no dimension."""
+        """`single`: one column without a dimension of its own."""
         self._single = columns[0] if single else None
         self._index = torch.tensor(columns, device=device)
         step = columns[1] - columns[0] if len(columns) > 1 else 1
@@ -53,22 +53,21 @@ class Columns:
         return tensor.index_select(1, self._index)
 
     def fill(self, tensor: Tensor, values: Tensor) -> None:
-        """Put values of the same or a smaller shape into these columns of all rows."""
+        """Set these columns in all rows; values may be broadcast."""
         if self._slice is None:
             tensor[:, self._index] = values.to(tensor)
         else:
             self.of(tensor).copy_(values)
 
     def write(self, tensor: Tensor, env_ids: Tensor, values: Tensor) -> None:
-        """Put values of the same or a smaller shape into these columns of the rows `env_ids`
-        (int64)."""
+        """Set these columns in the rows `env_ids` (int64); values may be broadcast."""
         if self._single is not None:
             values = values.unsqueeze(-1)
         tensor[env_ids.unsqueeze(-1), self._index] = values.to(tensor)
 
 
 class Joint:
-    """A joint; or a group of hinges and slides."""
+    """A joint, or a group of hinges and slides."""
 
     def __init__(
         self, state: State, positions: Columns, velocities: Columns, limits: tuple[Tensor, Tensor]
@@ -76,29 +75,26 @@ class Joint:
         self._state = state
         self._positions, self._velocities = positions, velocities
         self.lower, self.upper = limits
-        """Limits, rad or m; -inf and inf where there are none. Shape: () or (n,)."""
-        self._middle, self._half_range = (
-            (self.lower + self.upper) / 2.0,
-            (self.upper - self.lower) / 2.0,
-        )
+        """Limits, rad or m; -inf and inf without limits. Shape: () or (n,)."""
+        self._middle = (self.lower + self.upper) / 2.0
+        self._half_range = (self.upper - self.lower) / 2.0
 
     @property
     def position(self) -> Tensor:
-        """Angle in rad or way in m, float32. Shape: (num_envs,) or (num_envs, n); of a ball joint
-        (num_envs, 4), its quaternion w, x, y, z, of a free one (num_envs, 7), place before
-        orientation."""
+        """Angle in rad or distance in m, float32. Shape: (num_envs,) or (num_envs, n); for a ball
+        joint (num_envs, 4), quaternion w, x, y, z; for a free one (num_envs, 7), position, then
+        quaternion."""
         return self._positions.of(self._state.joint_positions)
 
     @property
     def velocity(self) -> Tensor:
-        """Velocity in rad/s or m/s, float32. Shape: (num_envs,) or (num_envs, n); of a ball joint
-        (num_envs, 3), of a free one (num_envs, 6)."""
+        """Velocity in rad/s or m/s, float32. Shape: (num_envs,) or (num_envs, n); for a ball joint
+        (num_envs, 3), for a free one (num_envs, 6)."""
         return self._velocities.of(self._state.joint_velocities)
 
     @property
     def scaled_position(self) -> Tensor:
-        """Position scaled to the limits: -1 at the lower one, 1 at the upper one; not a number
-        where there are none. Shape: as `position`."""
+        """Position scaled to the limits: -1 lower, 1 upper, NaN without. Shape: as `position`."""
         return (self.position - self._middle) / self._half_range
 
     def write(
@@ -113,19 +109,19 @@ class Joint:
 
 
 class FreeJoint:
-    """A joint that lets its body move freely; its pose and velocity are the body's."""
+    """A joint with all degrees of freedom; pose and velocity are those of its body."""
 
     def __init__(self, state: State, position: int, velocity: int) -> None:
-        """`position`, `velocity`: its first columns in qpos and qvel."""
+        """`position`, `velocity`: first columns in qpos and qvel."""
         self._state = state
-        self._place, self._turn = (
-            Columns(range(position, position + 3), state.device),
-            Columns(range(position + 3, position + 7), state.device),
+        position_columns, velocity_columns = (
+            range(position, position + 7),
+            range(velocity, velocity + 6),
         )
-        self._linear, self._angular = (
-            Columns(range(velocity, velocity + 3), state.device),
-            Columns(range(velocity + 3, velocity + 6), state.device),
-        )
+        self._place = Columns(position_columns[:3], state.device)
+        self._turn = Columns(position_columns[3:], state.device)
+        self._linear = Columns(velocity_columns[:3], state.device)
+        self._angular = Columns(velocity_columns[3:], state.device)
 
     @property
     def position_w(self) -> Tensor:
@@ -169,19 +165,17 @@ class FreeJoint:
 
 
 class Actuator:
-    """An actuator or a group of them."""
+    """An actuator, or a group of them."""
 
     def __init__(self, state: State, columns: Columns, limits: tuple[Tensor, Tensor]) -> None:
         self._state = state
         self._columns = columns
         self.lower, self.upper = limits
-        """Range of the control, in its unit; -inf and inf where there is none. Shape: () or
-        (n,)."""
+        """Range of the control in its unit; -inf and inf without one. Shape: () or (n,)."""
 
     @property
     def control(self) -> Tensor:
-        """The control in its own unit, as in `ctrl`: set it in `pre_physics_step`. Shape:
-        (num_envs,) or (num_envs, n)."""
+        """Control in its own unit, writable. Shape: (num_envs,) or (num_envs, n)."""
         return self._columns.of(self._state.ctrl)
 
     @control.setter
@@ -190,7 +184,7 @@ class Actuator:
 
 
 class Sensor:
-    """A sensor of the MJCF or a group of them."""
+    """A sensor of the MJCF, or a group of them."""
 
     def __init__(self, state: State, columns: Columns) -> None:
         self._state = state
@@ -198,13 +192,13 @@ class Sensor:
 
     @property
     def value(self) -> Tensor:
-        """Values, float32. Shape: (num_envs,) of a sensor with one entry, else (num_envs, entries);
-        of a group (num_envs, all entries side by side)."""
+        """Values, float32. Shape: (num_envs,) for one entry, else (num_envs, entries); for a group
+        (num_envs, all entries in order)."""
         return self._columns.of(self._state._sensor_values)
 
 
 class AddedValues:
-    """Values of sensors that were added for a task. Shape: (num_envs, *shape, entries)."""
+    """Values of sensors added for a lookup. Shape: (num_envs, *shape, entries)."""
 
     def __init__(self, state: State, first: int, shape: tuple[int, ...], entries: int) -> None:
         self._state = state
@@ -217,8 +211,7 @@ class AddedValues:
 
 
 class Frame:
-    """A body or a site, or a group of them. Shapes are (num_envs, 3), of a group (num_envs, n,
-    3)."""
+    """A body or site, or a group of them. Shapes: (num_envs, 3), for a group (num_envs, n, 3)."""
 
     def __init__(
         self,
@@ -237,8 +230,7 @@ class Frame:
 
     @property
     def orientation_w(self) -> Tensor:
-        """Orientation in the world, a quaternion w, x, y, z. Shape: (num_envs, 4) or (num_envs, n,
-        4)."""
+        """Quaternion w, x, y, z in the world. Shape: (num_envs, 4) or (num_envs, n, 4)."""
         return self._orientation.read()
 
     @property
@@ -253,37 +245,35 @@ class Frame:
 
     @property
     def linear_velocity_b(self) -> Tensor:
-        """Velocity of its origin in its own frame, m/s. Calculated when it is read."""
+        """Velocity of its origin in its own frame, m/s; calculated at each access."""
         return _into_frame(self.orientation_w, self.linear_velocity_w)
 
     @property
     def angular_velocity_b(self) -> Tensor:
-        """Angular velocity in its own frame, rad/s. Calculated when it is read."""
+        """Angular velocity in its own frame, rad/s; calculated at each access."""
         return _into_frame(self.orientation_w, self.angular_velocity_w)
 
 
 class Contact:
-    """The contacts of a geom or body, or of each of a group, with another one or with
-    anything."""
+    """Contacts of a geom or body, or of each of a group, with another object or with any."""
 
     def __init__(self, values: AddedValues) -> None:
         self._values = values
 
     @property
     def force_w(self) -> Tensor:
-        """Net force on the first by the other, in the world's frame, N; of the last physics step.
-        Shape: (num_envs, 3) or (num_envs, n, 3)."""
+        """Net force on it by the other, in the world's frame, N, in the last physics step. Shape:
+        (num_envs, 3) or (num_envs, n, 3)."""
         return self._values.read()[..., 1:4]
 
     @property
     def is_touching(self) -> Tensor:
-        """Rows in which MuJoCo has a contact, also one without force inside a geom's margin; bool.
-        Shape: (num_envs,) or (num_envs, n)."""
+        """True for a contact, also without force. Shape: (num_envs,) or (num_envs, n)."""
         return self._values.read()[..., 0] > 0.0
 
 
 def _into_frame(quaternion: Tensor, vector: Tensor) -> Tensor:
-    """A vector of the world in the frame that the quaternion w, x, y, z turns into the world."""
+    """Rotate a vector from the world's frame into that of the quaternion w, x, y, z."""
     real, axis = quaternion[..., 0:1], quaternion[..., 1:4]
     across = torch.linalg.cross(axis, vector)
     return vector + 2.0 * (torch.linalg.cross(axis, across) - real * across)

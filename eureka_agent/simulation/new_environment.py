@@ -1,5 +1,4 @@
-"""A folder for an environment of one's own, from the templates that lie beside the built-in ones.
-No torch is imported here."""
+"""A new environment's folder from the templates beside the built-in ones. Imports no torch."""
 
 from __future__ import annotations
 
@@ -15,18 +14,14 @@ _TEMPLATES = "_templates"
 
 def kinds() -> tuple[str, ...]:
     """Names of the templates."""
-    return tuple(
-        sorted(
-            path.name for path in (resource_folder("envs") / _TEMPLATES).iterdir() if path.is_dir()
-        )
-    )
+    templates = resource_folder("envs") / _TEMPLATES
+    return tuple(sorted(path.name for path in templates.iterdir() if path.is_dir()))
 
 
 def write_new_environment(folder: Path, kind: str) -> tuple[Path, ...]:
-    """Write the template of one of `kinds()` to a folder that is empty or not there, and return its
-    files.
+    """Write the template of one of `kinds()` to a missing or empty folder; return its files.
 
-    Raises EnvironmentLoadError where the folder holds anything, or cannot be written.
+    Raises EnvironmentLoadError where the folder is not empty, or cannot be written.
     """
     template = resource_folder("envs") / _TEMPLATES / kind
     sources = [
@@ -48,7 +43,7 @@ def write_new_environment(folder: Path, kind: str) -> tuple[Path, ...]:
                 path.parent.mkdir(exist_ok=True)
                 with path.open("xb") as file, source.open("rb") as text:
                     shutil.copyfileobj(text, file)
-        except BaseException:  # also Ctrl-C: all that is in the folder is from here
+        except BaseException:  # also Ctrl-C; all files in the folder are from here
             _remove(folder, itself=made)
             raise
     except OSError as error:
@@ -61,7 +56,7 @@ def write_new_environment(folder: Path, kind: str) -> tuple[Path, ...]:
 
 
 def _remove(folder: Path, *, itself: bool) -> None:
-    """Remove what a folder holds, and perhaps the folder."""
+    """Remove a folder's content, and with `itself` the folder."""
     for path in [folder] if itself else list(folder.iterdir()):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)

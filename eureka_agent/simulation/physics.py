@@ -1,5 +1,4 @@
-"""What a MujocoTask asks of a simulator of its model, and the one on the CPU:
-`mujoco.batch.Batch`."""
+"""Interface of a MujocoTask's simulator, and that of the CPU: `mujoco.batch.Batch`."""
 
 from __future__ import annotations
 
@@ -14,21 +13,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 STATE_FIELDS = (
-    *(
-        "qpos",
-        "qvel",
-        "act",
-        "ctrl",
-        "qacc_warmstart",
-        "time",
-        "mocap_pos",
-        "mocap_quat",
-        "userdata",
-        "eq_active",
-    ),
-    *("qfrc_applied", "xfrc_applied", "plugin_state", "history", "plastic"),
+    *("qpos", "qvel", "act", "ctrl", "qacc_warmstart", "time", "mocap_pos", "mocap_quat"),
+    *("userdata", "eq_active", "qfrc_applied", "xfrc_applied", "plugin_state", "history"),
+    "plastic",
 )
-"""What MuJoCo's next step depends on (mjtState's integration state)."""
+"""Inputs of MuJoCo's next step (mjtState's integration state)."""
 _INSTABILITIES = slice(
     int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQACC) + 1
 )
@@ -37,8 +26,7 @@ _NO_STAGE = mujoco.mjtStage.mjSTAGE_NONE
 
 
 class Physics(ABC):
-    """`num_envs` simulations of one model. Its tensors are live views, the simulations in their
-    first dimension."""
+    """`num_envs` simulations of one model; its tensors are live views, first by simulation."""
 
     qpos: Tensor
     """Shape: (num_envs, nq)."""
@@ -47,47 +35,44 @@ class Physics(ABC):
     ctrl: Tensor
     """Shape: (num_envs, nu)."""
     sensordata: Tensor
-    """Shape: (num_envs, nsensordata). Position and velocity sensors are of the state reached, the
-    others of the last step towards it."""
+    """Shape: (num_envs, nsensordata). Position and velocity sensors are those of the state reached,
+    others those of the last step before it."""
 
     @abstractmethod
     def step(self, rows: int, skipped: Tensor | None = None) -> Tensor:
-        """Advance at least the leading `rows` but those `skipped` (bool) by one control step, and
-        bring `sensordata` up to date.
+        """Make a control step of the leading `rows` but those `skipped` (bool), at least; update
+        `sensordata`.
 
-        Returns where the state became NaN or huge, bool, shape (num_envs,): there the simulation
-        was started anew.
+        Returns the rows whose state became NaN or huge and was reset, bool, shape (num_envs,).
         """
 
     @abstractmethod
     def restart(self, env_ids: Tensor) -> None:
-        """Put the rows `env_ids` (int64) at qpos0 and at rest, with nothing applied to them."""
+        """Put the rows `env_ids` (int64) at rest at qpos0, without applied forces."""
 
     @abstractmethod
     def forward(self, env_ids: Tensor) -> None:
-        """Bring all sensors of the rows `env_ids` up to date with what was written into qpos and
-        qvel."""
+        """Update all sensors of the rows `env_ids` after writes into qpos and qvel."""
 
     @abstractmethod
     def state(self) -> dict[str, Tensor]:
-        """Live views of all that the next step depends on, by MuJoCo's names. Those without entries
-        are left out."""
+        """Live views of all inputs of the next step by MuJoCo's names, without empty ones."""
 
 
 class BatchPhysics(Physics):
-    """On the CPU, in one thread and in float64."""
+    """Simulations on the CPU, in one thread and in float64."""
 
     def __init__(self, model: mujoco.MjModel, num_envs: int, substeps: int) -> None:
         """`substeps`: physics steps in a control step."""
-        # MuJoCo would print a line and write MUJOCO_LOG.TXT into the working folder; the counters
-        # are read instead
+        # MuJoCo would print and write MUJOCO_LOG.TXT into the working folder; counters are read
+        # instead
         mujoco.set_mju_user_warning(_ignore)
         self._num_envs = num_envs
         self._substeps = substeps
         self._batch = Batch(model, num_envs, nthread=1, persistent=True)
         self._start = self._batch.state[0].copy()
-        # rows that only MuJoCo itself can reset: a plugin may keep something of its own, and
-        # instabilities are counted until then
+        # rows that only MuJoCo can reset: plugins may have a state, and counts of instabilities
+        # last until then
         self._has_plugins = model.nplugin > 0
         self._needs_reset = np.full(num_envs, self._has_plugins)
         self.qpos = self._view("qpos")
@@ -97,7 +82,7 @@ class BatchPhysics(Physics):
 
     def _view(self, name: str) -> Tensor:
         with warnings.catch_warnings():
-            # outputs are read-only arrays, of which torch warns; they are only read here
+            # torch warns of read-only arrays, which are only read here
             warnings.filterwarnings("ignore", message=".*not writable.*")
             return torch.from_numpy(self._batch.bind(name))
 
@@ -118,7 +103,7 @@ class BatchPhysics(Physics):
         if len(broken):
             self._batch.reset(broken, stage=_NO_STAGE)
             self._needs_reset[broken] = self._has_plugins
-        # the same as a reset, at a hundredth of its time
+        # equal to a reset, at a hundredth of its time
         self._batch.state[ids] = self._start
 
     def forward(self, env_ids: Tensor) -> None:
@@ -130,4 +115,4 @@ class BatchPhysics(Physics):
 
 
 def _ignore(message: str) -> None:
-    """In place of MuJoCo's own warning, which writes to the terminal and to a file."""
+    """Ignore MuJoCo's warning, which writes to the terminal and to a file."""

@@ -1,5 +1,4 @@
-"""Random numbers that belong to an environment's row: the same whatever slot it is in and whoever
-its neighbours are."""
+"""Random streams of an environment's rows, independent of the slot and of the neighbours."""
 
 from __future__ import annotations
 
@@ -11,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-# Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators": SplitMix64's increment
-# and mixer, here used as a hash of (seed, counter), so that a row's n-th number depends on nothing
-# but its seed and n.
+# SplitMix64's increment and mixer (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number
+# generators"), used as a hash of (seed, counter): a row's n-th number depends on its seed and n
+# alone.
 _INCREMENT = -0x61C8864680B583EB
 _MIX_1 = -0x40A7B892E31B1A47
 _MIX_2 = -0x6B2FB644ECCEEE15
@@ -32,8 +31,7 @@ def _hash(value: Tensor) -> Tensor:
 
 
 def _hash_on_cpu(bits: NDArray[numpy.uint64]) -> NDArray[numpy.uint64]:
-    """The same in numpy, whose unsigned integers need fewer operations, each of them a fraction of
-    torch's on a few rows."""
+    """`_hash` in numpy, whose unsigned integers need fewer and faster operations for few rows."""
     bits = (bits ^ (bits >> _SHIFTS[0])) * _UNSIGNED_MIXERS[0]
     bits = (bits ^ (bits >> _SHIFTS[1])) * _UNSIGNED_MIXERS[1]
     return bits ^ (bits >> _SHIFTS[2])
@@ -46,7 +44,7 @@ _SURPLUS_BITS = numpy.uint64(64 - _MANTISSA_BITS)
 
 
 class RowRandom:
-    """One counter-based stream of random numbers for each of `num_envs` rows."""
+    """A counter-based stream of random numbers for each of `num_envs` rows."""
 
     def __init__(self, num_envs: int, device: torch.device | str, seed: int = 0) -> None:
         self._seeds = torch.zeros(num_envs, dtype=torch.int64, device=device)
@@ -62,45 +60,38 @@ class RowRandom:
         )
 
     def reseed(self, env_ids: Tensor, seeds: Tensor) -> None:
-        """Start the rows `env_ids` (int64, any length) anew. Rows with equal seeds differ by their
-        place in the call."""
+        """Restart rows `env_ids` (int64). Equal seeds differ by their place in the call."""
         place = torch.arange(len(env_ids), dtype=torch.int64, device=self._seeds.device)
-        self._seeds[env_ids] = _hash(
-            _hash(seeds.to(self._seeds) * _INCREMENT + 1) + place * _INCREMENT
-        )
+        first = _hash(seeds.to(self._seeds) * _INCREMENT + 1)
+        self._seeds[env_ids] = _hash(first + place * _INCREMENT)
         self._counters[env_ids] = 0
 
     def row_state(self, env_ids: Tensor) -> dict[str, Tensor]:
-        """Where the streams of the rows `env_ids` are."""
+        """State of the streams of the rows `env_ids`."""
         return {"seeds": self._seeds[env_ids].clone(), "counters": self._counters[env_ids].clone()}
 
     def load_row_state(self, env_ids: Tensor, state: Mapping[str, Tensor]) -> None:
-        """Go on with streams where `row_state` found them."""
+        """Restore a `row_state`."""
         self._seeds[env_ids] = state["seeds"].to(self._seeds)
         self._counters[env_ids] = state["counters"].to(self._counters)
 
     def counters(self) -> Tensor:
-        """How many numbers each row has drawn, a copy. Shape: (num_envs,), int64."""
+        """Count of numbers drawn per row, a copy. Shape: (num_envs,), int64."""
         return self._counters.clone()
 
     def set_counters(self, counters: Tensor) -> None:
-        """Go back, or on, to where `counters` found each row's stream."""
+        """Restore `counters` of all rows."""
         self._counters.copy_(counters)
 
     def uniform(self, env_ids: Tensor, count: int, low: float = 0.0, high: float = 1.0) -> Tensor:
-        """`count` fresh numbers in [low, high) for each row of `env_ids`. Shape: `(len(env_ids),
-        count)`, float32."""
-        mantissas = (
-            self._mantissas_on_cpu(env_ids, count)
-            if self._on_cpu
-            else self._mantissas(env_ids, count)
-        )
+        """Draw `count` numbers in [low, high) per row. Shape: (len(env_ids), count), float32."""
+        draw = self._mantissas_on_cpu if self._on_cpu else self._mantissas
+        mantissas = draw(env_ids, count)
         unit = mantissas.to(torch.float32).mul_(2.0**-_MANTISSA_BITS)
         return unit if (low, high) == (0.0, 1.0) else low + (high - low) * unit
 
     def normal(self, env_ids: Tensor, count: int, std: float = 1.0) -> Tensor:
-        """`count` Gaussian numbers of mean 0 for each row. Shape: `(len(env_ids), count)`,
-        float32."""
+        """Draw `count` Gaussian numbers of mean 0. Shape: (len(env_ids), count), float32."""
         return gaussian(self.uniform(env_ids, count), std)
 
     def _mantissas(self, env_ids: Tensor, count: int) -> Tensor:
@@ -113,23 +104,20 @@ class RowRandom:
         return _shift_right(_hash(numbers), 64 - _MANTISSA_BITS)
 
     def _mantissas_on_cpu(self, env_ids: Tensor, count: int) -> Tensor:
-        """The same in numpy: an environment resets a row or two at most of its steps, and then only
-        the number of operations counts."""
+        """`_mantissas` in numpy, which needs fewer operations for a row or two."""
         ids = env_ids.numpy()
         counters, seeds = self._unsigned
         used = counters[ids]
         counters[ids] = used + numpy.uint64(count)
-        numbers = (
-            used[:, None] + numpy.arange(1, count + 1, dtype=numpy.uint64)
-        ) * _UNSIGNED_INCREMENT
+        steps = numpy.arange(1, count + 1, dtype=numpy.uint64)
+        numbers = (used[:, None] + steps) * _UNSIGNED_INCREMENT
         bits = _hash_on_cpu(numbers + seeds[ids][:, None]) >> _SURPLUS_BITS
         return torch.from_numpy(bits.view(numpy.int64))
 
 
 def gaussian(uniform: Tensor, std: float = 1.0) -> Tensor:
-    """Gaussian numbers of mean 0 from those that `uniform` drew in [0, 1), by the inverse of their
-    distribution. Same shape.
+    """Gaussian numbers of mean 0 from `uniform` ones in [0, 1), by inversion. Same shape.
 
-    A number stands for the middle of its step of 2⁻²⁴, so that 0 is not minus infinity.
+    A number stands for the middle of its interval of 2⁻²⁴, so that 0 is not minus infinity.
     """
     return torch.erfinv((2.0 * uniform).add_(2.0**-_MANTISSA_BITS - 1.0)).mul_(math.sqrt(2.0) * std)

@@ -22,16 +22,14 @@ from eureka_agent.task import Task
 
 ROWS = 8
 RESETS = 32
-"""Of all rows: `ROWS * RESETS` start states are looked at, of an environment that is slow to reset
-fewer."""
+"""Most resets of all rows, `ROWS * RESETS` start states; fewer for a slow environment."""
 RESET_SECONDS = 5.0
 _ALWAYS_ZERO = ("actions", "terminated", SUCCEEDED)
 _SEED = 0
 
 
 def measure_starts(loaded: LoadedEnvironment, task: Task) -> Measurements:
-    """Start ranges, termination conditions, masses and sizes of a task's environment. Raises
-    EnvironmentLoadError."""
+    """Measure start ranges and fixed properties of an environment. Raises EnvironmentLoadError."""
     environment = loaded.make(task, ROWS, seed=_SEED)
     try:
         with user_code(loaded.folder, f"resetting {loaded.environment_class.__name__}"):
@@ -49,10 +47,9 @@ def measure_starts(loaded: LoadedEnvironment, task: Task) -> Measurements:
 
 
 def start_ranges(environment: VecTask) -> tuple[dict[str, tuple[ColumnRange, ...]], int]:
-    """Lowest and highest value and smallest magnitude of every variable right after resets, in its
-    unit; and the number of resets.
+    """Lowest and highest value and smallest magnitude of every variable after resets, in its unit.
 
-    Variables that are not finite then are left out.
+    Also returns the number of resets. Variables that are not finite are left out.
     """
     seen: dict[str, list[torch.Tensor]] = {}
     deadline = time.monotonic() + RESET_SECONDS
@@ -75,9 +72,8 @@ def start_ranges(environment: VecTask) -> tuple[dict[str, tuple[ColumnRange, ...
 
 
 def _columns(values: torch.Tensor) -> tuple[ColumnRange, ...]:
-    if (
-        values.dim() != 2 or values.shape[1] > MOST_COLUMNS
-    ):  # of a matrix no single index names an entry
+    # no single index names an entry of a matrix
+    if values.dim() != 2 or values.shape[1] > MOST_COLUMNS:
         values = values.reshape(-1, 1)
     ends = (values.amin(dim=0), values.amax(dim=0), values.abs().amin(dim=0))
     return tuple(zip(*(each.tolist() for each in ends), strict=True))

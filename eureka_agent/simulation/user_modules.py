@@ -1,5 +1,4 @@
-"""Importing the Python files of an environment folder, with errors that name file and line in place
-of a traceback."""
+"""Import of an environment folder's Python files; errors name file and line."""
 
 from __future__ import annotations
 
@@ -22,12 +21,11 @@ from eureka_agent.invocation import command
 _PREFIX = "eureka_environment"
 _LOADED = itertools.count()
 LIBRARIES = frozenset({"gymnasium", "numpy", "torch"})
-"""Packages that raise because of what another one gave them."""
+"""Packages that raise because of their caller's values."""
 
 
 def import_folder(folder: Path) -> str:
-    """Make `folder` importable as a package of its own, loaded anew at each call, and return that
-    package's name.
+    """Make `folder` importable as a new package and return its name.
 
     Its files can import each other relatively (`from ..env import CONTROL_DT` in a task).
     """
@@ -40,8 +38,7 @@ def import_folder(folder: Path) -> str:
 
 
 def import_file(package: str, folder: Path, path: Path) -> ModuleType:
-    """Import one file of a folder that `import_folder` prepared. Raises EnvironmentLoadError naming
-    file and line."""
+    """Import one file of a folder. Raises EnvironmentLoadError with file and line."""
     _check_encoding(path)
     name = ".".join((package, *path.relative_to(folder).with_suffix("").parts))
     with user_code(folder, f"importing {path.name}"):
@@ -49,53 +46,43 @@ def import_file(package: str, folder: Path, path: Path) -> ModuleType:
 
 
 def _check_encoding(path: Path) -> None:
-    """Raise EnvironmentLoadError for a file that is no text in the encoding that it names, or
-    UTF-8: of such a file Python names neither path nor cause."""
+    """Raise EnvironmentLoadError for a file that does not decode; Python does not name it."""
     try:
         content = path.read_bytes()
-    except OSError:  # the import says so
+    except OSError:  # reported by the import
         return
     try:
         fault = "it holds null bytes" if "\0" in importlib.util.decode_source(content) else ""
     except (UnicodeDecodeError, SyntaxError):
-        fault = (
-            "it looks like UTF-16"
-            if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-            else "some of its bytes are no characters"
-        )
+        is_utf_16 = content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        fault = "it looks like UTF-16" if is_utf_16 else "some of its bytes are no characters"
     if fault:
         raise EnvironmentLoadError(f"{path} is not UTF-8: {fault}", "save it in UTF-8")
 
 
 @contextmanager
 def user_code(folder: Path | None, doing: str) -> Iterator[None]:
-    """Turn whatever a user's file raises into an EnvironmentLoadError that names the file and line
-    at fault."""
+    """Turn anything that a user's file raises into EnvironmentLoadError with file and line."""
     try:
         yield
-    except (Exception, SystemExit) as error:  # noqa: BLE001  (whatever a user's file raises is the user's to read)
+    except (Exception, SystemExit) as error:  # noqa: BLE001  (a user's file can raise anything)
         place = error_place(error, folder)
         if isinstance(error, EurekaError):
             told = folder is not None and f"{folder}" in error.message.partition(", line ")[0]
-            raise EnvironmentLoadError(
-                f"{'' if told else place}{error.message}", error.hint
-            ) from None
+            message = f"{'' if told else place}{error.message}"
+            raise EnvironmentLoadError(message, error.hint) from None
+        hint = "correct the file"
         if isinstance(error, ModuleNotFoundError):
             hint = missing_module_hint()
-        else:
-            check = (
-                ""
-                if folder is None
-                else f"; `{command(shlex.join(['envs', '--check', str(folder)]))}` tests all of it"
-            )
-            hint = f"correct the file{check}"
-        raise EnvironmentLoadError(
-            f"{place}{describe_error(error)} (while {doing})", hint
-        ) from None
+        elif folder is not None:
+            check = command(shlex.join(["envs", "--check", str(folder)]))
+            hint = f"{hint}; `{check}` tests all of it"
+        message = f"{place}{describe_error(error)} (while {doing})"
+        raise EnvironmentLoadError(message, hint) from None
 
 
 def missing_module_hint() -> str:
-    """The next step where a module cannot be imported in a worker."""
+    """Hint for a module that cannot be imported in a worker."""
     build = command("sandbox build --requirements FILE")
     return (
         "install it, or name the folder of a module of your own in PYTHONPATH; "
@@ -107,10 +94,9 @@ def missing_module_hint() -> str:
 def third_party_code(
     package: str, when: str, passing: tuple[type[Exception], ...] = ()
 ) -> Iterator[None]:
-    """Turn what an environment of a third party raises into an EnvironmentLoadError with its own
-    last line and whose it is.
+    """Turn exceptions of a third party's environment into EnvironmentLoadError with line and owner.
 
-    `package`: top-level module of the environment; `passing`: exceptions that are left as they are.
+    `package`: top-level module of the environment; `passing`: exceptions that are not turned.
     """
     try:
         yield
@@ -118,8 +104,7 @@ def third_party_code(
         if isinstance(error, (EurekaError, *passing)):
             raise
         owner, place = _owner(error, package)
-        is_own = owner.startswith(_PREFIX)
-        if is_own:
+        if owner.startswith(_PREFIX):
             raise EnvironmentLoadError(
                 f"{place}: {describe_error(error)} (the environment's own code failed {when})",
                 "mend this line",
@@ -131,8 +116,8 @@ def third_party_code(
 
 
 def _owner(error: BaseException, package: str) -> tuple[str, str]:
-    """Top-level module of the frame to blame, and its `<file>, line <n>`: the innermost one of the
-    person's folder or of `package`, else of who is no mere library."""
+    """Top-level module of the frame to blame, and its `<file>, line <n>`: the innermost of the
+    environment's folder or of `package`, else of a module that is no library."""
     frames = [
         (
             str(frame.f_globals.get("__name__", "")).partition(".")[0],
@@ -147,7 +132,7 @@ def _owner(error: BaseException, package: str) -> tuple[str, str]:
     named = {package} - LIBRARIES
     of_package = [frame for frame in behind if frame[0] in named or frame[0].startswith(_PREFIX)]
     of_others = [frame for frame in behind if frame[0] not in sys.stdlib_module_names | LIBRARIES]
-    if not behind:  # what it gave is not what it had said that it gives
+    if not behind:  # its result was not as it had declared
         return package, frames[-1][1]
     return (of_package or of_others or behind)[-1]
 
@@ -159,7 +144,7 @@ def describe_error(error: BaseException) -> str:
 
 
 def error_place(error: BaseException, folder: Path | None) -> str:
-    """`"<file>, line <n>: "` for the innermost frame within `folder`; empty where there is none."""
+    """`"<file>, line <n>: "` of the innermost frame within `folder`; empty without one."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}, line {error.lineno}: "
     if folder is None:
@@ -173,13 +158,12 @@ def error_place(error: BaseException, folder: Path | None) -> str:
 
 
 def top_module(cls: type) -> str:
-    """The package that a class is written in."""
+    """Top-level package of a class."""
     return cls.__module__.partition(".")[0]
 
 
 def place_of_function(function: Callable[..., object]) -> str:
-    """`"<file>, line <n>: "` where a function or a class is defined; empty where it has no
-    source."""
+    """`"<file>, line <n>: "` of a function's or class's definition; empty without source."""
     try:
         return f"{inspect.getsourcefile(function)}, line {inspect.getsourcelines(function)[1]}: "
     except (OSError, TypeError):

@@ -2,7 +2,7 @@
 
 A subclass simulates `num_envs` copies of one environment in tensors whose first dimension is the
 batch. It writes `pre_physics_step`, `simulate`, `compute_observations`, `compute_variables`,
-`compute_termination` and `reset_idx`, and knows nothing of rewards.
+`compute_termination` and `reset_idx`. Rewards are unknown to it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,13 @@ from eureka_agent.task import Channel, Constant, QuaternionOrder, Task, Variable
 
 _PACKAGE = __name__.partition(".")[0]
 TIME_OUT = "time_out"
-"""Name under which a truncation is counted among the termination causes."""
+"""Name of a truncation among the termination causes."""
 SUCCEEDED = "succeeded"
-"""The variable that tells of an end by success, of environments that have such an end."""
+"""Variable of an end by success, where an environment has such an end."""
 
 
 def padded(rows: int, multiple: int) -> int:
-    """Rows that are taken up by so many in use: the next ones begin at a multiple of
-    `VecTask.row_multiple`."""
+    """`rows` rounded up to a multiple of `VecTask.row_multiple`."""
     return -(-rows // multiple) * multiple
 
 
@@ -39,7 +38,7 @@ def undeclared_cause(cls: type[VecTask], causes: Iterable[str]) -> EnvironmentLo
     """The error for causes of which one is not declared."""
     declared = tuple(cls.termination_causes)
     unknown = next(str(cause) for cause in causes if cause not in declared)
-    # the program's own compute_termination has no line that anyone could mend: then it is the class
+    # a base class's compute_termination has no line that the author could correct
     hooks = {
         "compute_termination": cls.compute_termination,
         "compute_failures": getattr(cls, "compute_failures", None),
@@ -69,13 +68,12 @@ def _source(function: Callable[..., object]) -> str:
 
 
 def _any(rows: Sequence[Tensor]) -> Tensor:
-    """Rows in which one of several bool tensors is true."""
+    """Rows where one of several bool tensors is true."""
     return torch.stack(list(rows)).any(dim=0) if len(rows) > 1 else rows[0]
 
 
 class Variables(Mapping[str, Tensor]):
-    """Variables by name. A value that is given as a function is computed when it is read for the
-    first time."""
+    """Variables by name; a function in place of a value is called at the first access."""
 
     def __init__(self, values: Mapping[str, Tensor | Callable[[], Tensor]]) -> None:
         self._values = dict(values)
@@ -95,82 +93,69 @@ class Variables(Mapping[str, Tensor]):
 
 @dataclass
 class Transition:
-    """What one control step gave, read before any row is reset. Tensors are live views: copy what
-    must outlast a reset."""
+    """Result of a control step, before any reset. Tensors are live views: copy what must last."""
 
     observations: Tensor
-    """Shape: (num_envs, num_observations). Of the state reached, also where the episode ended
-    there."""
+    """Of the state reached, also at an episode's end. Shape: (num_envs, num_observations)."""
     variables: Mapping[str, Tensor]
-    """Shape: (num_envs, *variable.shape), float32. Of the state reached, and the action that led to
-    it."""
+    """Of the state reached, and its action. Shape of each: (num_envs, *variable.shape), float32."""
     terminated: Tensor
-    """Shape: (num_envs,), bool. The episode ended by what happened in it."""
+    """Ends before the time limit. Shape: (num_envs,), bool."""
     truncated: Tensor
-    """Shape: (num_envs,), bool. The episode ended by its length alone; the state's value still
-    counts."""
+    """Ends by the time limit alone; the state's value still counts. Shape: (num_envs,), bool."""
     causes: Mapping[str, Tensor]
-    """Shape of each: (num_envs,), bool. The termination causes by name."""
+    """Termination causes by name. Shape of each: (num_envs,), bool."""
 
 
 class VecTask(ABC):
-    """Base of batched environments. Isaac Gym's buffers, hooks and `step`; torch tensors in and
-    out."""
+    """Base of batched environments: Isaac Gym's buffers, hooks and `step`, in torch."""
 
     variables: ClassVar[tuple[Variable, ...]] = ()
-    """Variables that a reward may read, beside `actions` and `terminated`, which every environment
-    has, and `succeeded`, which one with `success_causes` has."""
+    """Variables for rewards, beside `actions`, `terminated` and perhaps `succeeded`."""
     constants: ClassVar[tuple[Constant, ...]] = ()
-    """Scalar constants that a reward may name as arguments; they arrive as Python floats."""
+    """Scalar constants that a reward may name as arguments; Python floats."""
     quaternion_order: ClassVar[QuaternionOrder] = "wxyz"
-    """Order in its variables that are quaternions, which the helper functions of rewards work on;
-    `"xyzw"` is Isaac's."""
+    """Order of its quaternions, for the helper functions of rewards; Isaac Gym's is `"xyzw"`."""
     observation_channels: ClassVar[tuple[Channel, ...]] = ()
-    """Names and units of the observation's numbers, all of them in their order: `eureka export`
-    writes them beside the policy."""
+    """Names and units of all entries of an observation, in order, for `eureka export`."""
     action_channels: ClassVar[tuple[Channel, ...]] = ()
-    """The same of the action's; of choices the doc says what each one does."""
+    """Names and units of all entries of an action; the doc explains choices."""
     num_observations: int
     num_actions: int
     action_choices: ClassVar[tuple[int, ...]] = ()
-    """Numbers of choices, one for each of the `num_actions`, where these are choices: an action is
-    then the index of one, from 0. Empty: actions are continuous, in [-1, 1]."""
+    """Number of choices for each of the `num_actions`: an action is an index from 0. Empty: actions
+    are continuous, in [-1, 1]."""
     max_episode_length: int
     """Control steps after which an episode is truncated."""
     control_dt: float
     """Seconds between two control steps."""
     episode_source: ClassVar[str] = ""
-    """Origin of these two, where they were read from a simulator or guessed; empty where the class
-    says them."""
+    """Origin of these two, where they were read from a simulator or guessed; else empty."""
     random_numbers: ClassVar[str] = "self.random, which is seeded per row"
-    """Source of its random numbers, in the words of a hint."""
+    """Source of random numbers, in the words of a hint."""
     termination_causes: ClassVar[tuple[str, ...]] = ("terminated",)
-    """Names that `compute_termination` may give, for reports."""
+    """Causes that `compute_termination` may give."""
     success_causes: ClassVar[tuple[str, ...]] = ()
     """The `termination_causes` that are successes; the others are failures."""
     termination_conditions: Mapping[str, str] = {}
-    """Meaning of each cause, in words with the number, for designers: `{"fell": "torso_height below
-    0.3 m"}`. An instance may have its own."""
+    """Meaning of causes: `{"fell": "torso_height below 0.3 m"}`; an instance may have its own."""
     masses_and_sizes: tuple[str, ...] = ()
-    """Masses, lengths and the like with their units, a part each: `"pole 0.1 kg, 1 m long"`. An
-    instance may have its own."""
+    """Masses and the like with units: `"pole 0.1 kg, 1 m long"`; an instance may have its own."""
     restorable: ClassVar[bool] = True
-    """Whether `row_state` holds all that a row's future depends on. Where it does not, a training
-    that was interrupted starts over."""
+    """True where `row_state` holds a row's state; else an interrupted training starts over."""
     row_multiple: ClassVar[int] = 32
-    """Rows whose place is a multiple of this apart come out the same to the bit. Torch takes twice
-    a SIMD register of floats at a time, 32 where the registers are the widest, and rounds what is
-    left over differently. 1 where no tensor operation calculates."""
+    """Distance of rows with bitwise equal results: twice the widest SIMD register in floats, as
+    torch rounds a remainder differently. 1 where no tensor operation calculates."""
     device_types: ClassVar[tuple[str, ...]] = ("cpu",)
-    """Types of torch devices on which it runs; with `"cuda"` among them it is put on a GPU where
-    there is one."""
+    """Types of torch devices that it runs on; with `"cuda"` a GPU is used where there is one."""
     gpu_modules: ClassVar[tuple[str, ...]] = ()
-    """Python modules without which it does not run on a GPU, beside those that it needs
-    anywhere."""
+    """Further Python modules that it needs on a GPU."""
 
     def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
-        """A subclass calls this first (it needs `num_observations` and `num_actions`), then makes
-        its own state tensors."""
+        """Called first by a subclass, which then makes its own state tensors.
+
+        `num_observations` and `num_actions` must be set.
+        """
         self.num_envs = num_envs
         self.device = torch.device(device)
         self.random = RowRandom(num_envs, self.device, seed)
@@ -183,27 +168,24 @@ class VecTask(ABC):
         if self.success_causes:
             self.succeeded_buf = torch.zeros(num_envs, dtype=torch.bool, device=self.device)
         self.resets_by_mask = self.device.type != "cpu" and self.restorable
-        """Whether `reset_done` leaves it to the device which rows those are, in place of asking it.
-        Costs more than an answer does on a CPU."""
+        """True where `reset_done` uses a mask instead of reading which rows ended."""
         self.active_rows = num_envs
-        """Rows from this one on are in nobody's use; a simulator may leave them as they are. The
-        trainer sets it."""
+        """Number of rows in use, set by the trainer; a simulator may skip the others."""
         self.skipped_rows: Tensor | None = None
-        """Further rows that are in nobody's use, bool, shape (num_envs,). An evaluation sets it,
-        where episodes are over."""
+        """Further unused rows, bool, shape (num_envs,), set by an evaluation when episodes end."""
         self.extras: dict[str, Any] = {}
         self._constants: frozenset[str] = frozenset()
-        """Tensor attributes that have as many entries as there are rows by chance."""
+        """Tensor attributes whose length equals the number of rows by chance."""
 
-    # ── what a subclass writes ────────────────────────────────────────────────────────────────────
+    # ── written by a subclass ─────────────────────────────────────────────────────────────────────
 
     @abstractmethod
     def pre_physics_step(self, actions: Tensor) -> None:
-        """Turn actions into forces or targets. Shape: (num_envs, num_actions), already clipped to
-        [-1, 1], or whole numbers below `action_choices`."""
+        """Turn actions into forces or targets. Shape: (num_envs, num_actions), clipped to [-1, 1],
+        or indices below `action_choices`."""
 
     def simulate(self) -> None:  # noqa: B027
-        """Advance the physics by `control_dt`. A task may do it in `pre_physics_step` instead."""
+        """Advance the physics by `control_dt`, unless `pre_physics_step` does."""
 
     @abstractmethod
     def compute_observations(self) -> None:
@@ -211,36 +193,31 @@ class VecTask(ABC):
 
     @abstractmethod
     def compute_variables(self) -> Mapping[str, Tensor | Callable[[], Tensor]]:
-        """The value of every variable in `self.variables`, by name. Shape of each: (num_envs,
-        *variable.shape), float32.
+        """Values of all `self.variables` by name, shape (num_envs, *variable.shape), float32.
 
-        In place of a tensor there may be a function without arguments that gives it: a training
-        calls it only for what its rewards read.
+        A function without arguments may stand for a tensor; it is called only if the variable is
+        read.
         """
 
     def compute_termination(self) -> Tensor | dict[str, Tensor]:
-        """Rows whose episode ends here, bool, shape (num_envs,); or several such tensors by
-        cause."""
+        """Rows whose episode ends here, bool, shape (num_envs,); or such tensors by cause."""
         return torch.zeros(self.num_envs, dtype=torch.bool, device=self.device)
 
     def compute_truncation(self) -> Tensor:
-        """Rows whose episode is cut short for another reason than what happened in it, bool, shape
-        (num_envs,)."""
+        """Rows whose episode is truncated, bool, shape (num_envs,)."""
         return self.progress_buf >= self.max_episode_length
 
     @abstractmethod
     def reset_idx(self, env_ids: Tensor) -> None:
-        """Set the rows `env_ids` (int64) to a start state; random numbers come from
-        `self.random.uniform(env_ids, count)`."""
+        """Set the rows `env_ids` (int64) to a start state; numbers come from `self.random`."""
 
-    # ── what the trainer and Isaac Gym's users call ───────────────────────────────────────────────
+    # ── called by the trainer and Isaac Gym's users ───────────────────────────────────────────────
 
     @classmethod
     def create(
         cls, num_envs: int, device: torch.device | str, seed: int, options: Mapping[str, Any]
     ) -> VecTask:
-        """An instance for a task with these `options`: keyword arguments of the constructor. Raises
-        EnvironmentLoadError."""
+        """Make an instance; `options` are keyword arguments. Raises EnvironmentLoadError."""
         try:
             inspect.signature(cls).bind(num_envs, device, seed, **options)
         except TypeError as error:
@@ -253,33 +230,25 @@ class VecTask(ABC):
 
     @classmethod
     def own_tasks(cls) -> tuple[dict[str, Task], dict[str, str]]:
-        """Tasks of an environment that comes without a folder of them, and sources of their
-        baselines by kind."""
+        """Tasks of an environment without a folder, and sources of their baselines by kind."""
         return {}, {}
 
     @classmethod
     def channels_of_action(cls) -> tuple[Channel, ...]:
-        """`action_channels`, or what the physics itself says of them."""
+        """`action_channels`, or those of the physics."""
         return cls.action_channels
 
     @classmethod
     def all_variables(cls) -> tuple[Variable, ...]:
-        """`variables`, preceded by the ones that every environment has."""
+        """`variables`, preceded by those of every environment."""
         actions = cls._action_variable()
-        terminated = Variable(
-            "terminated",
-            (),
-            "1",
-            "-",
-            "1 where the episode ends here by failure, else 0 (a time-out is not a failure)",
-            (0.0, 1.0),
-        )
+        doc = "1 where the episode ends here by failure, else 0 (a time-out is not a failure)"
+        terminated = Variable("terminated", (), "1", "-", doc, (0.0, 1.0))
         if not cls.success_causes:
             return (actions, terminated, *cls.variables)
         good = " or ".join(cls.success_causes)
-        bad = " or ".join(
-            cause for cause in cls.termination_causes if cause not in cls.success_causes
-        )
+        failures = (each for each in cls.termination_causes if each not in cls.success_causes)
+        bad = " or ".join(failures)
         failure = (
             f"1 where the episode ends here by failure ({bad or 'none can'}), else 0 (an end by"
             f" {good} is a success, a time-out neither)"
@@ -294,16 +263,10 @@ class VecTask(ABC):
 
     @classmethod
     def _action_variable(cls) -> Variable:
-        """The variable `actions`: of a single choice a number for each row."""
+        """The variable `actions`; for a single choice it is a scalar."""
         if not cls.action_choices:
-            return Variable(
-                "actions",
-                (cls.num_actions,),
-                "1",
-                "joint",
-                "action applied in this step, after clipping; 0 right after a reset",
-                (-1.0, 1.0),
-            )
+            doc = "action applied in this step, after clipping; 0 right after a reset"
+            return Variable("actions", (cls.num_actions,), "1", "joint", doc, (-1.0, 1.0))
         words = "; ".join(each.doc for each in cls.channels_of_action() if each.doc)
         single = cls.num_actions == 1
         doc = (
@@ -327,15 +290,13 @@ class VecTask(ABC):
 
     @classmethod
     def actions_from(cls, uniform: Tensor) -> Tensor:
-        """Actions that are equally likely, from numbers drawn uniformly in [0, 1). Shape of both:
-        (…, num_actions)."""
+        """Equally likely actions from uniform numbers in [0, 1). Shape: (…, num_actions)."""
         if not cls.action_choices:
             return 2.0 * uniform - 1.0
         return (uniform * uniform.new_tensor(cls.action_choices)).floor()
 
     def advance(self, actions: Tensor) -> Transition:
-        """One control step of all rows, without resetting any. `actions`: shape (num_envs,
-        num_actions), as `applied` takes them."""
+        """Make a control step of all rows, without resets. Shape: (num_envs, num_actions)."""
         self.actions = self.applied(actions)
         self.pre_physics_step(self.actions)
         self.simulate()
@@ -354,32 +315,29 @@ class VecTask(ABC):
         return Transition(self.obs_buf, self.read_variables(), terminated, truncated, causes)
 
     def read_variables(self) -> Mapping[str, Tensor]:
-        """All variables of the current state, with those that every environment has. Live views, to
-        be read before the next step or reset."""
+        """All variables of the current state, as live views until the next step or reset."""
         ends: dict[str, Callable[[], Tensor]] = {"terminated": self.terminated_buf.float}
         if self.success_causes:
             ends = {
                 "terminated": lambda: (self.terminated_buf & ~self.succeeded_buf).float(),
                 SUCCEEDED: self.succeeded_buf.float,
             }
-        # a single choice is a number for each row
+        # a single choice is a scalar variable
         is_scalar = len(self.action_choices) == 1
         actions = self.actions[:, 0] if is_scalar else self.actions
         return Variables({"actions": actions, **ends, **self.compute_variables()})
 
     def _tell_successes(self, causes: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Note the rows that end by success alone, and return the causes with the failures first: a
-        row that has both has failed."""
+        """Note rows that end by success alone; return the causes, failures first."""
         failures = {name: rows for name, rows in causes.items() if name not in self.success_causes}
         successes = {name: rows for name, rows in causes.items() if name in self.success_causes}
         nowhere = torch.zeros_like(next(iter(causes.values())), dtype=torch.bool)
-        self.succeeded_buf = _any([nowhere, *successes.values()]) & ~_any(
-            [nowhere, *failures.values()]
-        )
+        succeeded, failed = (_any([nowhere, *found.values()]) for found in (successes, failures))
+        self.succeeded_buf = succeeded & ~failed
         return {**failures, **successes}
 
     def reset_done(self) -> Tensor:
-        """Reset the rows whose episode ended in the last `advance` and return all observations."""
+        """Reset the rows whose episode ended in the last `advance`; return all observations."""
         if self.resets_by_mask:
             self.reset_masked(self.reset_buf != 0)
             return self.obs_buf
@@ -398,10 +356,10 @@ class VecTask(ABC):
         self.compute_observations()
 
     def reset_masked(self, mask: Tensor) -> None:
-        """What `reset_rows` is for the rows in `mask` (bool, shape (num_envs,)), to the bit,
-        without a look at which they are.
+        """`reset_rows` for the rows in `mask` (bool, shape (num_envs,)), bitwise equal, without
+        reading the mask.
 
-        Every row is reset, and those that are not in the mask are put back where they were.
+        Every row is reset; those outside the mask are restored.
         """
         before = {name: value.clone() for name, value in self.row_tensors().items()}
         streams = self.random.counters()
@@ -412,42 +370,31 @@ class VecTask(ABC):
         self.random.set_counters(torch.where(mask, self.random.counters(), streams))
 
     def seed_rows(self, env_ids: Tensor, seeds: Tensor) -> None:
-        """Restart the random streams of the rows `env_ids`; call `reset_rows` after it. `seeds`:
-        int64, shape (len(env_ids),)."""
+        """Restart random streams before `reset_rows`. `seeds`: int64, shape (len(env_ids),)."""
         self.random.reseed(env_ids, seeds)
 
     def row_state(self, env_ids: Tensor) -> dict[str, Tensor]:
-        """Copies of all that the future of the rows `env_ids` (int64) depends on, first dimension
-        `len(env_ids)`.
+        """State of the rows `env_ids` (int64), copied: `row_tensors` and random streams.
 
-        These are the rows of `row_tensors`, and their random streams. To be called between two
-        steps, after `reset_done`.
+        The first dimension is `len(env_ids)`. Called between two steps, after `reset_done`.
         """
         state = {name: value[env_ids].clone() for name, value in self.row_tensors().items()}
-        return {
-            **state,
-            **{f"random.{name}": value for name, value in self.random.row_state(env_ids).items()},
-        }
+        streams = self.random.row_state(env_ids)
+        return {**state, **{f"random.{name}": value for name, value in streams.items()}}
 
     def load_row_state(self, env_ids: Tensor, state: Mapping[str, Tensor]) -> None:
-        """Put rows where `row_state` took them from, here or in another instance, whatever their
-        places: they go on bit for bit."""
+        """Restore a `row_state` of any instance, in any rows; they continue bit for bit."""
         for name, value in self.row_tensors().items():
             value[env_ids] = state[name].to(value)
+        streams = (name for name in state if name.startswith("random."))
         self.random.load_row_state(
-            env_ids,
-            {
-                name.removeprefix("random."): value
-                for name, value in state.items()
-                if name.startswith("random.")
-            },
+            env_ids, {name.removeprefix("random."): state[name] for name in streams}
         )
 
     def row_tensors(self) -> dict[str, Tensor]:
-        """The live tensors that make up the state, the environments in their first dimension: those
-        attributes that have one row each.
+        """Live tensors of the state: attributes whose first dimension is the number of rows.
 
-        A subclass with state elsewhere, or with another layout, adds it here (as views), or sets
+        A subclass with state elsewhere, or in another layout, adds it here (as views), or sets
         `restorable = False`.
         """
         return {
@@ -457,15 +404,13 @@ class VecTask(ABC):
             and value.dim() > 0
             and len(value) == self.num_envs
             and name not in self._constants
-            and name != "skipped_rows"  # who uses a row is no part of its state
+            and name != "skipped_rows"  # not part of a row's state
         }
 
     def tell_rows_from_constants(self, other: VecTask) -> None:
-        """Look at an instance with another number of rows: what has the same length in both has no
-        rows.
+        """Exclude tensors from `row_tensors` whose length is the same in an instance of other size.
 
-        To be called before `row_state` is: eight joints have eight gains, also where there happen
-        to be eight environments.
+        Called before `row_state`: eight joints have eight gains, also with eight environments.
         """
         lengths = {
             name: len(value)
@@ -482,8 +427,8 @@ class VecTask(ABC):
         return {"obs": self.obs_buf}
 
     def step(self, actions: Tensor) -> tuple[dict[str, Tensor], Tensor, Tensor, dict[str, Any]]:
-        """Isaac Gym's `step`: observations after resets, `rew_buf` (zeros: rewards come from
-        outside), `reset_buf`, `extras`."""
+        """Isaac Gym's `step`: observations after resets, `rew_buf` (zeros, as rewards are computed
+        elsewhere), `reset_buf`, `extras`."""
         transition = self.advance(actions)
         done = self.reset_buf.clone()
         self.extras["time_outs"] = transition.truncated.clone()
@@ -494,4 +439,4 @@ class VecTask(ABC):
         return {"obs": self.obs_buf}, self.rew_buf, done, self.extras
 
     def close(self) -> None:  # noqa: B027  (optional)
-        """Free what the simulator holds."""
+        """Free the simulator's resources."""

@@ -1,5 +1,4 @@
-"""A kernel that makes mujoco_warp's contacts those of MuJoCo where the two differ. Imported only
-where warp is there."""
+"""A kernel that gives mujoco_warp's contacts MuJoCo's frames where they differ. Needs warp."""
 
 # without `from __future__ import annotations`: warp reads the kernel's annotations
 
@@ -40,25 +39,14 @@ def _align(
         return
     along = wp.normalize(along)
     across = wp.cross(normal, along)
-    frames[contact] = wp.mat33(
-        normal[0],
-        normal[1],
-        normal[2],
-        along[0],
-        along[1],
-        along[2],
-        across[0],
-        across[1],
-        across[2],
-    )
+    frames[contact] = wp.matrix_from_rows(normal, along, across)
 
 
 def align_with_capsules(model: Any, data: Any) -> None:
-    """Turn the contacts of capsules with planes so that their first tangent follows the capsule, as
-    MuJoCo does.
+    """Align the first tangent of contacts between capsules and planes with the capsule, as MuJoCo.
 
-    mujoco_warp does so only for a capsule that lies more flat than 30° to the plane's normal. A
-    pyramidal friction cone has edges: turned, it lets other forces through.
+    mujoco_warp does so only for a capsule at more than 30° to the plane's normal. A pyramidal
+    friction cone has edges: turned, it allows other forces.
     """
     wp.launch(
         _align,

@@ -1,8 +1,7 @@
-"""MuJoCo on a GPU: `mujoco_warp`, from the same MJCF as on the CPU. Nothing here waits for the
-device.
+"""MuJoCo on a GPU by `mujoco_warp`, from the same MJCF as on the CPU, without waits for the device.
 
-It runs on warp's CPU device as well, several times slower than `mujoco.batch.Batch`: that is how it
-is tested without a GPU.
+It also runs on warp's CPU device, several times slower than `mujoco.batch.Batch`, for tests without
+a GPU.
 """
 
 from __future__ import annotations
@@ -23,48 +22,49 @@ from eureka_agent.invocation import INSTALL_GPU
 from eureka_agent.simulation.physics import STATE_FIELDS, Physics
 
 _LARGEST = float(mujoco.mjMAXVAL)
-"""A state beyond this is broken, as MuJoCo itself has it."""
+"""Magnitude from which a state is broken, as in MuJoCo."""
 _MOST_CONTACTS = 256
 _MOST_CONSTRAINTS = 1024
 _GEOM = mujoco.mjtGeom
 _CONTACTS = {
-    (int(_GEOM.mjGEOM_PLANE), int(_GEOM.mjGEOM_SPHERE)): 1,
-    (int(_GEOM.mjGEOM_PLANE), int(_GEOM.mjGEOM_CAPSULE)): 2,
-    (int(_GEOM.mjGEOM_PLANE), int(_GEOM.mjGEOM_ELLIPSOID)): 1,
-    (int(_GEOM.mjGEOM_SPHERE), int(_GEOM.mjGEOM_SPHERE)): 1,
-    (int(_GEOM.mjGEOM_SPHERE), int(_GEOM.mjGEOM_CAPSULE)): 1,
-    (int(_GEOM.mjGEOM_SPHERE), int(_GEOM.mjGEOM_CYLINDER)): 1,
-    (int(_GEOM.mjGEOM_SPHERE), int(_GEOM.mjGEOM_BOX)): 1,
-    (int(_GEOM.mjGEOM_CAPSULE), int(_GEOM.mjGEOM_CAPSULE)): 2,
-    (int(_GEOM.mjGEOM_CAPSULE), int(_GEOM.mjGEOM_BOX)): 2,
+    tuple(int(getattr(_GEOM, f"mjGEOM_{kind}")) for kind in kinds): count
+    for *kinds, count in (
+        ("PLANE", "SPHERE", 1),
+        ("PLANE", "CAPSULE", 2),
+        ("PLANE", "ELLIPSOID", 1),
+        ("SPHERE", "SPHERE", 1),
+        ("SPHERE", "CAPSULE", 1),
+        ("SPHERE", "CYLINDER", 1),
+        ("SPHERE", "BOX", 1),
+        ("CAPSULE", "CAPSULE", 2),
+        ("CAPSULE", "BOX", 2),
+    )
 }
-"""The most contacts between two geoms, by their types; of all others 8, as between two boxes."""
+"""Most contacts between two geoms by their types; 8 for all others, as between two boxes."""
 
 
 class WarpPhysics(Physics):
-    """In float32. All rows advance at once: a launch takes as long for a few of them.
+    """Simulations in float32. All rows advance at once: a launch for a few takes as long.
 
-    Each simulation has room for as many contacts and constraints as its model can have, up to a
-    limit. Where more than that arise, some are left out; such a row counts as unstable.
+    Each simulation has room for the contacts and constraints that its model can have, up to a
+    limit. Beyond it some are dropped, and the row counts as unstable.
     """
 
     def __init__(
         self, model: mujoco.MjModel, num_envs: int, substeps: int, device: torch.device, name: str
     ) -> None:
-        """`name` is the model's, for errors. Raises EnvironmentLoadError where mujoco_warp is
-        missing or cannot simulate the model."""
+        """`name`: of the model. Raises EnvironmentLoadError for one that cannot be simulated."""
         self._warp, self._library = _libraries(name, device)
-        # by name: a torch device called "cuda" has no index to go by
+        # by name: a torch device "cuda" has no index
         self._device = self._warp.device_from_torch(str(device))
         self._substeps = substeps
         self._replays = self._device.is_cpu or self._warp.is_mempool_enabled(self._device)
         with self._warp.ScopedDevice(self._device):
             self._model = self._put_model(model, name)
             contacts, constraints = room(model, self._model.nxn_geom_pair_filtered.numpy())
-            start = mujoco.MjData(model)
-            self._data = self._library.put_data(
-                model, start, num_envs, nconmax=contacts, njmax=constraints
-            )
+            data = mujoco.MjData(model)
+            size = {"nconmax": contacts, "njmax": constraints}
+            self._data = self._library.put_data(model, data, num_envs, **size)
         self.qpos = self._view("qpos")
         self.qvel = self._view("qvel")
         self.ctrl = self._view("ctrl")
@@ -74,7 +74,7 @@ class WarpPhysics(Physics):
         self._state = {name: view for name, view in views.items() if view.numel()}
         self._start = {name: value[:1].clone() for name, value in self._state.items()}
         overflows = self._library.OverflowType
-        # the solver's limits are there to be reached
+        # the solver's iteration limits are reached normally
         self._losses = int(overflows.ALL & ~(overflows.ITERATIONS | overflows.LS_ITERATIONS))
         self._step = self._recording(self._launch_step)
         self._look = self._recording(self._launch_look)
@@ -82,8 +82,7 @@ class WarpPhysics(Physics):
         self._compile(num_envs)
 
     def _compile(self, num_envs: int) -> None:
-        """Launch every kernel once: what a first launch has to compile is compiled here, and not in
-        the middle of a training."""
+        """Launch every kernel once, so that none is compiled during a training."""
         self.step(num_envs)
         self._forward()
         for name, value in self._state.items():
@@ -102,16 +101,15 @@ class WarpPhysics(Physics):
             hint = "change the MJCF, or use --device cpu"
             if model.opt.solver == mujoco.mjtSolver.mjSOL_PGS:
                 hint = 'write <option solver="Newton"/>, or use --device cpu'
-            raise EnvironmentLoadError(
-                f"mujoco_warp cannot simulate {name}: {error}", hint
-            ) from None
+            what = f"mujoco_warp cannot simulate {name}: {error}"
+            raise EnvironmentLoadError(what, hint) from None
         contacts = importlib.import_module("eureka_agent.simulation.warp_contacts")
         result.callback.contactfilter = contacts.align_with_capsules
-        # kernels would print to the terminal; the flags are read instead
+        # kernels would print to the terminal; flags are read instead
         result.opt.warn_overflow = 0
-        # its deterministic mode is left off: on a GPU it took 1.7 to 6.8 times as long and two
-        # equal runs still differed (benchmarks/LOG.md) the solver ends with the last row that
-        # converges; outside a graph it would have to ask the device for that
+        # deterministic mode is off: on a GPU it took 1.7 to 6.8 times as long, and equal runs still
+        # differed (benchmarks/LOG.md). The solver ends with the last row that converges; only a
+        # graph can do that without asking the device
         result.opt.graph_conditional = self._device.is_cpu or (
             self._replays and self._warp.is_conditional_graph_supported()
         )
@@ -127,7 +125,7 @@ class WarpPhysics(Physics):
     def step(self, rows: int, skipped: Tensor | None = None) -> Tensor:
         self._step()
         numbers = torch.cat((self.qpos, self.qvel, self._state["qacc_warmstart"]), dim=1)
-        # not a number is not below anything
+        # NaN fails every comparison
         unstable = ~(numbers.abs() <= _LARGEST).all(dim=1) | ((self._overflow & self._losses) != 0)
         self._overflow.zero_()
         for name, value in self._state.items():
@@ -141,7 +139,7 @@ class WarpPhysics(Physics):
             self._library.step(self._model, self._data)
 
     def _launch_look(self) -> None:
-        """Positions and velocities of the state reached, and the sensors of these."""
+        """Update positions, velocities and their sensors for the state reached."""
         self._library.fwd_position(self._model, self._data, factorize=False)
         self._library.sensor_pos(self._model, self._data)
         self._library.fwd_velocity(self._model, self._data)
@@ -152,7 +150,7 @@ class WarpPhysics(Physics):
             value[env_ids] = self._start[name]
 
     def forward(self, env_ids: Tensor) -> None:
-        """All rows are computed: those not in `env_ids` keep the sensors of their last step."""
+        """Compute all rows; those not in `env_ids` keep the sensors of their last step."""
         before = self.sensordata.clone()
         self._forward()
         before[env_ids] = self.sensordata[env_ids]
@@ -163,13 +161,12 @@ class WarpPhysics(Physics):
 
 
 class _Recording:
-    """Launches that are made one by one at the first call, which compiles them, and replayed as one
-    graph from then on."""
+    """Launches, compiled and made one by one at the first call, then replayed as a graph."""
 
     def __init__(
         self, warp: ModuleType, device: Any, launch: Callable[[], None], replays: bool
     ) -> None:
-        """Without `replays` they are made one by one at every call."""
+        """Without `replays` every call launches one by one."""
         self._warp = warp
         self._device = device
         self._launch = launch
@@ -191,38 +188,32 @@ class _Recording:
 
 
 def room(model: mujoco.MjModel, pairs: NDArray[np.int32]) -> tuple[int | None, int | None]:
-    """The most contacts and constraint rows that one simulation can have, up to a limit; None where
-    mujoco_warp is to choose.
+    """Most contacts and constraint rows of one simulation; None: mujoco_warp chooses.
 
-    `pairs`: the geoms that can touch each other, shape (number of pairs, 2).
+    `pairs`: geoms that can touch each other, shape (number of pairs, 2).
     """
     if model.nflex or model.nhfield or (model.geom_type == _GEOM.mjGEOM_SDF).any():
         return None, None
     kinds = np.sort(model.geom_type[pairs], axis=1).tolist()
-    contacts = min(
-        max(sum(_CONTACTS.get((first, second), 8) for first, second in kinds), 1), _MOST_CONTACTS
-    )
+    most = sum(_CONTACTS.get((first, second), 8) for first, second in kinds)
+    contacts = min(max(most, 1), _MOST_CONTACTS)
     dimension = int(max([1, *model.geom_condim.tolist(), *model.pair_dim.tolist()]))
     pyramidal = model.opt.cone == mujoco.mjtCone.mjCONE_PYRAMIDAL
     rows_per_contact = 2 * (dimension - 1) if pyramidal and dimension > 1 else dimension
-    rows = (
-        contacts * rows_per_contact
-        # either side of a limit
-        + 2 * int(model.jnt_limited.sum() + model.tendon_limited.sum())
-        + int((model.dof_frictionloss > 0).sum() + (model.tendon_frictionloss > 0).sum())
-        # a weld has the most
-        + 6 * model.neq
-    )
+    rows = contacts * rows_per_contact
+    rows += 2 * int(model.jnt_limited.sum() + model.tendon_limited.sum())  # either side of a limit
+    rows += int((model.dof_frictionloss > 0).sum() + (model.tendon_frictionloss > 0).sum())
+    rows += 6 * model.neq  # a weld has the most
     return contacts, min(max(rows, 1), _MOST_CONSTRAINTS)
 
 
 def _beside(rows: Tensor, value: Tensor) -> Tensor:
-    """A mask of rows with as many dimensions as `value`."""
+    """Mask of rows with as many dimensions as `value`."""
     return rows.view(-1, *([1] * (value.dim() - 1)))
 
 
 def _libraries(name: str, device: torch.device) -> tuple[ModuleType, ModuleType]:
-    """`warp` and `mujoco_warp`, without the lines that they print when they start and compile."""
+    """`warp` and `mujoco_warp`, without their output at start and compilation."""
     try:
         warp = importlib.import_module("warp")
         warp.config.log_level = warp.LOG_ERROR

@@ -1,2 +1,1 @@
-"""Population PPO: many trainings at once on one simulator batch, and the rewards that they are
-given."""
+"""Population PPO: many trainings on one simulator batch, and calls of their rewards."""

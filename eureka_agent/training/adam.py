@@ -1,5 +1,4 @@
-"""Adam (Kingma and Ba 2015) for stacked members: learning rate, bias correction and step count of
-each one's own."""
+"""Adam (Kingma and Ba 2015) for stacked members, each with its own learning rate and step count."""
 
 from __future__ import annotations
 
@@ -23,33 +22,29 @@ class StackedAdam:
         self._steps = torch.zeros(len(parameters), 1, dtype=torch.float64, device=parameters.device)
 
     def reset(self, member: int) -> None:
-        """Forget what is known of one member."""
-        self._first[member] = 0.0
-        self._second[member] = 0.0
-        self._steps[member] = 0.0
+        """Set one member's moments and step count to zero."""
+        for tensor in self.member_tensors().values():
+            tensor[member] = 0.0
 
     def member_tensors(self) -> dict[str, Tensor]:
-        """All that it knows, a row a member; live."""
+        """State tensors, one row per member, not copied."""
         return {"first": self._first, "second": self._second, "steps": self._steps}
 
     def step(self, first: int, end: int, learning_rate: Tensor, gradient_scale: Tensor) -> None:
-        """One update of the members `first` to `end` (not included) with their gradients times
+        """Update the members `first` to `end` (exclusive) by their gradients times
         `gradient_scale`.
 
         `learning_rate`, `gradient_scale`: shape (end - first, 1).
         """
         gradient = self._gradients[first:end].mul_(gradient_scale)
-        mean, square, steps = (
-            self._first[first:end],
-            self._second[first:end],
-            self._steps[first:end],
-        )
+        tensors = (self._first, self._second, self._steps)
+        mean, square, steps = (tensor[first:end] for tensor in tensors)
         steps += 1.0
         mean.lerp_(gradient, 1.0 - _BETA_1)
         square.mul_(_BETA_2).addcmul_(gradient, gradient, value=1.0 - _BETA_2)
         root_correction = (1.0 - _BETA_2**steps).rsqrt().float()
         step_size = (learning_rate / (1.0 - _BETA_1**steps)).float()
-        # step_size * mean / (root_correction * √square + ε), with numerator and denominator divided
-        # by step_size
+        # step_size * mean / (root_correction * √square + ε), numerator and denominator divided by
+        # step_size
         denominator = square.sqrt().mul_(root_correction / step_size).add_(_EPSILON / step_size)
         self._parameters[first:end].addcdiv_(mean, denominator, value=-1.0)

@@ -17,9 +17,8 @@ def generalized_advantages(
 ) -> Tensor:
     """Advantage of every step. Shape of all tensors: (members, steps, num_envs).
 
-    `next_values`: value of the state that the step reached, before any reset. It counts where the
-    episode was cut off by its length (Pardo et al. 2018) and does not where `terminated`. `ended`:
-    the episode ended there, for either reason.
+    `next_values`: values of the states reached, before any reset. They count where an episode is
+    truncated by its length (Pardo et al. 2018), not where `terminated`. `ended`: either of both.
     """
     delta = rewards + discount * next_values * ~terminated - values
     carry = (discount * gae_lambda) * ~ended

@@ -1,5 +1,4 @@
-"""glibc's allocator set so that it keeps large blocks instead of giving them back to the kernel
-after every operation."""
+"""Settings of glibc's allocator, so that it keeps large blocks instead of returning them."""
 
 from __future__ import annotations
 
@@ -13,10 +12,10 @@ _TRIM_THRESHOLD = 1024 * 1024 * 1024
 
 
 def keep_freed_memory() -> bool:
-    """Call once when a training process starts; returns whether it took effect (False where the C
-    library is not glibc).
+    """Set the thresholds; returns False where the C library is not glibc.
 
-    Without it every tensor above 128 kB is mapped, zeroed page by page and unmapped again.
+    Called once when a training process starts. Without it every tensor above 128 kB is mapped,
+    zeroed page by page and unmapped again.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt

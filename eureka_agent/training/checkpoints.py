@@ -1,4 +1,4 @@
-"""Checkpoints of one training: when they are due, what they sum up, and which policy is kept."""
+"""Checkpoints of one training: their iterations, their summaries, and the policies kept."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from eureka_agent.summaries import checkpoint_iterations, summarize
 
 
 class CheckpointKeeper:
-    """Collects curve points, closes a checkpoint where one is due, keeps the policies of the best
-    few."""
+    """Collects curve points, closes checkpoints, keeps the policies of the best few."""
 
     def __init__(self, iterations: int, checkpoints: int, policies: int = 1) -> None:
-        """`policies`: how many are kept."""
+        """`policies`: number of policies kept."""
         self._due = frozenset(checkpoint_iterations(iterations, checkpoints))
         self._iterations = iterations
         self._most = policies
@@ -23,17 +22,17 @@ class CheckpointKeeper:
         self._seen = 0
         self.records: list[CheckpointRecord] = []
         self.policies: dict[int, dict[str, Tensor]] = {}
-        """Of the checkpoints with the highest fitness, by the checkpoint's index; of two with the
-        same, or with none, the later one counts as the better."""
+        """Policies of the checkpoints with the highest fitness, by checkpoint index. Of equal ones,
+        or ones without fitness, the later counts as better."""
 
     @property
     def best(self) -> int:
-        """Index of the best checkpoint so far; 0 before the first one."""
+        """Index of the best checkpoint so far; 0 before the first."""
         return max(self.policies, key=self._rank, default=0)
 
     @property
     def iterations(self) -> int:
-        """Those taken in so far."""
+        """Iterations added so far."""
         return self._seen
 
     @property
@@ -48,7 +47,7 @@ class CheckpointKeeper:
         recent: Sequence[CurvePoint],
         policies: Mapping[int, Mapping[str, Tensor]],
     ) -> None:
-        """Go on from what another keeper of the same training had."""
+        """Continue from the state of another keeper of the same training."""
         self._seen, self._points, self.records = iterations, list(recent), list(records)
         self.policies = {index: dict(policy) for index, policy in policies.items()}
 
@@ -57,8 +56,7 @@ class CheckpointKeeper:
         return self._seen >= self._iterations
 
     def add(self, point: CurvePoint, policy: Callable[[], dict[str, Tensor]]) -> None:
-        """Take in an iteration; `policy` copies the member's policy and is called only when it is
-        kept."""
+        """Add an iteration. `policy` copies the member's policy, and is called if that is kept."""
         self._points.append(point)
         self._seen += 1
         if self._seen not in self._due:

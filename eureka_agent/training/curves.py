@@ -1,5 +1,4 @@
-"""An iteration of all members as curve points: one transfer of numbers from the device, whatever
-the number of members."""
+"""Curve points of an iteration, for all members with one transfer from the device."""
 
 from __future__ import annotations
 
@@ -23,11 +22,10 @@ def curve_points(
     episodes: EndedEpisodes,
     report: LearningReport,
 ) -> tuple[dict[int, CurvePoint], dict[int, str]]:
-    """The points of the members in `env_steps`, which gives each one's steps so far; and of members
-    that have none, since a number in it would not be finite, which number that is.
+    """Points of the members in `env_steps`, and by member the name of a number that is not finite.
 
-    `rewards`: shape (members, steps, num_envs). `components`: by member and name, shape of each
-    (rows,).
+    `env_steps`: each member's steps so far. `rewards`: shape (members, steps, num_envs).
+    `components`: by member and name, shape (rows,).
     """
     nothing = torch.zeros_like(report.entropy)
     numbers = torch.stack(
@@ -57,20 +55,8 @@ def curve_points(
     for (member, steps), (means, magnitudes, deviations) in zip(
         env_steps.items(), moments, strict=True
     ):
-        (
-            count,
-            fitness,
-            length,
-            reward,
-            saturation,
-            std,
-            rate,
-            kl,
-            entropy,
-            value_loss,
-            policy_loss,
-            explained,
-        ) = numbers[member]
+        count, fitness, length, reward, saturation, std, *learning = numbers[member]
+        rate, kl, entropy, value_loss, policy_loss, explained = learning
         try:
             points[member] = CurvePoint(
                 env_steps=steps,
@@ -95,9 +81,7 @@ def curve_points(
                 policy_loss=policy_loss,
                 explained_variance=explained,
             )
-        except (
-            ValidationError
-        ) as error:  # each step's value may be finite, and their sum or square not
+        except ValidationError as error:  # a sum or square of finite values can overflow
             faults[member] = ".".join(str(part) for part in error.errors()[0]["loc"])
     return points, faults
 
@@ -107,8 +91,8 @@ def _component_moments(
 ) -> list[tuple[dict[str, float], dict[str, float], dict[str, float]]]:
     """Mean, mean magnitude and standard deviation of every component of every member.
 
-    Each member's are calculated by themselves: on a GPU a sum over rows is rounded otherwise when
-    the number of rows beside it changes.
+    Each member has a reduction of its own: on a GPU the rounding of a sum over rows depends on the
+    number of rows reduced together.
     """
     moments = [
         _moments(torch.stack(list(components.values()))) for components in members if components
@@ -125,8 +109,7 @@ def _component_moments(
 
 
 def _moments(components: Tensor) -> Tensor:
-    """Mean, mean magnitude and standard deviation of each row. Shape: (components, rows) to
-    (components, 3)."""
+    """Mean, mean magnitude and standard deviation. Shape: (components, rows) to (components, 3)."""
     moments = (
         components.mean(dim=1),
         components.abs().mean(dim=1),

@@ -1,5 +1,4 @@
-"""Telling an environment's faults from a reward's: what its code raises, where it stands still, and
-states that are no numbers."""
+"""Environment faults, told from a reward's: exceptions, timeouts and states that are not finite."""
 
 from __future__ import annotations
 
@@ -24,8 +23,7 @@ from eureka_agent.training.memory import is_out_of_memory
 from eureka_agent.training.time_limit import TimeLimitError, calls_limited_to, patient_time_limit
 
 LARGEST = 1e18
-"""From here on a state is broken as NaN is: its square is beyond float32, so whatever reads it will
-soon be infinite."""
+"""Magnitude from which a state counts as broken: its square overflows float32."""
 OBSERVATIONS = "observations"
 STANDARD_ERROR = 2
 RAISED_HINT = "mend this line of the environment"
@@ -36,19 +34,18 @@ _PACKAGE = Path(eureka_agent.__file__).parent
 _SIMULATION = _PACKAGE / "simulation"
 _INSTALLED = [_PACKAGE, *map(Path, {*sysconfig.get_paths().values(), *site.getsitepackages()})]
 _FOREIGN = (eureka_agent.__name__, "abc", "builtins")
-"""Packages whose classes no person wrote for an environment."""
+"""Packages of base classes that are not the environment author's."""
 
 
 @contextmanager
 def environment_code(
     cls: type[VecTask], limit_s: float | None = None, doing: str = "", setting: str = ""
 ) -> Iterator[None]:
-    """Turn what an environment's own code raises in the block into an EnvironmentFaultError with
-    its file and line.
+    """Turn exceptions of an environment's own code into EnvironmentFaultError with file and line.
 
-    `limit_s`: seconds after which the block is interrupted, likewise. `doing`: what takes so long
-    then, in words; `setting`: the flag that the limit follows from, empty where none does. What
-    this program raises passes as it is, and so does a lack of memory, which may be the machine's.
+    `limit_s`: timeout of the block, reported likewise. `doing`: subject of that report; `setting`:
+    flag that the timeout depends on, if any. Exceptions of this program pass unchanged, and so does
+    a lack of memory, which may be the machine's.
     """
     try:
         if limit_s is None:
@@ -61,12 +58,9 @@ def environment_code(
         raise EnvironmentFaultError(
             f"{place_of_error(error, cls)}{what}", _endless_hint(setting)
         ) from None
-    except (
-        EnvironmentLoadError
-    ) as error:  # where none of the author's lines is under way, it has told the place itself
-        raise EnvironmentFaultError(
-            f"{_place_of_last(_authors_frames(error, cls))}{error.message}", error.hint
-        ) from None
+    except EnvironmentLoadError as error:  # it names the place unless the author's code runs
+        place = _place_of_last(_authors_frames(error, cls))
+        raise EnvironmentFaultError(f"{place}{error.message}", error.hint) from None
     except (EnvironmentFaultError, MemoryError):
         raise
     except Exception as error:
@@ -78,9 +72,8 @@ def environment_code(
 
 @contextmanager
 def loading_limit(limit_s: float, call_s: float) -> Iterator[None]:
-    """Raise an EnvironmentFaultError with file and line where loading an environment does not end
-    within `limit_s` seconds, or one step or reset of a Gymnasium one, which is tried then, within
-    `call_s`."""
+    """Raise EnvironmentFaultError with file and line where loading takes longer than `limit_s`, or
+    one trial step or reset of a Gymnasium environment longer than `call_s`."""
     try:
         with patient_time_limit(limit_s, STANDARD_ERROR), calls_limited_to(call_s):
             yield
@@ -103,16 +96,14 @@ def _endless_hint(setting: str = "") -> str:
 
 
 def _is_to_blame(error: BaseException, cls: type[VecTask]) -> bool:
-    """True where it was raised in somebody's code that is not ours, or by a base class that calls
-    such code."""
+    """True where the author's code raised, or a base class that calls it."""
     return bool(_authors_frames(error, cls)) or any(
         _is_in(frame, [_SIMULATION]) for frame in _frames(error)
     )
 
 
 def place_of_error(error: BaseException, cls: type[VecTask] | None = None) -> str:
-    """`"<file>, line <n>, in <function>: "` of the innermost frame of the environment's own files,
-    else of the library's that it calls."""
+    """`"<file>, line <n>, in <function>: "` in the environment's files, else in a library."""
     libraries = [frame for frame in _frames(error) if not _is_in(frame, [_PACKAGE])]
     return _place_of_last(_authors_frames(error, cls) or libraries)
 
@@ -126,8 +117,7 @@ def _place_of_last(frames: Sequence[traceback.FrameSummary]) -> str:
 def _authors_frames(
     error: BaseException, cls: type[VecTask] | None
 ) -> list[traceback.FrameSummary]:
-    """Frames in the folder of the environment; where there are none, in other files that are
-    neither ours nor an installed library's."""
+    """Frames in the environment's folder, else in files of neither this nor another package."""
     frames, homes = _frames(error), [] if cls is None else own_folders(cls)
     return [frame for frame in frames if _is_in(frame, homes)] or [
         frame
@@ -137,7 +127,7 @@ def _authors_frames(
 
 
 def _frames(error: BaseException) -> list[traceback.FrameSummary]:
-    """Frames of an error; of the first alarm, where a time limit's came again on the way out."""
+    """Frames of an error; for a repeated timeout those of the first alarm."""
     while isinstance(error, TimeLimitError) and isinstance(error.__context__, TimeLimitError):
         error = error.__context__
     return list(traceback.extract_tb(error.__traceback__))
@@ -148,30 +138,29 @@ def _is_in(frame: traceback.FrameSummary, folders: Sequence[Path]) -> bool:
 
 
 def own_folders(cls: type[VecTask]) -> list[Path]:
-    """Folders of the files that the person's part of the class is written in."""
+    """Folders of the source files of the author's classes."""
     return [
         Path(file).parent for each in own_classes(cls) if (file := _source_file(each)) is not None
     ]
 
 
 def own_classes(cls: type[VecTask]) -> list[type]:
-    """The class and those of its bases that are no part of this package, the class first."""
+    """The class and its bases outside this package, the class first."""
     return [each for each in cls.__mro__ if each.__module__.partition(".")[0] not in _FOREIGN]
 
 
 def _source_file(cls: type) -> str | None:
     try:
         return inspect.getsourcefile(cls)
-    except TypeError:  # made without a file
+    except TypeError:  # a class without a file
         return None
 
 
-# ── states that are no numbers ────────────────────────────────────────────────────────────────────
+# ── states that are not finite ────────────────────────────────────────────────────────────────────
 
 
 def is_unsound(value: Tensor, dimensions: int = 1) -> Tensor:
-    """Places where a value is NaN, infinite or at least `LARGEST`. Shape: the first `dimensions` of
-    `value`'s, bool."""
+    """Mark values that are not finite or too large. Shape: the first `dimensions`, bool."""
     unsound = (value.abs() < LARGEST).logical_not_()  # also where it is NaN
     return unsound.flatten(dimensions).any(dim=-1) if value.dim() > dimensions else unsound
 
@@ -179,19 +168,18 @@ def is_unsound(value: Tensor, dimensions: int = 1) -> Tensor:
 def state_fault(
     cls: type[VecTask], name: str, value: Tensor, when: str, actions: Sequence[float] | None = None
 ) -> EnvironmentFaultError:
-    """The error for one row's value that is unsound. `name`: a variable's, or `OBSERVATIONS`;
-    `when`: in words; `actions`: those that led there."""
+    """The error for one row's unsound value.
+
+    `name`: a variable, or `OBSERVATIONS`; `when`: the moment in words; `actions`: the last ones.
+    """
     flat = value.detach().flatten()
     column = int(is_unsound(flat.unsqueeze(-1)).nonzero()[0])
     variable = name.removeprefix(PREVIOUS_PREFIX)
     what = "observation" if name == OBSERVATIONS else f"variable {variable!r}"
     where = f", column {column}" if value.dim() else ""
     place = place_of_value(cls, name, column)
-    action = (
-        f" under the action {[round(each, 3) for each in actions][:12]!r}"
-        if actions is not None
-        else ""
-    )
+    shown = None if actions is None else [round(each, 3) for each in actions][:12]
+    action = "" if shown is None else f" under the action {shown!r}"
     return EnvironmentFaultError(
         f"{place}the {what}{where} is {float(flat[column]):.4g} {when}{action}",
         f"{_VALUE_HINT}: no reward, no fitness and no policy can use such a state",
@@ -203,7 +191,7 @@ def check_rows(
 ) -> None:
     """Raise the EnvironmentFaultError of the first row whose state is unsound.
 
-    `values`: variables and `OBSERVATIONS` by name, shape of each (rows, …); `when`: of a row, in
+    `values`: variables and `OBSERVATIONS` by name, shape (rows, …); `when`: a row's moment in
     words; `actions`: shape (rows, num_actions).
     """
     for name, value in values.items():
@@ -214,31 +202,25 @@ def check_rows(
 
 
 def place_of_value(cls: type[VecTask], name: str, column: int) -> str:
-    """`"<file>, line <n>: "` of the line that gives a variable or an observation's column, as far
-    as the source tells; else of its method."""
+    """`"<file>, line <n>: "` of the line that computes a variable or an observation's column, as
+    far as the source shows it; else of its method."""
     observation = name == OBSERVATIONS
     found = _method(cls, "compute_observations" if observation else "compute_variables")
     if found is None:
         return ""
     file, first, tree = found
-    if observation:
-        lines = [
-            node.lineno
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Assign) and _writes(node, column)
-        ]
-    else:
-        wanted = name.removeprefix(PREVIOUS_PREFIX)
-        lines = [
-            node.lineno
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Constant) and node.value == wanted
-        ]
+    wanted = name.removeprefix(PREVIOUS_PREFIX)
+    lines = [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign if observation else ast.Constant)
+        and (_writes(node, column) if isinstance(node, ast.Assign) else node.value == wanted)
+    ]
     return f"{file}, line {first + (lines[-1] if lines else 1) - 1}: "
 
 
 def fitness_fault(task: Task) -> EnvironmentFaultError:
-    """The error for a task's own fitness that is no number where the states are."""
+    """The error for a task's own fitness that is not finite on sound states."""
     return EnvironmentFaultError(
         f"{place_of_function(task.fitness)}the task's fitness became NaN or infinite on states that"
         " are numbers",
@@ -248,7 +230,7 @@ def fitness_fault(task: Task) -> EnvironmentFaultError:
 
 
 def _method(cls: type[VecTask], name: str) -> tuple[str, int, ast.Module] | None:
-    """File, first line and syntax tree of a method that the person wrote."""
+    """File, first line and syntax tree of a method of the author's."""
     owner = next((each for each in own_classes(cls) if name in vars(each)), None)
     if owner is None:
         return None
@@ -260,8 +242,7 @@ def _method(cls: type[VecTask], name: str) -> tuple[str, int, ast.Module] | None
 
 
 def _writes(node: ast.Assign, column: int) -> bool:
-    """True where it assigns to `obs_buf[:, …]` with that column among them, as far as numbers stand
-    there."""
+    """True where it assigns to that column of `obs_buf`, as far as indices are literal."""
     for target in node.targets:
         if not (
             isinstance(target, ast.Subscript)

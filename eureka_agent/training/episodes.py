@@ -1,5 +1,4 @@
-"""From per-step fitness to the fitness of episodes: sums per environment that go on from one
-iteration to the next."""
+"""Fitness of episodes from per-step fitness, with sums that carry over between iterations."""
 
 from __future__ import annotations
 
@@ -13,18 +12,18 @@ from eureka_agent.task import FitnessReduction
 
 @dataclass
 class EndedEpisodes:
-    """The full episodes of each member that ended in an iteration."""
+    """Each member's full episodes that ended in an iteration."""
 
     counted: Tensor
-    """Where they ended. Shape: (members, steps, num_envs), bool."""
+    """Steps at which they ended. Shape: (members, steps, num_envs), bool."""
     count: Tensor
-    """Shape: (members,), as are the next two."""
+    """Shape: (members,), as the next two."""
     fitness_sum: Tensor
     length_sum: Tensor
 
 
 class RunningFitness:
-    """Fitness of the episode under way in each of some environments, whatever their shape."""
+    """Fitness of each environment's current episode."""
 
     def __init__(
         self, shape: tuple[int, ...], reduction: FitnessReduction, device: torch.device | str
@@ -34,21 +33,18 @@ class RunningFitness:
         self.value = torch.zeros(shape, device=device)
 
     def select(self, members: int) -> RunningFitness:
-        """The leading members' part, as a view."""
+        """A view of the leading members' part."""
         part = object.__new__(RunningFitness)
-        part.reduction, part.length, part.value = (
-            self.reduction,
-            self.length[:members],
-            self.value[:members],
-        )
+        part.reduction = self.reduction
+        part.length, part.value = self.length[:members], self.value[:members]
         return part
 
     def add(self, fitness: Tensor) -> None:
-        """Take in one step."""
+        """Add one step."""
         if self.reduction == "last":
             self.value.copy_(fitness)
         elif self.reduction == "max":
-            # an episode's first step has nothing to be compared with
+            # the first step of an episode has no maximum before it
             self.value.copy_(
                 torch.where(self.length > 0, torch.maximum(self.value, fitness), fitness)
             )
@@ -57,11 +53,11 @@ class RunningFitness:
         self.length += 1.0
 
     def result(self) -> Tensor:
-        """Fitness of every episode up to here; the next call of `add` may change it."""
+        """Fitness of every episode so far; the next `add` may change it in place."""
         return self.value / self.length.clamp(min=1.0) if self.reduction == "mean" else self.value
 
     def restart(self, ended: Tensor) -> None:
-        """Begin a new episode where `ended` (bool)."""
+        """Start a new episode where `ended` (bool)."""
         going_on = ~ended
         self.value *= going_on
         self.length *= going_on
@@ -70,8 +66,8 @@ class RunningFitness:
 class EpisodeTracker:
     """Episodes of K members with `num_envs` environments each.
 
-    A member's environments start at random points of an episode's length, so that not all are cut
-    off at once. That first, shortened episode says little about the policy and counts nowhere.
+    A member's environments start at random points of an episode, so that not all are truncated at
+    once. That first, shortened episode does not count.
     """
 
     def __init__(
@@ -81,23 +77,20 @@ class EpisodeTracker:
         self._full = torch.zeros(members, num_envs, dtype=torch.bool, device=device)
 
     def reset(self, member: int) -> None:
-        """A new training: its first episodes begin shortened."""
+        """Start a new training, whose first episodes are shortened."""
         self._running.restart(_row_mask(self._full, member))
         self._full[member] = False
 
     def member_tensors(self) -> dict[str, Tensor]:
-        """All that it knows, a row a member; live."""
+        """State tensors, one row per member, not copied."""
         return {"full": self._full, "length": self._running.length, "value": self._running.value}
 
     def update(self, fitness: Tensor, ended: Tensor) -> EndedEpisodes:
-        """Take in an iteration of the first members. Shape of both: (members, steps, num_envs)."""
+        """Add an iteration of the leading members. Shape of both: (members, steps, num_envs)."""
         members = len(fitness)
         running, full = self._running.select(members), self._full[:members]
-        values, lengths, counted = (
-            torch.empty_like(fitness),
-            torch.empty_like(fitness),
-            torch.empty_like(ended),
-        )
+        values, lengths = torch.empty_like(fitness), torch.empty_like(fitness)
+        counted = torch.empty_like(ended)
         for step in range(fitness.shape[1]):
             running.add(fitness[:, step])
             values[:, step] = running.result()
@@ -106,13 +99,8 @@ class EpisodeTracker:
             full |= ended[:, step]
             running.restart(ended[:, step])
         weights = counted.float()
-        return EndedEpisodes(
-            counted,
-            *(
-                (part * weights).flatten(1).sum(dim=1)
-                for part in (torch.ones_like(values), values, lengths)
-            ),
-        )
+        parts = (torch.ones_like(values), values, lengths)
+        return EndedEpisodes(counted, *((part * weights).flatten(1).sum(dim=1) for part in parts))
 
 
 def _row_mask(like: Tensor, row: int) -> Tensor:

@@ -1,5 +1,4 @@
-"""Scoring policies: full episodes without noise, one in each row, and the worst and best of them as
-trajectories."""
+"""Evaluation of policies: full episodes without noise, one per row, with trajectories."""
 
 from __future__ import annotations
 
@@ -36,17 +35,17 @@ from eureka_agent.training.policy import Policy
 from eureka_agent.training.written_fitness import WrittenFitnessFunction
 
 Trajectory = dict[str, NDArray[np.generic]]
-"""By name: every variable, `observations` (what the policy saw), `actions` and `fitness`; the first
-dimension is the step."""
+"""Arrays by name: variables, `observations` (the policy's input), `actions` and `fitness`; the
+first dimension is the step."""
 Score = tuple[Evaluation, dict[str, Trajectory] | None]
 
 _STEPS_AT_ONCE = 64
-"""Of which the fitness is calculated together. Fixed: what a policy's fitness is called with must
-not depend on who else is scored."""
+"""Steps whose fitness is calculated together. Fixed, so that a policy's calls of the fitness do not
+depend on the other policies."""
 
 
 class Actor(Protocol):
-    """Anything that acts on observations; see `Policy`."""
+    """Anything that acts on observations, such as a `Policy`."""
 
     distribution: ActionDistribution
     spread: Tensor
@@ -55,20 +54,20 @@ class Actor(Protocol):
     def num_observations(self) -> int: ...
 
     def outputs(self, observations: Tensor) -> Tensor:
-        """For its distribution's `mode`. Shape: (batch, num_outputs)."""
+        """Input of its distribution's `mode`. Shape: (batch, num_outputs)."""
         ...
 
 
 @dataclass(frozen=True)
 class PolicyRequest:
-    """A policy to be scored."""
+    """A policy to evaluate."""
 
     policy: Actor
     seed: int
-    """Sets the start states of its rows."""
+    """Seed of its rows' start states."""
     episodes: int
     record: bool = False
-    """Whether the trajectories `"worst"` and `"best"` are wanted."""
+    """Return the trajectories `"worst"` and `"best"`."""
 
 
 def evaluate_policies(
@@ -77,14 +76,13 @@ def evaluate_policies(
     requests: Sequence[PolicyRequest],
     limit_s: float | None = None,
 ) -> list[Score]:
-    """Exactly the episodes asked for of each policy, all at once. A policy's score does not depend
-    on the others, to the bit.
+    """Evaluate policies together; each score is independent of the others, to the bit.
 
-    The environment has as many rows as the requests padded to `row_multiple`; rows that are in
-    nobody's use, or whose episode is over, need not be simulated. Those whose trajectories are
-    wanted should come first: what is behind them is not kept. Raises EnvironmentLoadError for a
-    policy of another environment, EnvironmentFaultError where the environment's or the task's own
-    code fails, or takes longer than `limit_s` seconds.
+    The environment has as many rows as the requests padded to `row_multiple`; it may skip rows that
+    are padding or whose episode is over. Requests with `record` should come first: only the rows up
+    to the last of them are recorded. Raises EnvironmentLoadError for a policy of another
+    environment, EnvironmentFaultError where the environment's or the task's own code fails, or
+    takes longer than `limit_s` seconds.
     """
     rows = [padded(request.episodes, environment.row_multiple) for request in requests]
     if environment.num_envs != sum(rows):
@@ -98,22 +96,19 @@ def evaluate_policies(
 def evaluate_policy(
     environment: VecTask, task: Task, policy: Policy, episodes: int, record: bool, seed: int = 0
 ) -> Score:
-    """Exactly `episodes` episodes of a policy; with `record` also the trajectories `"worst"` and
-    `"best"`.
+    """Run exactly `episodes` episodes of a policy, one per row.
 
-    The environment has one row an episode, and each row counts for its first episode only: taking
-    the first ones to end would favour short episodes. `seed` sets the rows' start states. Raises
-    EnvironmentLoadError for a policy of another environment.
+    Each row counts its first episode only: the first ones to end would favour short episodes.
+    `seed` sets the start states. Raises EnvironmentLoadError for a policy of another environment.
     """
     if environment.num_envs != episodes:
         raise ValueError(f"{episodes} episodes need as many rows, found {environment.num_envs}")
-    return _Pass(
-        environment, task, [_Share(PolicyRequest(policy, seed, episodes, record), 0)]
-    ).run()[0]
+    share = _Share(PolicyRequest(policy, seed, episodes, record), 0)
+    return _Pass(environment, task, [share]).run()[0]
 
 
 def check_sizes(policy: Actor, environment: VecTask | type[VecTask]) -> None:
-    """Raises EnvironmentLoadError for a policy of another environment."""
+    """Raise EnvironmentLoadError for a policy of another environment."""
     needed = environment.num_observations, distribution_of(environment)
     if (policy.num_observations, policy.distribution) != needed:
         raise EnvironmentLoadError(
@@ -124,7 +119,7 @@ def check_sizes(policy: Actor, environment: VecTask | type[VecTask]) -> None:
 
 
 class _Share:
-    """A policy's rows in a pass, and what came of them."""
+    """A policy's rows in a pass."""
 
     def __init__(self, request: PolicyRequest, first: int) -> None:
         self.request = request
@@ -134,10 +129,9 @@ class _Share:
 
 
 class _Actors:
-    """The policies of a pass. Each one's network is calculated by itself, what comes after it for
-    all at once.
+    """The policies of a pass: one network call each, then one distribution call for all.
 
-    There each has rows of its own, which begin at a multiple of what torch's loops take at a time.
+    In that call each policy's rows begin at a multiple of torch's SIMD width, for equal rounding.
     """
 
     def __init__(self, shares: Sequence[_Share], environment: VecTask) -> None:
@@ -156,8 +150,7 @@ class _Actors:
         self._taken_from = taken_from.to(environment.device)
 
     def act(self, observations: Tensor, shares: Sequence[_Share]) -> Tensor:
-        """Actions of all rows, of which those of `shares` are new. Shape: (num_envs,
-        num_actions)."""
+        """Actions of all rows, shape (num_envs, num_actions); only those of `shares` are new."""
         for share in shares:
             policy = share.request.policy
             self._outputs[self._places[share]] = policy.outputs(observations[share.rows])
@@ -166,7 +159,7 @@ class _Actors:
 
 
 class _Pass:
-    """All rows from their start states until each has ended one episode."""
+    """One episode in each row."""
 
     def __init__(self, environment: VecTask, task: Task, shares: Sequence[_Share]) -> None:
         self._environment = environment
@@ -183,24 +176,20 @@ class _Pass:
             task, environment.all_variables(), environment.constants
         )
         self._read = {variable_of(name) for name in self._fitness_function.arguments}
-        self._running = RunningFitness(
-            (environment.num_envs,), task.fitness_reduction, environment.device
-        )
-        self._result = torch.zeros(environment.num_envs, device=environment.device)
+        count, device = environment.num_envs, environment.device
+        self._running = RunningFitness((count,), task.fitness_reduction, device)
+        self._result = torch.zeros(count, device=device)
         self._recorded_rows = max(
             (share.rows.stop for share in shares if share.request.record), default=0
         )
-        self._spoiled = torch.zeros(
-            environment.num_envs, dtype=torch.bool, device=environment.device
-        )
-        """Rows whose policy gave an action that is NaN: their states are no fault of the
-        environment's."""
+        self._spoiled = torch.zeros(count, dtype=torch.bool, device=device)
+        """Rows whose policy gave NaN actions: their states do not blame the environment."""
         self._task = task
         self._records: list[dict[str, Tensor]] = []
         self._recorded_fitness: list[Tensor] = []
 
     def run(self) -> list[Score]:
-        """The scores, in the order of the shares."""
+        """Scores in the order of the shares."""
         environment = self._environment
         environment.reset()
         self._skip_rows()
@@ -239,28 +228,24 @@ class _Pass:
                 states = states[-1:]
 
     def _check(self, values: Mapping[str, Tensor], step: int) -> None:
-        """Raise EnvironmentFaultError where a state of an episode under way is no number, and its
-        policy's actions are."""
+        """Raise EnvironmentFaultError for an unsound state, unless its policy gave NaN actions."""
         skipped = self._environment.skipped_rows
-        unsound = (
-            torch.stack([is_unsound(value) for value in values.values()]).any(dim=0)
-            & ~self._spoiled
-        )
+        unsound = torch.stack([is_unsound(value) for value in values.values()]).any(dim=0)
+        unsound &= ~self._spoiled
         if skipped is not None:
             unsound &= ~skipped
         if bool(unsound.any()):
             row = unsound.nonzero()[:1, 0]
             when = f"in step {step} of an episode (of an evaluation, without noise)"
             state = {name: value[row] for name, value in values.items()}
-            check_rows(
-                type(self._environment), state, lambda _: when, self._environment.actions[row]
-            )
+            actions = self._environment.actions[row]
+            check_rows(type(self._environment), state, lambda _: when, actions)
 
     def _copies(self, variables: Mapping[str, Tensor]) -> dict[str, Tensor]:
         return {name: variables[name].clone() for name in self._read}
 
     def _note_ends(self, transition: Transition, step: int) -> bool:
-        """Length and cause of the episodes that have just ended; whether there are any."""
+        """Note length and cause of the episodes that have just ended; True if there are any."""
         over = (transition.terminated | transition.truncated).cpu().numpy()
         ended = np.flatnonzero(over & self._under_way)
         if len(ended):
@@ -274,17 +259,14 @@ class _Pass:
         return len(ended) > 0
 
     def _skip_rows(self) -> None:
-        """Tell the environment which rows nobody uses."""
-        self._environment.skipped_rows = torch.from_numpy(~self._under_way).to(
-            self._environment.device
-        )
+        """Tell the environment which rows are unused."""
+        unused = torch.from_numpy(~self._under_way)
+        self._environment.skipped_rows = unused.to(self._environment.device)
 
     def _add_fitness(self, states: list[dict[str, Tensor]], end: int) -> None:
-        """Take in the fitness of the steps between these states, the last of which is the step
-        `end`.
+        """Add the fitness of the steps between these states, up to step `end`.
 
-        Each policy's is calculated by itself, up to its own last step, for otherwise it might be
-        rounded in another way in other company.
+        Each policy has a call of its own, up to its last step: rounding may depend on the batch.
         """
         steps = len(states) - 1
         stacked = {name: torch.stack([state[name] for state in states]) for name in self._read}
@@ -296,9 +278,8 @@ class _Pass:
             values = {}
             for name in self._fitness_function.arguments:
                 first = 0 if name.startswith(PREVIOUS_PREFIX) else 1
-                values[name] = stacked[variable_of(name)][
-                    first : first + taken, share.rows
-                ].flatten(0, 1)
+                part = stacked[variable_of(name)][first : first + taken, share.rows]
+                values[name] = part.flatten(0, 1)
             fitness[:taken, share.rows] = self._fitness_function(values).view(taken, -1)
             self._check_fitness(fitness[:taken, share.rows], share, end - steps)
         so_far = torch.empty_like(fitness)
@@ -312,10 +293,10 @@ class _Pass:
             self._recorded_fitness.append(fitness[:, : self._recorded_rows])
 
     def _check_fitness(self, fitness: Tensor, share: _Share, begin: int) -> None:
-        """Raise EnvironmentFaultError where the task's own fitness of a step before its episode's
-        end is no number, and its states are.
+        """Raise EnvironmentFaultError where the task's own fitness of a sound state is not finite.
 
-        `fitness`: of the steps from `begin` on, shape (steps, episodes)."""
+        `fitness`: of the steps from `begin` on, shape (steps, episodes).
+        """
         broken = ~fitness.isfinite() & ~self._spoiled[share.rows]
         if isinstance(self._task.fitness, WrittenFitnessFunction) or not bool(broken.any()):
             return
@@ -340,7 +321,7 @@ class _Pass:
         return Evaluation(episodes=summaries, seed=share.request.seed)
 
     def _trajectories(self) -> list[dict[str, Trajectory] | None]:
-        """Worst and best episode of each share that is recorded."""
+        """Worst and best episode of each recorded share."""
         found: list[dict[str, Trajectory] | None] = [
             {"worst": {}, "best": {}} if share.request.record else None for share in self._shares
         ]
@@ -349,25 +330,24 @@ class _Pass:
         places = []
         for share in self._shares:
             result, first = self._result[share.rows], share.rows.start
-            places.append(
-                {"worst": first + int(result.argmin()), "best": first + int(result.argmax())}
-            )
+            worst, best = first + int(result.argmin()), first + int(result.argmax())
+            places.append({"worst": worst, "best": best})
         for name in (*self._records[0], "fitness"):
-            parts = (
-                self._recorded_fitness
+            # one name at a time, to halve the peak memory
+            values = (
+                torch.cat(self._recorded_fitness)
                 if name == "fitness"
-                else [record[name] for record in self._records]
+                else torch.stack([record[name] for record in self._records])
             )
-            # one name at a time: all of them together would take the memory once more
-            values = (torch.cat(parts) if name == "fitness" else torch.stack(parts)).cpu().numpy()
+            array = values.cpu().numpy()
             for trajectories, rows in zip(found, places, strict=True):
                 for kind, trajectory in (trajectories or {}).items():
-                    trajectory[name] = values[: self._lengths[rows[kind]], rows[kind]].copy()
+                    trajectory[name] = array[: self._lengths[rows[kind]], rows[kind]].copy()
         return found
 
 
 def trajectories_bytes(trajectories: dict[str, Trajectory]) -> bytes:
-    """Trajectories as an npz file of plain arrays, named `<episode>/<variable>`."""
+    """Trajectories as npz: plain arrays named `<episode>/<variable>`."""
     arrays = {
         f"{episode}/{name}": array
         for episode, values in trajectories.items()
@@ -379,8 +359,7 @@ def trajectories_bytes(trajectories: dict[str, Trajectory]) -> bytes:
 
 
 def load_trajectories(path: Path) -> dict[str, Trajectory]:
-    """Read what `trajectories_bytes` gave; nothing is unpickled. Raises RunFolderError for another
-    file."""
+    """Read an npz of `trajectories_bytes` without unpickling. Raises RunFolderError."""
     trajectories: dict[str, Trajectory] = {}
     try:
         check_arrays(path)

@@ -1,4 +1,4 @@
-"""A lack of memory, as Python, torch and numpy say it."""
+"""Recognition of a lack of memory in errors of Python, torch and numpy."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ MEMORY_HINT = (
 
 
 def is_out_of_memory(error: BaseException | str) -> bool:
-    """True for an error, or what one says, of memory that the system or the device did not give."""
+    """True for an error, or its message, that reports a lack of memory on system or device."""
     return isinstance(error, MemoryError) or _WORDS.search(str(error)) is not None
 
 
 def does_not_fit(what: str, error: BaseException) -> str:
-    """Message for a lack of memory, with the amount in one piece that was asked for, where the
-    error names it."""
+    """Message for a lack of memory, with the size of the allocation if the error names it."""
     found = _AMOUNT.search(str(error))
     if found is None:
         return f"{what} does not fit into memory"

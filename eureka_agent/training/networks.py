@@ -1,9 +1,8 @@
-"""Policy and value networks of K members, stacked: one `[K, P]` tensor of parameters whose strided
-views are the layers.
+"""Policy and value networks of K members: one `[K, P]` tensor whose strided views are the layers.
 
-The backward pass is written out: for two small perceptrons it is shorter than what autograd does,
-and it writes straight into `[K, P]`. No operation mixes members, and a member's numbers do not
-depend on how many there are.
+The backward pass is written out: for two small perceptrons it is shorter than autograd's, and it
+writes directly into `[K, P]`. No operation mixes members, and a member's numbers do not depend on
+how many there are.
 """
 
 from __future__ import annotations
@@ -22,27 +21,24 @@ from eureka_agent.training.distributions import ActionDistribution
 Activation = Literal["elu", "tanh"]
 
 _ALIGNMENT = 64
-"""Half a member's row is padded to this many floats, so that every member meets the same SIMD
-lanes."""
+"""Half a member's row is padded to this many floats, for equal SIMD lanes of all members."""
 _LEAST_OUTPUTS = 2
-"""A product one wide takes another way through the library for one member than for several, and
-rounds differently there."""
+"""Fewest outputs: for products of width 1 the library takes another code path for one member than
+for several, which rounds differently."""
 _POLICY_HEAD_GAIN = 0.01
 _POLICY, _VALUE = "policy", "value"
 
 
 def activate_(activation: Activation, value: Tensor) -> Tensor:
-    """The activation, in place where it can be."""
+    """Apply the activation, in place where possible."""
     if activation == "tanh":
         return value.tanh_()
-    # torch's own ELU goes through expm1, which takes six times as long as exp; the difference is
-    # below 1e-7
+    # torch's ELU uses expm1, six times as slow as exp; the difference is below 1e-7
     return torch.maximum(value, value.clamp(max=0.0).exp_().sub_(1.0), out=value)
 
 
 def _times_slope_(activation: Activation, gradient: Tensor, output: Tensor) -> Tensor:
-    """The gradient before the activation from the one after it and the activation's output; in
-    place.
+    """Multiply the gradient by the activation's slope, from its output; in place.
 
     The slope is 1 + min(output, 0) for ELU (torch's `elu_backward` is several times slower), 1 −
     output² for tanh.
@@ -53,8 +49,7 @@ def _times_slope_(activation: Activation, gradient: Tensor, output: Tensor) -> T
 
 
 class _Layer:
-    """Views of an affine map, whose last row is the bias, and of its gradient. Shape of both:
-    (members, inputs + 1, outputs)."""
+    """Views of an affine map and its gradient, shape (members, inputs + 1, outputs), bias last."""
 
     def __init__(self, affine: Tensor, gradient: Tensor) -> None:
         self.affine, self.gradient = affine, gradient
@@ -64,17 +59,17 @@ class _Layer:
 
 
 class StackedPerceptron:
-    """One perceptron for each of a number of members: views of rows of the parameters."""
+    """One perceptron per member: views of rows of the parameters."""
 
     def __init__(self, layers: Sequence[_Layer], activation: Activation) -> None:
         self._layers = tuple(layers)
         self._activation: Activation = activation
 
     def forward(self, inputs: Tensor) -> list[Tensor]:
-        """Outputs of all layers, the inputs first. `inputs`: shape (members, rows, inputs + 1), the
-        last column being 1.
+        """Outputs of all layers, the inputs first.
 
-        That column makes the first layer, and its gradient, a single product.
+        `inputs`: shape (members, rows, inputs + 1). The last column is 1, so that the first layer
+        and its gradient are a single product.
         """
         outputs = [inputs]
         for index, layer in enumerate(self._layers):
@@ -89,8 +84,7 @@ class StackedPerceptron:
         return outputs
 
     def backward(self, outputs: Sequence[Tensor], gradient: Tensor) -> None:
-        """Write the parameters' gradients. `outputs` is what `forward` gave, `gradient` the loss's
-        by its last entry."""
+        """Write the parameters' gradients, from `forward`'s outputs and the loss's gradient."""
         for index in reversed(range(1, len(self._layers))):
             layer, inputs = self._layers[index], outputs[index]
             torch.bmm(inputs.transpose(1, 2), gradient, out=layer.weight_gradient)
@@ -103,35 +97,32 @@ class StackedPerceptron:
 
 @dataclass
 class MemberNetworks:
-    """The networks of a range of members."""
+    """Networks of a range of members."""
 
     policy: StackedPerceptron
     value: StackedPerceptron
     both: StackedPerceptron
-    """Policy and value network in turn, as twice as many members: one product where two would be.
-    Of a policy's outputs the leading `num_policy_outputs` count, of a value network's the first."""
+    """Policy and value networks alternating, as twice as many members: one product instead of two.
+    A policy's leading `num_policy_outputs` outputs count, a value network's first."""
     num_policy_outputs: int
     distribution_parameters: Tensor
-    """Parameters of the actions' distribution, the same in every state. Shape: (members,
-    num_parameters), a view."""
+    """State-independent parameters of the distribution: a view, shape (members, num_parameters)."""
     distribution_gradient: Tensor
 
     def outputs(self, inputs: Tensor) -> Tensor:
-        """Outputs for the actions' distribution, shape (members, rows, num_policy_outputs).
-        `inputs` as `StackedPerceptron.forward` takes them."""
+        """Outputs for the action distribution, shape (members, rows, num_policy_outputs)."""
         return self.policy.forward(inputs)[-1][..., : self.num_policy_outputs]
 
     def values(self, inputs: Tensor) -> Tensor:
-        """Values, shape (members, rows). `inputs` as `StackedPerceptron.forward` takes them."""
+        """Values, shape (members, rows)."""
         return self.value.forward(inputs)[-1][..., 0]
 
 
 class StackedNetworks:
     """Separate policy and value networks of K members, their parameters and gradients.
 
-    A member's row has two halves of one layout, the policy's and the value network's, so that the
-    rows are also 2K half rows. The two networks' last layers are equally wide; outputs that mean
-    nothing stay zero.
+    A member's row has two halves of one layout, for policy and value network, so that the rows are
+    also 2K half rows. Both last layers have the same width; unused outputs stay zero.
     """
 
     def __init__(
@@ -144,7 +135,7 @@ class StackedNetworks:
         device: torch.device | str,
     ) -> None:
         self.num_outputs = max(distribution.num_outputs, _LEAST_OUTPUTS)
-        """Of both networks."""
+        """Width of both networks' last layers."""
         sizes = (num_observations, *hidden_sizes, self.num_outputs)
         self._distribution = distribution
         self.activation: Activation = activation
@@ -153,15 +144,15 @@ class StackedNetworks:
         size += distribution.num_parameters
         self._half = math.ceil(size / _ALIGNMENT) * _ALIGNMENT
         self.parameters = torch.zeros(members, 2 * self._half, device=device)
-        """Shape: (K, P); a member is a row."""
+        """Shape: (K, P)."""
         self.gradients = torch.zeros_like(self.parameters)
         self._ranges: dict[tuple[int, int], MemberNetworks] = {}
 
     def initialize(self, member: int, seed: int, distribution_parameter: float) -> None:
-        """Fresh parameters of one member: orthogonal weights, zero biases, a policy whose outputs
-        start near zero, and the distribution's own parameters all the same.
+        """Draw one member's parameters: orthogonal weights, zero biases, a small policy head.
 
-        Drawn on the CPU, so that they are the same on every device.
+        Drawn on the CPU, to be the same on every device. All of the distribution's own parameters
+        become `distribution_parameter`.
         """
         generator = torch.Generator().manual_seed(seed)
         self.parameters[member] = 0.0
@@ -178,7 +169,7 @@ class StackedNetworks:
             named[self._distribution.parameter][member] = distribution_parameter
 
     def members(self, first: int, end: int) -> MemberNetworks:
-        """The networks of the members `first` to `end` (not included), as views."""
+        """Networks of the members `first` to `end` (exclusive), as views."""
         if (first, end) not in self._ranges:
             self._ranges[first, end] = self._views(
                 self.parameters[first:end], self.gradients[first:end]
@@ -186,21 +177,12 @@ class StackedNetworks:
         return self._ranges[first, end]
 
     def member_tensors(self, member: int) -> dict[str, Tensor]:
-        """Copies of one member's parameters by name: `policy.<i>.weight` (inputs, outputs),
-        `policy.<i>.bias` (1, outputs) and so on."""
-        return {
-            name: tensor[member].clone() for name, tensor in self._named(self.parameters).items()
-        }
-
-    def member_gradients(self, member: int) -> dict[str, Tensor]:
-        """Copies of one member's gradients, named like its parameters."""
-        return {
-            name: tensor[member].clone() for name, tensor in self._named(self.gradients).items()
-        }
+        """Copies of a member's parameters: `policy.<i>.weight` (inputs, outputs) and so on."""
+        named = self._named(self.parameters)
+        return {name: tensor[member].clone() for name, tensor in named.items()}
 
     def rescale_values(self, members: int, scale: Tensor, shift: Tensor) -> None:
-        """Make the leading members' value networks give `scale * value + shift` from here on. Shape
-        of each: (members, 1)."""
+        """Scale and shift the leading members' value outputs. Shape of each: (members, 1)."""
         named, last = self._named(self.parameters[:members]), len(self._affine_shapes) - 1
         named[f"{_VALUE}.{last}.weight"].mul_(scale.unsqueeze(-1))
         named[f"{_VALUE}.{last}.bias"].mul_(scale.unsqueeze(-1)).add_(shift.unsqueeze(-1))
@@ -224,13 +206,12 @@ class StackedNetworks:
         )
 
     def _of_distribution(self, tensor: Tensor) -> Tensor:
-        """The distribution's own parameters in rows like those of the parameters, as a view."""
+        """View of the distribution's own parameters in rows of the parameters."""
         end = sum(math.prod(shape) for shape in self._affine_shapes)
         return tensor[:, end : end + self._distribution.num_parameters]
 
     def _affine(self, half: Tensor) -> list[Tensor]:
-        """The layers' affine maps in half rows, as views. Shape of each: (half rows, inputs + 1,
-        outputs)."""
+        """Views of the layers' affine maps in half rows, shape (half rows, inputs + 1, outputs)."""
         views, offset = [], 0
         for shape in self._affine_shapes:
             views.append(half[:, offset : offset + math.prod(shape)].unflatten(1, shape))
@@ -238,20 +219,13 @@ class StackedNetworks:
         return views
 
     def _named(self, tensor: Tensor) -> dict[str, Tensor]:
-        """All that counts in rows like those of the parameters, by name, as views. The first
-        dimension is the row."""
+        """Views of all used entries by name; the first dimension is the row."""
         named = {}
-        for network, half in (
-            (_POLICY, tensor[:, : self._half]),
-            (_VALUE, tensor[:, self._half :]),
-        ):
-            for index, affine in enumerate(self._affine(half)):
-                last = index == len(self._affine_shapes) - 1
-                used = (
-                    affine[:, :, : self._distribution.num_outputs if network == _POLICY else 1]
-                    if last
-                    else affine
-                )
+        halves = (_POLICY, tensor[:, : self._half]), (_VALUE, tensor[:, self._half :])
+        for network, half in halves:
+            for index, used in enumerate(self._affine(half)):
+                if index == len(self._affine_shapes) - 1:
+                    used = used[:, :, : self._distribution.num_outputs if network == _POLICY else 1]
                 named[f"{network}.{index}.weight"] = used[:, :-1]
                 named[f"{network}.{index}.bias"] = used[:, -1:]
         if self._distribution.parameter:

@@ -7,11 +7,11 @@ from torch import Tensor
 
 _CLIP = 10.0
 _EPSILON = 1e-2
-"""Added to a standard deviation: an observation that hardly moves is not blown up."""
+"""Added to a standard deviation, so that an almost constant observation is not amplified."""
 
 
 class ObservationStatistics:
-    """Mean and variance of all observations that a member has seen; renewed once per iteration."""
+    """Mean and variance of all observations of each member; updated once per iteration."""
 
     def __init__(self, members: int, size: int, device: torch.device | str) -> None:
         self.mean = torch.zeros(members, size, device=device)
@@ -19,19 +19,19 @@ class ObservationStatistics:
         self._count = torch.zeros(members, 1, device=device)
 
     def reset(self, member: int) -> None:
-        """Mean 0 and variance 1: the observations of the first iteration pass as they are."""
+        """Set mean 0 and variance 1: the first iteration's observations pass unchanged."""
         self.mean[member] = 0.0
         self.variance[member] = 1.0
         self._count[member] = 0.0
 
     def member_tensors(self) -> dict[str, Tensor]:
-        """All that it knows, a row a member; live."""
+        """State tensors, one row per member, not copied."""
         return {"mean": self.mean, "variance": self.variance, "count": self._count}
 
     def update(self, observations: Tensor) -> None:
-        """Take in an iteration's observations of the first members. Shape: (members, rows, size).
+        """Add an iteration of the leading members, shape (members, rows, size).
 
-        Chan, Golub, LeVeque 1983: the statistics of two sets from those of each.
+        Statistics of two sets from those of each (Chan, Golub, LeVeque 1983).
         """
         members, rows = observations.shape[0], observations.shape[1]
         mean, variance, count = self.mean[:members], self.variance[:members], self._count[:members]
@@ -41,37 +41,35 @@ class ObservationStatistics:
         difference = new_mean - mean
         mean += difference * share
         variance += (new_variance - variance) * share + difference.square() * share * (1.0 - share)
-        # the variance 1 of before the first update weighs nothing: its share is 0
+        # before the first update the count is 0, so the initial variance has no weight
         count += rows
 
     def deviation(self) -> Tensor:
-        """What a normalised observation is divided by. Shape: (K, size)."""
+        """Divisor of normalised observations. Shape: (K, size)."""
         return self.variance.sqrt() + _EPSILON
 
 
 def with_ones(inputs: Tensor) -> Tensor:
-    """The inputs of a stacked perceptron: with a last column of ones. Shape: (…, size) to (…, size
-    + 1)."""
+    """Append a column of ones, for a stacked perceptron. Shape: (…, size) to (…, size + 1)."""
     return torch.nn.functional.pad(inputs, (0, 1), value=1.0)
 
 
 def normalize(
     observations: Tensor, mean: Tensor, inverse_deviation: Tensor, out: Tensor | None = None
 ) -> Tensor:
-    """Observations around 0 with a deviation of about 1, within ±10. Shapes that broadcast."""
+    """Observations with mean 0 and deviation 1, clipped to ±10. Shapes that broadcast."""
     return torch.sub(observations, mean, out=out).mul_(inverse_deviation).clamp_(-_CLIP, _CLIP)
 
 
 class ReturnStatistics:
-    """Scale of each member's returns, in which its value network works, so that a reward's scale
-    does not matter.
+    """Mean and deviation of each member's returns, which scale the output of its value network.
 
-    The value head is corrected whenever the scale changes (PopArt, van Hasselt et al. 2016). Before
-    the first iteration ends nothing is known and every value is 0.
+    A reward's scale then does not matter. The value head is corrected whenever the statistics
+    change (PopArt, van Hasselt et al. 2016). Before the first update every value is 0.
     """
 
     _MEMORY = 10.0
-    """Iterations that count; older returns come from policies that are no more."""
+    """Effective window in iterations; older returns are of outdated policies."""
 
     def __init__(self, members: int, device: torch.device | str) -> None:
         self.mean = torch.zeros(members, 1, device=device)
@@ -84,7 +82,7 @@ class ReturnStatistics:
             tensor[member] = 0.0
 
     def member_tensors(self) -> dict[str, Tensor]:
-        """All that it knows, a row a member; live."""
+        """State tensors, one row per member, not copied."""
         return {
             "mean": self.mean,
             "deviation": self.deviation,
@@ -93,18 +91,14 @@ class ReturnStatistics:
         }
 
     def update(self, returns: Tensor) -> tuple[Tensor, Tensor]:
-        """Take in an iteration's returns, shape (members, rows); gives the scale and shift that
-        correct a value head, (members, 1).
+        """Add an iteration's returns, shape (members, rows); return a value head's scale and shift.
 
-        After the first iteration they are 1 and 0: a value network that knows nothing has nothing
-        to keep.
+        Shape of both: (members, 1). After the first iteration they are 1 and 0, as an untrained
+        value network has nothing to keep.
         """
         members = len(returns)
-        mean, deviation, iterations = (
-            self.mean[:members],
-            self.deviation[:members],
-            self._iterations[:members],
-        )
+        tensors = (self.mean, self.deviation, self._iterations)
+        mean, deviation, iterations = (tensor[:members] for tensor in tensors)
         old_mean, old_deviation, known = mean.clone(), deviation.clone(), iterations > 0
         iterations.add_(1.0).clamp_(max=self._MEMORY)
         share = 1.0 / iterations

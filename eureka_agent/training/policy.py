@@ -1,4 +1,4 @@
-"""A trained policy by itself: a safetensors file, and the deterministic actions that it gives."""
+"""A trained policy: its safetensors file, and its deterministic actions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ACTIVATIONS = ("elu", "tanh")
 
 
 class Policy:
-    """Acts without noise, by the distribution that its training drew actions from."""
+    """Acts without noise, by the distribution of its training."""
 
     def __init__(
         self,
@@ -32,8 +32,8 @@ class Policy:
         distribution: ActionDistribution | None = None,
     ) -> None:
         """`tensors`: observation_mean, observation_deviation, policy.<i>.weight (inputs, outputs),
-        policy.<i>.bias (1, outputs), and of a Gaussian log_std. `distribution`: by default the one
-        that `metadata` names. Raises ValueError where that does not fit."""
+        policy.<i>.bias (1, outputs), and for a Gaussian log_std. `distribution`: None takes the one
+        named in `metadata`. Raises ValueError where that does not fit."""
         self._tensors = dict(tensors)
         count = sum(name.startswith("policy.") and name.endswith(".weight") for name in tensors)
         self._layers = [
@@ -42,17 +42,17 @@ class Policy:
         ]
         self._mean = tensors["observation_mean"]
         self._inverse_deviation = tensors["observation_deviation"].reciprocal()
-        distribution = distribution or distribution_of_file(metadata, self.layer_sizes[-1])
+        outputs = self.layer_sizes[-1]
+        distribution = distribution or distribution_of_file(metadata, outputs)
         if distribution is None:
             raise ValueError(
-                f"the metadata {dict(metadata)!r} names no distribution of {self.layer_sizes[-1]}"
-                " outputs"
+                f"the metadata {dict(metadata)!r} names no distribution of {outputs} outputs"
             )
         self.distribution = distribution
         name = distribution.parameter
         parameters = tensors[name] if name else self._mean.new_zeros(0)
         self.spread = distribution.spread(parameters)
-        """Parameters as the distribution's `mode` takes them. Shape: (num_parameters,)."""
+        """Parameters for the distribution's `mode`. Shape: (num_parameters,)."""
         self._activation: Activation = activation
         self.metadata = dict(metadata)
 
@@ -71,25 +71,26 @@ class Policy:
 
     def to(self, device: torch.device | str) -> Policy:
         """The same policy on another device."""
-        return self.with_tensors(
-            {name: tensor.to(device) for name, tensor in self._tensors.items()}
-        )
+        moved = {name: tensor.to(device) for name, tensor in self._tensors.items()}
+        return self.with_tensors(moved)
 
     def with_tensors(self, tensors: Mapping[str, Tensor]) -> Policy:
-        """A policy of the same form with these tensors."""
+        """A policy of the same layout with these tensors."""
         return Policy(tensors, self._activation, self.metadata, self.distribution)
 
     def act(self, observations: Tensor) -> Tensor:
-        """Actions in [-1, 1], or indices of choices, shape (batch, num_actions), for observations
-        of shape (batch, num_observations). No noise."""
+        """Actions without noise, in [-1, 1] or indices of choices, shape (batch, num_actions).
+
+        `observations`: shape (batch, num_observations).
+        """
         return self.distribution.mode(self.outputs(observations), self.spread)
 
     def answer(self, observations: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """An exported policy's answer: `act`'s actions, or choices and their logits."""
+        """An exported policy's result: actions, or choices and their logits."""
         return self.distribution.answer(self.outputs(observations), self.spread)
 
     def outputs(self, observations: Tensor) -> Tensor:
-        """Outputs of its network, for the distribution. Shape: (batch, num_outputs)."""
+        """Outputs of the network for the distribution. Shape: (batch, num_outputs)."""
         value = normalize(observations, self._mean, self._inverse_deviation)
         for index, (weight, bias) in enumerate(self._layers):
             value = torch.addmm(bias, value, weight)
@@ -98,14 +99,8 @@ class Policy:
         return value
 
 
-def save_policy(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
-    """Write `policy_bytes` to a file. Raises OSError."""
-    path.write_bytes(policy_bytes(tensors, metadata))
-
-
 def policy_bytes(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> bytes:
-    """A finished training's policy as a safetensors file. `metadata` holds the trainer's
-    `policy_metadata`, and whatever names the policy."""
+    """A policy as safetensors. `metadata`: the trainer's `policy_metadata`, and any names."""
     if metadata.get("activation") not in _ACTIVATIONS:
         raise ValueError(
             f"policy metadata has activation {metadata.get('activation')!r}, expected one of"
@@ -133,17 +128,11 @@ def load_policy(path: Path, device: str = "cpu") -> Policy:
 
 
 def _fit_together(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> bool:
-    """True when these are a network's, each layer of the size that the one before gives, no size
-    without a number, and the last one that of the distribution."""
+    """Check names, types and shapes: layers must fit each other and the distribution."""
     count = sum(name.startswith("policy.") and name.endswith(".weight") for name in tensors)
-    layers = [
-        (tensors.get(f"policy.{index}.weight"), tensors.get(f"policy.{index}.bias"))
-        for index in range(count)
-    ]
+    found = (tensors.get(f"policy.{index}.weight") for index in range(count))
     weights = [
-        weight
-        for weight, _ in layers
-        if weight is not None and weight.dim() == 2 and weight.numel()
+        weight for weight in found if weight is not None and weight.dim() == 2 and weight.numel()
     ]
     if not weights or len(weights) < count:
         return False
@@ -158,10 +147,8 @@ def _fit_together(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) ->
     if distribution.parameter:
         expected[distribution.parameter] = (distribution.num_parameters,)
     for index, (inputs, outputs) in enumerate(pairwise(sizes)):
-        expected |= {
-            f"policy.{index}.weight": (inputs, outputs),
-            f"policy.{index}.bias": (1, outputs),
-        }
+        expected[f"policy.{index}.weight"] = (inputs, outputs)
+        expected[f"policy.{index}.bias"] = (1, outputs)
     return all(
         name in tensors
         and tuple(tensors[name].shape) == shape

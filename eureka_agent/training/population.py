@@ -1,8 +1,7 @@
-"""K independent PPO members on one simulator: their state, one iteration of all of them, and
-members that come and go.
+"""K independent PPO members on one simulator: their state, and an iteration of all of them.
 
-Nothing here knows of jobs or rewards' sources, and nothing mixes members: a member's numbers are
-those of a training of its own.
+Jobs and reward sources are unknown here, and nothing mixes members: a member's numbers are those of
+a training on its own.
 """
 
 from __future__ import annotations
@@ -31,25 +30,24 @@ from eureka_agent.training.update import Batch, PPOUpdate, UpdateReport
 
 @dataclass
 class LearningReport:
-    """What an update says of itself. Shape of each: (members,)."""
+    """Statistics of an update. Shape of each: (members,)."""
 
     update: UpdateReport
     explained_variance: Tensor
     entropy: Tensor
     action_std: Tensor | None
-    """None, as the next one is, where actions are choices."""
+    """None, as the next, where actions are choices."""
     action_saturation: Tensor | None
     learning_rate: Tensor
     healthy: Tensor
-    """bool: all parameters are finite."""
+    """True where all parameters are finite."""
 
 
 class Population:
-    """Networks, optimiser, statistics and random numbers of K members, and the simulator's rows
-    that they act in."""
+    """Networks, optimiser, statistics and random streams of K members, and their simulator rows."""
 
     def __init__(self, environment: VecTask, settings: TrainingSettings, members: int) -> None:
-        """`environment` has `members * settings.num_envs` rows, or more."""
+        """`environment` has at least `members * settings.num_envs` rows."""
         self._environment = environment
         self._settings = settings
         device = environment.device
@@ -79,7 +77,7 @@ class Population:
         self._permutations = torch.arange(rows, device=device).repeat(members, settings.epochs, 1)
 
     def start(self, member: int, seed: int) -> None:
-        """Make one member what a new training with this seed begins with."""
+        """Initialise one member for a new training with this seed."""
         generator = self._generators[member].manual_seed(seed)
         self.networks.initialize(member, seed, self.distribution.initial_parameter(self._settings))
         self._adam.reset(member)
@@ -93,20 +91,17 @@ class Population:
         self.collector.start_member(member, seed, progress)
 
     def member_state(self, member: int) -> dict[str, Tensor]:
-        """Copies, on the CPU, of all that a member's next iteration depends on; between two
-        iterations."""
+        """CPU copies of a member's whole state between two iterations."""
         state = {name: value[member] for name, value in self._member_tensors().items()}
         state["generator"] = self._generators[member].get_state()
-        state |= {
-            f"rows.{name}": value for name, value in self.collector.member_state(member).items()
-        }
+        rows = self.collector.member_state(member)
+        state |= {f"rows.{name}": value for name, value in rows.items()}
         return {
             name: value.detach().to("cpu", copy=True).contiguous() for name, value in state.items()
         }
 
     def load_member_state(self, member: int, state: Mapping[str, Tensor]) -> None:
-        """Put a member where `member_state` took one from, whatever its slot: it goes on bit for
-        bit."""
+        """Restore a `member_state` in any slot; the training continues bit for bit."""
         for name, value in self._member_tensors().items():
             value[member] = state[name].to(value)
         self._generators[member].set_state(state["generator"])
@@ -118,24 +113,19 @@ class Population:
         self.collector.load_member_state(member, rows)
 
     def _member_tensors(self) -> dict[str, Tensor]:
-        """Everything that has a row a member; live."""
+        """All state tensors with one row per member, not copied."""
         parts = {
             "adam": self._adam.member_tensors(),
             "observations": self.observation_statistics.member_tensors(),
             "returns": self._return_statistics.member_tensors(),
         }
-        return {
-            "parameters": self.networks.parameters,
-            "learning_rate": self._learning_rate,
-            **{
-                f"{part}.{name}": value
-                for part, tensors in parts.items()
-                for name, value in tensors.items()
-            },
-        }
+        tensors = {"parameters": self.networks.parameters, "learning_rate": self._learning_rate}
+        for part, state in parts.items():
+            tensors |= {f"{part}.{name}": value for name, value in state.items()}
+        return tensors
 
     def clear(self, member: int) -> None:
-        """Leave a slot empty: finite numbers, no actions."""
+        """Empty a slot: finite numbers, zero actions."""
         self.networks.parameters[member] = 0.0
         self.networks.gradients[member] = 0.0
         self._adam.reset(member)
@@ -144,8 +134,7 @@ class Population:
         self.collector.clear_member(member)
 
     def collect(self, members: Collection[int], width: int, arguments: Collection[str]) -> Rollout:
-        """Act for one iteration. `width` leading slots are simulated; only `members` of them draw
-        noise."""
+        """Act for one iteration in the `width` leading slots; only `members` draw noise."""
         for member in members:
             self.distribution.draw_noise(self._generators[member], out=self.collector.noise[member])
         return self.collector.collect(
@@ -153,7 +142,7 @@ class Population:
         )
 
     def learn(self, members: Collection[int], rollout: Rollout, rewards: Tensor) -> LearningReport:
-        """One PPO update of the leading members. `rewards`: shape (members, steps, num_envs)."""
+        """Make one PPO update. `rewards`: shape (members, steps, num_envs)."""
         settings, width = self._settings, len(rewards)
         for member in members:
             for epoch in range(settings.epochs):
@@ -166,10 +155,8 @@ class Population:
         self.networks.rescale_values(width, scale, shift)
         networks = self.networks.members(0, width)
         parameters = networks.distribution_parameters
-        mean, deviation = (
-            self._return_statistics.mean[:width],
-            self._return_statistics.deviation[:width],
-        )
+        mean = self._return_statistics.mean[:width]
+        deviation = self._return_statistics.deviation[:width]
         policy_outputs, actions = rollout.outputs.flatten(1, 2), rollout.actions.flatten(1, 2)
         batch = Batch(
             observations=rollout.normalized.flatten(1, 2),
@@ -196,7 +183,7 @@ class Population:
         )
 
     def policy_tensors(self, member: int) -> dict[str, Tensor]:
-        """A copy of all that a member's policy needs to act, on the CPU."""
+        """CPU copies of the tensors that a member's policy needs to act."""
         tensors = {
             name: tensor
             for name, tensor in self.networks.member_tensors(member).items()
@@ -207,18 +194,15 @@ class Population:
         return {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
 
     def _values(self, rollout: Rollout) -> Tensor:
-        """The value network's outputs for all observations. Shape: (members, steps, num_envs)."""
+        """Outputs of the value network for all observations. Shape: (members, steps, num_envs)."""
         inputs = rollout.normalized.flatten(1, 2)
         return self.networks.members(0, len(inputs)).values(inputs).view(rollout.terminated.shape)
 
     def _scaled(self, outputs: Tensor) -> Tensor:
-        """Values in the reward's scale from the network's outputs, whose first dimension is the
-        member."""
-        shape = (len(outputs), *([1] * (outputs.dim() - 1)))
-        deviation, mean = (
-            self._return_statistics.deviation[: len(outputs)],
-            self._return_statistics.mean[: len(outputs)],
-        )
+        """Values in the reward's scale from the network's outputs, shape (members, …)."""
+        width, shape = len(outputs), (len(outputs), *([1] * (outputs.dim() - 1)))
+        statistics = self._return_statistics
+        deviation, mean = statistics.deviation[:width], statistics.mean[:width]
         return outputs * deviation.view(shape) + mean.view(shape)
 
     def _returns_and_advantages(
@@ -230,8 +214,8 @@ class Population:
         next_values = torch.empty_like(values)
         next_values[:, :-1] = values[:, 1:]
         next_values[:, -1] = self._state_values(rollout.last_observations)
-        # Only the steps at which some episode was cut off; always on all environments, since a
-        # matrix product of another height may round differently.
+        # Only steps at which some episode was truncated, but for all environments: a matrix product
+        # of another height may round differently.
         cut = rollout.truncated.any(dim=2).any(dim=0).nonzero().flatten().tolist()
         for step in cut:
             reached = self._state_values(rollout.final_observations[:, step])
@@ -254,20 +238,16 @@ class Population:
         return returns, centred / (deviation + 1e-8)
 
     def _state_values(self, observations: Tensor) -> Tensor:
-        """Values of states. `observations`: shape (members, num_envs, num_observations), not
-        normalised."""
-        width = len(observations)
-        mean = self.observation_statistics.mean[:width].unsqueeze(1)
-        inverse_deviation = (
-            self.observation_statistics.deviation()[:width].reciprocal().unsqueeze(1)
-        )
+        """Values of states. `observations`: (members, num_envs, num_observations), raw."""
+        width, statistics = len(observations), self.observation_statistics
+        mean = statistics.mean[:width].unsqueeze(1)
+        inverse_deviation = statistics.deviation()[:width].reciprocal().unsqueeze(1)
         inputs = with_ones(normalize(observations, mean, inverse_deviation))
         return self._scaled(self.networks.members(0, width).values(inputs))
 
 
 def _explained_variance(values: Tensor, returns: Tensor) -> Tensor:
-    """1 − Var[returns − values] / Var[returns], 0 where all returns are equal. Shape:
-    (members,)."""
+    """1 − Var[returns − values] / Var[returns], 0 for equal returns. Shape: (members,)."""
     total = returns.var(dim=1, correction=0)
     rest = (returns - values).var(dim=1, correction=0)
     return torch.where(total > 0.0, 1.0 - rest / total, 0.0)

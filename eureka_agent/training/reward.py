@@ -1,5 +1,4 @@
-"""A reward function from its source: loaded, bound to variables by argument name, called, and
-checked against the contract."""
+"""A reward function from its source: loaded, bound to variables, called, checked."""
 
 from __future__ import annotations
 
@@ -14,6 +13,7 @@ from eureka_agent.arguments import Binding, bind_arguments
 from eureka_agent.component_names import MOST_COMPONENTS, changed_names_fault, component_fault
 from eureka_agent.errors import EurekaError, RewardLoadError
 from eureka_agent.task import Constant, QuaternionOrder, Variable
+from eureka_agent.text import escape_unprintable
 from eureka_agent.training.binding import device_of
 from eureka_agent.training.reward_code import FUNCTION_NAME, CompiledReward
 from eureka_agent.training.time_limit import TimeLimitError, time_limit
@@ -23,17 +23,16 @@ Result = tuple[Tensor, dict[str, Tensor]]
 
 
 class RewardContractError(EurekaError):
-    """A reward that raised (`code` is `"raised"`) or returned what the contract forbids
-    (`"contract"`)."""
+    """A reward that raised (code `"raised"`) or broke the contract (`"contract"`)."""
 
     def __init__(self, code: str, message: str, hint: str = "") -> None:
-        """`message` begins with the reward's own line where there is one."""
+        """`message` begins with the reward's own line if there is one."""
         super().__init__(message, hint)
         self.code = code
 
 
 class Reward(Protocol):
-    """What a trainer needs of a reward, wherever its code runs."""
+    """A reward as a trainer calls it, in any process."""
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -41,17 +40,16 @@ class Reward(Protocol):
         ...
 
     def begin(self, values: Mapping[str, Tensor], timeout_s: float) -> Callable[[], Result]:
-        """Start a call with values by argument name, shape of each (batch, *variable.shape); what
-        is returned waits for its result.
+        """Start a call; the returned function waits for its result.
 
-        The wait raises RewardContractError as `RewardFunction` does, and TimeLimitError where the
-        call takes longer than `timeout_s`.
+        `values`: by argument name, shape of each (batch, *variable.shape). The wait raises
+        RewardContractError as `RewardFunction` does, and TimeLimitError after `timeout_s`.
         """
         ...
 
 
 class RewardFunction:
-    """`compute_reward` of one source, called with the variables that it names, in this process."""
+    """`compute_reward` of one source, called in this process with the variables that it names."""
 
     def __init__(self, code: CompiledReward, binding: Binding) -> None:
         """See `from_source`."""
@@ -62,7 +60,7 @@ class RewardFunction:
         self.arguments = binding.variables
         """Variable names and `previous_<variable>`, in the function's order."""
         self.component_names: tuple[str, ...] | None = None
-        """Keys of the component dictionary, in the first call's order; None before it."""
+        """Keys of the first call's component dictionary; None before it."""
 
     @classmethod
     def from_source(
@@ -74,13 +72,13 @@ class RewardFunction:
         constants: Sequence[Constant] = (),
         quaternion_order: QuaternionOrder = "wxyz",
     ) -> RewardFunction:
-        """Load a reward's source in a namespace of its own, in which Isaac Gym's helper functions
-        are for quaternions in this order.
+        """Load a source in a namespace of its own.
 
-        `@torch.jit.script` is ignored, annotations are never evaluated. Raises RewardLoadError for
-        a syntax error, a source without `compute_reward`, one that fails while it is loaded, and an
-        argument that is no variable or a private one (unless `allow_private`), no constant and has
-        no number as its default.
+        Isaac Gym's helper functions there take quaternions in `quaternion_order`.
+        `@torch.jit.script` is ignored, annotations are not evaluated. Raises RewardLoadError for a
+        syntax error, a source without `compute_reward` or one that fails while loading, and an
+        argument that is neither a variable (a private one needs `allow_private`), a constant nor
+        has a number as default.
         """
         code = CompiledReward.compile(source, quaternion_order)
         try:
@@ -88,15 +86,11 @@ class RewardFunction:
         except (KeyboardInterrupt, TimeLimitError):
             raise
         except BaseException as error:  # noqa: BLE001  (generated code: whatever it raises is its own fault)
-            raise RewardLoadError(
-                f"{_describe(error, code.filename)} (while loading the source)",
-                "correct the top level",
-            ) from None
+            what = f"{_describe(error, code.filename)} (while loading the source)"
+            raise RewardLoadError(what, "correct the top level") from None
         if not callable(function):
-            raise RewardLoadError(
-                f"{FUNCTION_NAME!r} is {type(function).__name__}, expected a function",
-                "do not assign to its name",
-            )
+            what = f"{FUNCTION_NAME!r} is {type(function).__name__}, expected a function"
+            raise RewardLoadError(what, "do not assign to its name")
         binding = bind_arguments(function, variables, allow_private, RewardLoadError, constants)
         if not binding.variables:
             found = "no argument that is a variable" if binding.constants else "no argument"
@@ -106,8 +100,7 @@ class RewardFunction:
         return cls(code, binding)
 
     def remembering(self) -> RewardFunction:
-        """The same reward, whose top level is run once: what a call leaves there the next one
-        finds. It shows who keeps a state."""
+        """The same reward with a top level that is run once, to show kept state."""
         reward = RewardFunction(self._code, self._binding)
         reward._remembers = True
         return reward
@@ -116,9 +109,9 @@ class RewardFunction:
         """Total and components of every step, detached float32 of shape (batch,).
 
         `values`: by argument name, shape of each (batch, *variable.shape). Every call runs the
-        source's top level again, so that nothing stays from one to the next. Raises
-        RewardContractError when the reward raises, returns something else, or names its components
-        otherwise than in the first call. Whether numbers are finite is not looked at.
+        source's top level again, so that no state is kept. Raises RewardContractError where the
+        reward raises, returns something else, or changes its component names. Numbers may be not
+        finite.
         """
         arguments = self._copies(values)
         batch = arguments[self.arguments[0]].shape[0]
@@ -138,31 +131,31 @@ class RewardFunction:
         return checked_total, {name: checked[name] for name in self.component_names}
 
     def arguments_written(self, values: Mapping[str, Tensor]) -> tuple[str, ...]:
-        """Names of the arguments that one more call changes in place; `values` stay as they are.
-        Raises RewardContractError when it raises."""
+        """Names of arguments that one more call changes in place; `values` stay unchanged.
+
+        Raises RewardContractError where the reward raises.
+        """
         arguments = self._copies(values)
         self._run(arguments)
         return tuple(name for name in arguments if not torch.equal(arguments[name], values[name]))
 
     def begin(self, values: Mapping[str, Tensor], timeout_s: float) -> Callable[[], Result]:
-        """See `Reward`. The call is made when its result is waited for."""
+        """See `Reward`. The call is made in the wait."""
 
         def call() -> Result:
-            # a reward finds torch as it does everywhere else
+            # a reward runs outside inference mode
             with time_limit(timeout_s), torch.inference_mode(False):
                 return self(values)
 
         return call
 
     def _copies(self, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        # Clones and not a look at version counters: writing through `.data` or numpy leaves the
-        # counter as it is, and one copy of what a reward reads costs little beside the reward
-        # itself.
+        # Clones, not version counters: writes through `.data` or numpy do not count there, and a
+        # copy of the arguments is cheap beside the reward itself.
         return {name: values[name].detach().clone() for name in self.arguments}
 
     def _run(self, arguments: Mapping[str, Tensor]) -> object:
-        """Call the function with these very tensors; what it returns, unchecked. Raises
-        RewardContractError when it raises."""
+        """Call the function, unchecked. Raises RewardContractError where it raises."""
         try:
             with torch.no_grad(), device_of(arguments):
                 function = self._kept or self._code.run()
@@ -249,9 +242,8 @@ class RewardFunction:
         return value.detach().to(device=device, dtype=torch.float32)
 
     def _violation(self, message: str, hint: str) -> RewardContractError:
-        return RewardContractError(
-            "contract", f"line {self._code.return_line}: {_visible(message)}", hint
-        )
+        where = f"line {self._code.return_line}: "
+        return RewardContractError("contract", where + escape_unprintable(message), hint)
 
 
 def _shape_hint(value: Tensor, batch: int) -> str:
@@ -263,22 +255,12 @@ def _shape_hint(value: Tensor, batch: int) -> str:
 
 
 def _describe(error: BaseException, filename: str) -> str:
-    """`line 7: IndexError: …`, the line being the last one of the reward itself on the way to the
-    error."""
+    """`line 7: IndexError: …`, with the last line of the reward on the way to the error."""
     lines = [
         frame.lineno
         for frame in traceback.extract_tb(error.__traceback__)
         if frame.filename == filename
     ]
     where = f"line {lines[-1]}: " if lines else ""
-    text = " ".join(str(error).split())
-    return where + _visible(f"{type(error).__name__}: {text}" if text else type(error).__name__)
-
-
-def _visible(text: str) -> str:
-    """The text with what stands in source for characters that cannot be seen: what a reward raises
-    is shown in terminals, to which some are commands."""
-    return "".join(
-        each if each.isprintable() else each.encode("unicode_escape", "backslashreplace").decode()
-        for each in text
-    )
+    name, text = type(error).__name__, " ".join(str(error).split())
+    return where + escape_unprintable(f"{name}: {text}" if text else name)

@@ -1,5 +1,4 @@
-"""A reward's source as compiled code. Each run of it is a program of its own: nothing that one run
-changes is there in the next."""
+"""A reward's source as compiled code, run in a new namespace each time."""
 
 from __future__ import annotations
 import __future__ as future
@@ -25,14 +24,15 @@ from eureka_agent.training import reward_helpers
 
 FUNCTION_NAME = "compute_reward"
 _TYPING_NAMES = ("Any", "Dict", "List", "Optional", "Sequence", "Tuple", "Union")
+_COMPILE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
 @dataclass(frozen=True)
 class CompiledReward:
-    """The top level of a reward's source, compiled once and run as often as is wanted."""
+    """The top level of a reward's source, compiled once for many runs."""
 
     filename: str
-    """That stands in tracebacks."""
+    """File name in tracebacks."""
     return_line: int
     """Line of the last `return` of `compute_reward`."""
     _code: CodeType
@@ -41,37 +41,26 @@ class CompiledReward:
 
     @classmethod
     def compile(cls, source: str, quaternion_order: QuaternionOrder) -> CompiledReward:
-        """Read a source without running it. Raises RewardLoadError for a syntax error and a source
-        without `compute_reward`.
+        """Compile a source without running it.
 
-        `@torch.jit.script` and imports of Isaac Gym's helper functions are taken out, annotations
-        are never evaluated.
+        `@torch.jit.script` and imports of Isaac Gym's helper functions are removed, annotations are
+        not evaluated. Raises RewardLoadError for a syntax error and a source without
+        `compute_reward`.
         """
         filename = f"<reward {hashlib.sha256(source.encode(errors='replace')).hexdigest()[:12]}>"
         try:
             tree = ast.parse(source, filename)
-        except (
-            SyntaxError,
-            ValueError,
-            RecursionError,
-            MemoryError,
-        ) as error:  # null bytes, absurd nesting
+        except _COMPILE_ERRORS as error:  # null bytes, absurd nesting
             raise _invalid(error) from None
         definition = _definition(tree)
-        # a None in place of the modification time keeps linecache from looking for a file
+        # None as modification time keeps linecache from looking for a file
         linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
         try:
             tree = ast.fix_missing_locations(_Trimmer().visit(tree))
-            # annotations stay text: a name in one that is not there must not make a good reward
-            # fail
+            # unevaluated, so that a good reward does not fail for a name in an annotation
             flags = future.annotations.compiler_flag
             code = compile(tree, filename, "exec", flags=flags, dont_inherit=True)
-        except (
-            SyntaxError,
-            ValueError,
-            RecursionError,
-            MemoryError,
-        ) as error:  # `return` at the top level
+        except _COMPILE_ERRORS as error:  # `return` at the top level
             raise _invalid(error) from None
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         lines = [node.lineno for node in ast.walk(definition) if isinstance(node, ast.Return)]
@@ -81,8 +70,7 @@ class CompiledReward:
         )
 
     def run(self) -> Callable[..., Any]:
-        """Run the top level in a new namespace; gives what it left under the name `compute_reward`.
-        Raises whatever the source does."""
+        """Run the top level in a new namespace; return its `compute_reward`, or raise its error."""
         namespace: dict[str, Any] = {
             "__builtins__": builtins,
             "__name__": self.filename,
@@ -98,17 +86,12 @@ class CompiledReward:
 
 
 def helpers(order: QuaternionOrder) -> dict[str, Callable[..., Any]]:
-    """Isaac Gym's helper functions by name, new ones at each call, for quaternions in this
-    order."""
+    """New copies of Isaac Gym's helper functions by name, for quaternions in this order."""
     names: dict[str, Any] = {**vars(reward_helpers), "QUATERNION_ORDER": order}
     functions = {name: value for name, value in names.items() if isinstance(value, FunctionType)}
-    # functions look up their names in the dictionary that they are made with
-    names.update(
-        {
-            name: FunctionType(value.__code__, names, name, value.__defaults__)
-            for name, value in functions.items()
-        }
-    )
+    # functions look names up in the dictionary that they are made with
+    for name, value in functions.items():
+        names[name] = FunctionType(value.__code__, names, name, value.__defaults__)
     return {name: names[name] for name in HELPER_NAMES}
 
 
@@ -136,8 +119,7 @@ def _invalid(error: Exception) -> RewardLoadError:
 
 
 class _Trimmer(ast.NodeTransformer):
-    """Takes out what published rewards have beside the reward: compilation, and imports of
-    functions that are there without."""
+    """Removes `torch.jit` decorators, and imports of helper functions, which are there anyway."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         self.generic_visit(node)
@@ -149,14 +131,10 @@ class _Trimmer(ast.NodeTransformer):
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | list[ast.AST]:
         if not is_helper_module(node.module):
             return node
-        renamed = [alias for alias in node.names if alias.asname and alias.asname != alias.name]
-        assignments: list[ast.AST] = [
-            ast.copy_location(
-                ast.Assign(
-                    [ast.Name(str(alias.asname), ast.Store())], ast.Name(alias.name, ast.Load())
-                ),
-                node,
-            )
-            for alias in renamed
-        ]
+        assignments: list[ast.AST] = []
+        for alias in node.names:
+            if alias.asname and alias.asname != alias.name:
+                target = ast.Name(str(alias.asname), ast.Store())
+                assignment = ast.Assign([target], ast.Name(alias.name, ast.Load()))
+                assignments.append(ast.copy_location(assignment, node))
         return assignments or ast.copy_location(ast.Pass(), node)

@@ -1,9 +1,8 @@
-"""Isaac Gym's tensor and quaternion functions, which published rewards call. This file needs torch
-alone.
+"""Isaac Gym's tensor and quaternion functions, which published rewards call. Imports torch alone.
 
-Each works on any leading dimensions, which broadcast. Quaternions have shape (..., 4) and hold
-their four numbers in `QUATERNION_ORDER`; vectors have shape (..., 3). Finite inputs of ordinary
-size give finite outputs, also for zero vectors, zero quaternions and empty ranges.
+Leading dimensions are arbitrary and broadcast. Quaternions have shape (..., 4), in
+`QUATERNION_ORDER`; vectors have shape (..., 3). Finite inputs of ordinary size give finite outputs,
+also for zero vectors, zero quaternions and empty ranges.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import torch
 from torch import Tensor
 
 QUATERNION_ORDER = "wxyz"
-"""`"wxyz"` has the real part first, `"xyzw"`, which is Isaac Gym's, last."""
+"""`"wxyz"` has the real part first, `"xyzw"` (Isaac Gym's) last."""
 _SMALLEST_SINE = 1e-5
 
 
@@ -32,17 +31,17 @@ def normalize_angle(x: Tensor) -> Tensor:
 
 
 def copysign(a: float | Tensor, b: Tensor) -> Tensor:
-    """The size of `a` with the sign of `b`; 0 where `b` is 0."""
+    """Magnitude of `a` with the sign of `b`; 0 where `b` is 0."""
     return torch.as_tensor(a, dtype=b.dtype, device=b.device).abs() * b.sign()
 
 
 def tensor_clamp(t: Tensor, min_t: float | Tensor, max_t: float | Tensor) -> Tensor:
-    """`t` between the two bounds."""
+    """Clamp `t` between two bounds."""
     return t.clamp(max=max_t).clamp(min=min_t)
 
 
 def saturate(x: Tensor, lower: float | Tensor, upper: float | Tensor) -> Tensor:
-    """`x` between the two bounds."""
+    """Clamp `x` between two bounds."""
     return tensor_clamp(x, lower, upper)
 
 
@@ -56,18 +55,11 @@ def unscale(x: Tensor, lower: float | Tensor, upper: float | Tensor) -> Tensor:
     return (2.0 * x - (lower + upper)) / _width(lower, upper)
 
 
-def scale_transform(x: Tensor, lower: float | Tensor, upper: float | Tensor) -> Tensor:
-    """From [lower, upper] to [-1, 1]: what `unscale` does."""
-    return unscale(x, lower, upper)
-
-
-def unscale_transform(x: Tensor, lower: float | Tensor, upper: float | Tensor) -> Tensor:
-    """From [-1, 1] to [lower, upper]: what `scale` does."""
-    return scale(x, lower, upper)
+scale_transform, unscale_transform = unscale, scale
 
 
 def _width(lower: float | Tensor, upper: float | Tensor) -> float | Tensor:
-    """Width of a range; 1 for an empty one, by which something is divided."""
+    """Width of a range as a divisor: 1 for an empty range."""
     width = upper - lower
     if isinstance(width, Tensor):
         return torch.where(width == 0, torch.ones_like(width), width)
@@ -103,7 +95,7 @@ def quat_mul(a: Tensor, b: Tensor) -> Tensor:
 
 
 def quat_conjugate(a: Tensor) -> Tensor:
-    """The opposite rotation."""
+    """The inverse rotation of a unit quaternion."""
     real, vector = _parts(a)
     return _quaternion(real, -vector)
 
@@ -127,24 +119,17 @@ def quat_rotate(q: Tensor, v: Tensor) -> Tensor:
 
 
 def quat_rotate_inverse(q: Tensor, v: Tensor) -> Tensor:
-    """The vector `v` rotated by the opposite of `q`: from the world's frame into the body's."""
+    """The vector `v` rotated by the inverse of `q`: from the world's frame into the body's."""
     real, vector = _parts(q)
     return _rotated(-real, vector, v)
 
 
-def my_quat_rotate(q: Tensor, v: Tensor) -> Tensor:
-    """The same as `quat_rotate`."""
-    return quat_rotate(q, v)
+my_quat_rotate = get_basis_vector = quat_rotate
 
 
 def _rotated(real: Tensor, vector: Tensor, v: Tensor) -> Tensor:
     turned = real * torch.linalg.cross(vector, v) + vector * _dot(vector, v)
     return (2.0 * real.square() - 1.0) * v + 2.0 * turned
-
-
-def get_basis_vector(q: Tensor, v: Tensor) -> Tensor:
-    """The same as `quat_rotate`."""
-    return quat_rotate(q, v)
 
 
 def quat_axis(q: Tensor, axis: int = 0) -> Tensor:
@@ -160,7 +145,7 @@ def quat_diff_rad(a: Tensor, b: Tensor) -> Tensor:
     return 2.0 * vector.norm(dim=-1).clamp(max=1.0).asin()
 
 
-# ── other ways to write a rotation ────────────────────────────────────────────────────────────────
+# ── other forms of a rotation ─────────────────────────────────────────────────────────────────────
 
 
 def quat_from_angle_axis(angle: Tensor, axis: Tensor) -> Tensor:
@@ -171,8 +156,7 @@ def quat_from_angle_axis(angle: Tensor, axis: Tensor) -> Tensor:
 
 
 def quat_to_angle_axis(q: Tensor) -> tuple[Tensor, Tensor]:
-    """Angle between -pi and pi, shape (...), and axis of a unit quaternion; 0 and the z axis where
-    it hardly rotates."""
+    """Angle in [-pi, pi], shape (...), and axis of a unit quaternion; z axis for no rotation."""
     real, vector = _parts(q)
     cosine = real.squeeze(-1).clamp(-1.0, 1.0)
     sine = (1.0 - cosine.square()).sqrt()
@@ -193,7 +177,7 @@ def quat_to_exp_map(q: Tensor) -> Tensor:
 
 
 def axisangle2quat(vec: Tensor, eps: float = 1e-6) -> Tensor:
-    """The rotation about `vec` by its length; none where that is at most `eps`."""
+    """The rotation about `vec` by its length; identity where that is at most `eps`."""
     angle = vec.norm(dim=-1, keepdim=True)
     rotates = angle > eps
     vector = torch.where(
@@ -206,21 +190,19 @@ def quat_from_euler_xyz(roll: Tensor, pitch: Tensor, yaw: Tensor) -> Tensor:
     """Rotation about the world's x, then its y, then its z axis. Shape of each angle: (...)."""
     x, y, z = roll / 2.0, pitch / 2.0, yaw / 2.0
     zero = torch.zeros_like(x + y + z)
-    about_x = _quaternion(
-        (zero + x.cos()).unsqueeze(-1), torch.stack((zero + x.sin(), zero, zero), dim=-1)
-    )
-    about_y = _quaternion(
-        (zero + y.cos()).unsqueeze(-1), torch.stack((zero, zero + y.sin(), zero), dim=-1)
-    )
-    about_z = _quaternion(
-        (zero + z.cos()).unsqueeze(-1), torch.stack((zero, zero, zero + z.sin()), dim=-1)
-    )
-    return quat_mul(about_z, quat_mul(about_y, about_x))
+    one_axis = [
+        _quaternion((zero + half.cos()).unsqueeze(-1), torch.stack(parts, dim=-1))
+        for half, parts in (
+            (x, (zero + x.sin(), zero, zero)),
+            (y, (zero, zero + y.sin(), zero)),
+            (z, (zero, zero, zero + z.sin())),
+        )
+    ]
+    return quat_mul(one_axis[2], quat_mul(one_axis[1], one_axis[0]))
 
 
 def get_euler_xyz(q: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Roll, pitch and yaw of a unit quaternion, each 0 to 2 pi, shape (...): what
-    `quat_from_euler_xyz` takes."""
+    """Roll, pitch and yaw of a unit quaternion, each in [0, 2 pi], shape (...)."""
     real, vector = _parts(q)
     w, (x, y, z) = real.squeeze(-1), vector.unbind(-1)
     roll = torch.atan2(2.0 * (w * x + y * z), w * w - x * x - y * y + z * z)
@@ -246,7 +228,7 @@ def calc_heading_quat(q: Tensor) -> Tensor:
 
 
 def calc_heading_quat_inv(q: Tensor) -> Tensor:
-    """The opposite of `calc_heading_quat`."""
+    """The inverse of `calc_heading_quat`."""
     return quat_conjugate(calc_heading_quat(q))
 
 
@@ -254,17 +236,17 @@ def calc_heading_quat_inv(q: Tensor) -> Tensor:
 
 
 def tf_apply(q: Tensor, t: Tensor, v: Tensor) -> Tensor:
-    """The point `v` of the frame (q, t) in the frame around it."""
+    """The point `v` of the frame (q, t) in its parent frame."""
     return quat_apply(q, v) + t
 
 
 def tf_vector(q: Tensor, v: Tensor) -> Tensor:
-    """The direction `v` of a frame with the rotation `q` in the frame around it."""
+    """The direction `v` of a frame with rotation `q` in its parent frame."""
     return quat_apply(q, v)
 
 
 def tf_inverse(q: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
-    """Rotation and translation of the opposite transform."""
+    """Rotation and translation of the inverse transform."""
     inverse = quat_conjugate(q)
     return inverse, -quat_apply(inverse, t)
 
@@ -275,8 +257,7 @@ def tf_combine(q1: Tensor, t1: Tensor, q2: Tensor, t2: Tensor) -> tuple[Tensor, 
 
 
 def local_to_world_space(pos_offset_local: Tensor, pose_global: Tensor) -> Tensor:
-    """A point of a body in the world's frame. `pose_global`: position and quaternion, shape (...,
-    7)."""
+    """A body's point in the world frame. `pose_global`: position and quaternion, shape (..., 7)."""
     position, rotation = pose_global[..., :3], pose_global[..., 3:7]
     point = _quaternion(torch.zeros_like(pos_offset_local[..., :1]), pos_offset_local)
     _, offset = _parts(quat_mul(quat_mul(rotation, point), quat_conjugate(rotation)))
@@ -291,9 +272,10 @@ def compute_heading_and_up(
     vec1: Tensor,
     up_idx: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Rotation of a torso since its start; projection of its up vector on the axis `up_idx` and of
-    its heading on the way to the target, shape (...) each; up vector and heading. `vec0` and
-    `vec1`: heading and up vector at the start.
+    """Rotation of a torso since its start, projections of up vector and heading, and both vectors.
+
+    The projections, shape (...), are of the up vector on the axis `up_idx` and of the heading on
+    the direction to the target. `vec0`, `vec1`: heading and up vector at the start.
     """
     rotation = quat_mul(torso_rotation, inv_start_rot)
     up, heading = quat_rotate(rotation, vec1), quat_rotate(rotation, vec0)
@@ -307,16 +289,13 @@ def compute_rot(
     targets: Tensor,
     torso_positions: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Velocity and angular velocity in the torso's frame; its roll, pitch and yaw; and the angle to
-    the target, as Isaac Gym's locomotion has it: from the x and z coordinates.
+    """Velocity and angular velocity in the torso's frame; roll, pitch, yaw; angle to the target.
+
+    The angle is computed from x and z coordinates, as in Isaac Gym's locomotion.
     """
     way = targets - torso_positions
     roll, pitch, yaw = get_euler_xyz(torso_quat)
-    return (
-        quat_rotate_inverse(torso_quat, velocity),
-        quat_rotate_inverse(torso_quat, ang_velocity),
-        roll,
-        pitch,
-        yaw,
-        torch.atan2(way[..., 2], way[..., 0]) - yaw,
-    )
+    velocity = quat_rotate_inverse(torso_quat, velocity)
+    ang_velocity = quat_rotate_inverse(torso_quat, ang_velocity)
+    angle = torch.atan2(way[..., 2], way[..., 0]) - yaw
+    return velocity, ang_velocity, roll, pitch, yaw, angle

@@ -1,5 +1,4 @@
-"""The step loop: the policies' outputs, noise and the simulator, and nothing else. What rewards
-need is recorded for afterwards."""
+"""The step loop: policy outputs, noise and simulator. Rewards are calculated afterwards."""
 
 from __future__ import annotations
 
@@ -20,42 +19,36 @@ from eureka_agent.training.normalization import ObservationStatistics, normalize
 
 @dataclass
 class Rollout:
-    """One iteration's steps of the leading members, as views of buffers that the next iteration
-    overwrites."""
+    """One iteration of the leading members, as views of buffers that the next one overwrites."""
 
     observations: Tensor
     """Shape: (members, steps, num_envs, num_observations), not normalised."""
     normalized: Tensor
-    """The same, as the policies saw them, and a last column of ones."""
+    """Normalised, with a last column of ones."""
     final_observations: Tensor
-    """Of the states reached, before any reset. Same shape, not normalised."""
+    """States reached, before any reset; same shape, not normalised."""
     last_observations: Tensor
-    """From which the next iteration goes on. Shape: (members, num_envs, num_observations), not
-    normalised."""
+    """Start of the next iteration. Shape: (members, num_envs, num_observations), not normalised."""
     outputs: Tensor
-    """Outputs of the policies. Shape: (members, steps, num_envs, num_outputs)."""
+    """Shape: (members, steps, num_envs, num_outputs)."""
     actions: Tensor
-    """As drawn, before clipping. Shape: (members, steps, num_envs, num_actions)."""
+    """Sampled, before clipping. Shape: (members, steps, num_envs, num_actions)."""
     noise: Tensor
-    """Random numbers behind the actions, before scaling. Shape: (members, steps, num_envs,
-    noise_size)."""
+    """Unscaled noise of the actions. Shape: (members, steps, num_envs, noise_size)."""
     terminated: Tensor
     """Shape: (members, steps, num_envs), bool."""
     truncated: Tensor
     """Shape: (members, steps, num_envs), bool."""
     causes: dict[str, Tensor]
-    """Termination causes and the time-out. Shape of each: (members, steps, num_envs), bool."""
+    """Termination causes and the time-out, shape (members, steps, num_envs), bool."""
     progress: Tensor
-    """Control steps that each episode had behind it before the first step. Shape: (members,
-    num_envs), int64."""
+    """Each episode's control steps before the first step. Shape: (members, num_envs), int64."""
     arguments: dict[str, Tensor]
-    """What rewards and fitness read, by argument name. Shape of each: (members, steps, num_envs,
-    *variable.shape)."""
+    """Arguments of rewards and fitness. Shape: (members, steps, num_envs, *variable.shape)."""
 
 
 class RolloutCollector:
-    """Steps one simulator of at least K times `num_envs` rows; member k owns the rows from k *
-    num_envs on."""
+    """Steps a simulator of at least K * num_envs rows; member k has the rows from k * num_envs."""
 
     def __init__(
         self,
@@ -77,23 +70,20 @@ class RolloutCollector:
         self._final_observations = torch.zeros_like(self._observations)
         self._outputs = torch.zeros(*shape, distribution.num_outputs, device=device)
         self.noise = torch.zeros(*shape, distribution.noise_size, device=device)
-        """Random numbers for the next rollout; whoever calls `collect` fills the rows first."""
+        """Random numbers of the next rollout; the caller of `collect` fills the rows first."""
         self._flags = torch.zeros(
             2 + len(environment.termination_causes), *shape, dtype=torch.bool, device=device
         )
-        """Terminated, truncated, and the termination causes in their order."""
+        """Terminated, truncated, and the termination causes in order."""
         self._values: dict[str, Tensor] = {}
-        """What is recorded of each variable. Shape of each: (members, horizon, num_envs,
-        *variable.shape)."""
+        """Recorded variables. Shape of each: (members, horizon, num_envs, *variable.shape)."""
         self._previous: dict[str, Tensor] = {}
-        """The values one step before, and as the last step those of the current state. Shape of
-        each: (members, horizon + 1, …)."""
+        """Values one step before, the current state's last. Shape: (members, horizon + 1, …)."""
         self.seconds = {"physics": 0.0, "policy": 0.0}
-        """Wall seconds since the beginning."""
+        """Wall seconds so far."""
 
     def start_member(self, member: int, seed: int, progress: Tensor) -> None:
-        """New episodes in a member's rows, at `progress` (int64, shape (num_envs,)) control steps
-        of their length."""
+        """Reset a member's rows to `progress` (int64, shape (num_envs,)) control steps."""
         environment = self._environment
         rows = self._rows(member)
         environment.seed_rows(rows, torch.full_like(rows, seed))
@@ -103,11 +93,11 @@ class RolloutCollector:
         self._remember(rows)
 
     def member_state(self, member: int) -> dict[str, Tensor]:
-        """Where a member's environments are, between two rollouts."""
+        """State of a member's environments between two rollouts."""
         return self._environment.row_state(self._rows(member))
 
     def load_member_state(self, member: int, state: Mapping[str, Tensor]) -> None:
-        """Go on in a member's rows from where `member_state` found some."""
+        """Restore a `member_state` in a member's rows."""
         rows = self._rows(member)
         self._environment.load_row_state(rows, state)
         self._remember(rows)
@@ -117,8 +107,7 @@ class RolloutCollector:
         return torch.arange(first, first + self._num_envs, device=self._environment.device)
 
     def _remember(self, rows: Tensor) -> None:
-        """Between two rollouts, what the next step calls `previous_…` are the values of the current
-        state."""
+        """Set the values of the current state as those before the next step."""
         if self._previous:
             current = self._environment.read_variables()
             members, places = rows // self._num_envs, rows % self._num_envs
@@ -126,7 +115,7 @@ class RolloutCollector:
                 value[members, -1, places] = current[name][rows]
 
     def clear_member(self, member: int) -> None:
-        """Leave a member's rows alone: they act with zeros until a new member starts there."""
+        """Let a member's rows act with zeros until a new member starts there."""
         self._actions[member * self._num_envs : (member + 1) * self._num_envs] = 0.0
         self.noise[member] = 0.0
 
@@ -137,8 +126,7 @@ class RolloutCollector:
         members: int,
         arguments: Collection[str],
     ) -> Rollout:
-        """One iteration of the leading `members`; records `arguments`, which are variables or
-        `previous_<variable>`."""
+        """Run an iteration of the leading `members`; record `arguments` by name."""
         environment, rows = self._environment, members * self._num_envs
         self._prepare(arguments)
         progress = self._by_member(environment.progress_buf, members).clone()
@@ -148,7 +136,7 @@ class RolloutCollector:
         scaled_noise = distribution.scaled(self.noise[:members], networks.distribution_parameters)
         actions = self._actions[:rows].view(members, self._num_envs, -1)
 
-        # a view for every step of every buffer, made here at once
+        # one view per step of every buffer
         step_noise = scaled_noise.unbind(1)
         step_outputs = self._outputs[:members].unbind(1)
         step_observations = self._observations[:members].unbind(1)
@@ -180,7 +168,7 @@ class RolloutCollector:
                 views[step].copy_(self._by_member(variables[name], members))
             environment.reset_done()
             if step_previous:
-                # rows that were not reset still have the values of the state reached
+                # rows without a reset still have the values of the state reached
                 variables = environment.read_variables()
                 for name, views in step_previous.items():
                     views[step + 1].copy_(self._by_member(variables[name], members))
@@ -189,15 +177,14 @@ class RolloutCollector:
         return self._rollout(members, scaled_noise, progress, arguments)
 
     def _by_member(self, values: Tensor, members: int, dim: int = 0) -> Tensor:
-        """The leading members' part of something that has a row for every environment, as (members,
-        num_envs) in place of its rows."""
+        """View the leading members' rows as (members, num_envs)."""
         rows = members * self._num_envs
         shape = values.shape
         used = values if shape[dim] == rows else values.narrow(dim, 0, rows)
         return used.view(*shape[:dim], members, self._num_envs, *shape[dim + 1 :])
 
     def _prepare(self, arguments: Collection[str]) -> None:
-        """Make buffers for what is recorded, and forget those that nobody reads any more."""
+        """Make missing buffers of recorded values, and drop unused ones."""
         now = {name for name in arguments if not name.startswith(PREVIOUS_PREFIX)}
         before = {variable_of(name) for name in arguments if name.startswith(PREVIOUS_PREFIX)}
         members, horizon, num_envs = self.noise.shape[:3]
@@ -223,14 +210,11 @@ class RolloutCollector:
                 self._previous[name][:, -1] = self._by_member(current[name], members)
 
     def _flags_of(self, transition: Transition) -> Tensor:
-        """Terminated, truncated, and the termination causes in their order. Shape: (2 + causes,
-        rows), bool."""
+        """Terminated, truncated, and termination causes. Shape: (2 + causes, rows), bool."""
         names, causes = self._environment.termination_causes, transition.causes
-        absent = (
-            torch.zeros_like(transition.terminated)
-            if len(causes) < len(names)
-            else transition.terminated
-        )
+        absent = transition.terminated
+        if len(causes) < len(names):
+            absent = torch.zeros_like(absent)
         flags = (causes.get(name, absent) for name in names)
         return torch.stack((transition.terminated, transition.truncated, *flags))
 

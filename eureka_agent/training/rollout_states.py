@@ -1,5 +1,4 @@
-"""The states of a rollout, looked at before any reward is called: where one is no number, is it the
-environment's fault or the policy's?"""
+"""Check of a rollout's states before any reward is called: faults of environment or policy."""
 
 from __future__ import annotations
 
@@ -18,11 +17,10 @@ from eureka_agent.training.rollout import Rollout
 
 @dataclass(frozen=True)
 class _Place:
-    """Place of an unsound value in a member's part of a rollout."""
+    """An unsound value in a member's part of a rollout."""
 
     time: float
-    """The step that led there; half a step later for what a reset, or the rollout's beginning, left
-    there."""
+    """Step that led there; half a step later after a reset or at the rollout's beginning."""
     row: int
     name: str
     value: Tensor
@@ -34,10 +32,10 @@ def spoiled_members(
     environment: type[VecTask],
     env_steps: Mapping[int, int],
 ) -> list[int]:
-    """Members whose policy gave actions that are NaN, so that no state after them can be sound.
+    """Members whose policy gave NaN actions, which excuse all later states.
 
-    Raises EnvironmentFaultError where actions that are numbers led to a state that is none.
-    `env_steps`: what each member had trained before.
+    Raises EnvironmentFaultError where other actions led to an unsound state. `env_steps`: each
+    member's steps before the rollout.
     """
     if _all_sound(rollout):
         return []
@@ -51,10 +49,8 @@ def spoiled_members(
             spoiled.append(slot)
             continue
         steps = max(0, math.floor(first.time)) * rollout.progress.shape[1]
-        when = (
-            f"{_when(rollout, slot, first)} (in a training, after {env_steps[slot] + steps:,} env"
-            " steps)"
-        )
+        after = f"(in a training, after {env_steps[slot] + steps:,} env steps)"
+        when = f"{_when(rollout, slot, first)} {after}"
         reached = first.time == math.floor(first.time)
         action = taken[-1].clamp(-1.0, 1.0).tolist() if reached else None
         raise state_fault(environment, first.name, first.value, when, action)
@@ -62,8 +58,7 @@ def spoiled_members(
 
 
 def _all_sound(rollout: Rollout) -> bool:
-    """True where every state of every member is sound. One look at everything: a single transfer
-    from the device."""
+    """True where every state is sound, by a single transfer from the device."""
     values = (
         rollout.final_observations,
         rollout.last_observations,
@@ -74,8 +69,7 @@ def _all_sound(rollout: Rollout) -> bool:
 
 
 def _first_unsound(rollout: Rollout, slot: int) -> _Place | None:
-    """The earliest one of a member; of variables and observations that break together, a
-    variable."""
+    """A member's earliest unsound value; a variable before an observation of the same step."""
     steps = len(rollout.terminated[slot])
     found = []
     for name, value in {**rollout.arguments, OBSERVATIONS: rollout.final_observations}.items():
@@ -86,8 +80,7 @@ def _first_unsound(rollout: Rollout, slot: int) -> _Place | None:
 
 
 def _places(name: str, value: Tensor, offset: float) -> list[_Place]:
-    """The first unsound step and row of a value of shape (steps, rows, …), if there is one;
-    `offset`: of its time to its place."""
+    """The first unsound value of shape (steps, rows, …), if any; `offset`: added to its step."""
     unsound = is_unsound(value, 2).nonzero()
     if not len(unsound):
         return []
@@ -96,7 +89,7 @@ def _places(name: str, value: Tensor, offset: float) -> list[_Place]:
 
 
 def _when(rollout: Rollout, slot: int, place: _Place) -> str:
-    """The moment in its episode, in words."""
+    """Moment of the episode in words."""
     ended = (rollout.terminated[slot] | rollout.truncated[slot])[:, place.row]
     step = math.floor(place.time)
     ends = ended[: max(0, step)].nonzero().flatten().tolist()

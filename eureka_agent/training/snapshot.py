@@ -1,5 +1,4 @@
-"""A training between two iterations, as a file: what it needs to go on, bit for bit, in another
-slot or process."""
+"""A training between two iterations as a file, to resume bit for bit in any slot or process."""
 
 from __future__ import annotations
 
@@ -20,11 +19,11 @@ _STATE, _POLICY, _KEY = "state.", "policy.", "training"
 
 
 class TrainingRecord(Record):
-    """The numbers of a training that are no tensors."""
+    """Numbers of a training that are not tensors."""
 
     seed: int
     iterations: int
-    """Made so far."""
+    """Iterations so far."""
     env_steps: int
     seconds: float
     """Wall seconds so far."""
@@ -34,8 +33,7 @@ class TrainingRecord(Record):
 
     @property
     def component_names(self) -> tuple[str, ...] | None:
-        """Component names of the reward's first call, as the curves have them; None where there are
-        none yet."""
+        """Component names as in the curves, the order of the first call; None before it."""
         known = self.recent or self.checkpoints
         return tuple(known[0].components) if known else None
 
@@ -46,9 +44,9 @@ class Snapshot:
 
     record: TrainingRecord
     state: Mapping[str, Tensor]
-    """Of the member: `Population.member_state`, and the episodes under way."""
+    """`Population.member_state`, and the current episodes."""
     policies: Mapping[int, Mapping[str, Tensor]]
-    """Of the best checkpoints so far, by their index."""
+    """Policies of the best checkpoints so far, by checkpoint index."""
 
 
 def snapshot_bytes(snapshot: Snapshot) -> bytes:
@@ -60,8 +58,7 @@ def snapshot_bytes(snapshot: Snapshot) -> bytes:
 
 
 def load_snapshot(path: Path) -> Snapshot:
-    """Read what `snapshot_bytes` gave; nothing is unpickled. Raises RunFolderError for another
-    file."""
+    """Read a file of `snapshot_bytes` without unpickling. Raises RunFolderError."""
     try:
         with open_tensors(path, "pt") as file:
             record = TrainingRecord.model_validate_json((file.metadata() or {}).get(_KEY, ""))

@@ -1,5 +1,4 @@
-"""Wall-clock limits around code that shares a worker's process: generated code's, and an
-environment's."""
+"""Wall-clock limits of code in a worker's process: generated code, and an environment's."""
 
 from __future__ import annotations
 
@@ -13,16 +12,14 @@ from types import FrameType
 
 _REPEAT_SECONDS = 0.5
 _GRACE_SECONDS = 3.0
-"""Time that a busy machine may take from the end of a limit to the exception, before the process is
-ended."""
+"""Time from the end of a limit to the exception on a busy machine, before the process is ended."""
 _CALL_SECONDS: ContextVar[float | None] = ContextVar("_CALL_SECONDS", default=None)
 _LOOKS = 10
-"""A patient limit is over after so many looks at the clock."""
+"""Clock readings until a patient limit is over."""
 
 
 class TimeLimitError(BaseException):
-    """The limit passed. Not an `Exception`, so that generated code does not catch it by
-    accident."""
+    """The limit passed. No `Exception`, so that generated code does not catch it by accident."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"took longer than {seconds:g} s")
@@ -31,11 +28,10 @@ class TimeLimitError(BaseException):
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise TimeLimitError in the block once `seconds` have passed.
+    """Raise TimeLimitError in the block after `seconds`.
 
-    Covers Python code in the main thread: in another thread there is no limit, and one long call
-    into torch is interrupted only at its end. The alarm repeats, in case the block swallows the
-    first one. A limit around this one goes on after it.
+    Covers Python code in the main thread only; a long call into torch is interrupted at its end.
+    The alarm repeats, in case the block swallows the exception. An outer limit continues after it.
     """
 
     def interrupt(signal_number: int, frame: FrameType | None) -> None:
@@ -49,11 +45,11 @@ def time_limit(seconds: float) -> Iterator[None]:
 def patient_time_limit(
     seconds: float, dump_file: int | None = None, end_process: bool = False
 ) -> Iterator[None]:
-    """The same, but time in which the process was stopped (Ctrl-Z, a paused container) does not
-    count: it is one look at the clock.
+    """Raise TimeLimitError after `seconds` in which the process ran: a stopped process (Ctrl-Z, a
+    paused container) reads the clock once.
 
-    One call into a library that never ends cannot be interrupted. Then the stack of Python is
-    written to the file descriptor `dump_file`, and the process ends where `end_process` says so.
+    A call into a library that never ends cannot be interrupted. Then Python's stack is written to
+    the file descriptor `dump_file`, and with `end_process` the process ends.
     """
     looks = 0
 
@@ -76,7 +72,7 @@ def patient_time_limit(
 
 @contextmanager
 def calls_limited_to(seconds: float) -> Iterator[None]:
-    """Have each `call_limit` in the block be of so many seconds."""
+    """Set the limit of each `call_limit` in the block."""
     token = _CALL_SECONDS.set(seconds)
     try:
         yield
@@ -86,7 +82,7 @@ def calls_limited_to(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def call_limit() -> Iterator[None]:
-    """The patient limit of one call that `calls_limited_to` sets; none where nothing sets it."""
+    """Apply the patient limit of `calls_limited_to` to one call; without one, no limit."""
     seconds = _CALL_SECONDS.get()
     if seconds is None:
         yield
@@ -99,11 +95,9 @@ def call_limit() -> Iterator[None]:
 def _alarms(
     handle: Callable[[int, FrameType | None], None], first_s: float, then_s: float
 ) -> Iterator[None]:
-    """Have `handle` called after `first_s` and then every `then_s` seconds; put back what there was
-    before."""
-    if threading.current_thread() is not threading.main_thread() or not hasattr(
-        signal, "setitimer"
-    ):
+    """Call `handle` after `first_s` and then every `then_s` seconds; restore the alarm before."""
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or not hasattr(signal, "setitimer"):
         yield
         return
     handler = signal.signal(signal.SIGALRM, handle)

@@ -1,5 +1,4 @@
-"""Trainings side by side: jobs wait in a queue, take free slots of a population, and leave them
-when they are done."""
+"""Trainings side by side: jobs wait in a queue, take slots of a population, and leave them."""
 
 from __future__ import annotations
 
@@ -33,18 +32,18 @@ from eureka_agent.training.time_limit import TimeLimitError
 from eureka_agent.training.written_fitness import WrittenFitnessFunction, fitness_in_parts
 
 REWARD_TIMEOUT = 5.0
-"""Seconds that one call of a reward may take."""
+"""Timeout of one call of a reward in seconds."""
 REWARD_GRACE = 30.0
-"""Seconds that a training may have waited for its reward whatever the rest took."""
+"""Seconds that a training may wait for its reward in any case."""
 REWARD_SHARE = 9.0
-"""Beyond the grace: seconds of waiting for each second of the rest of the training. A reward that
-only just keeps the limit of a call would hold up the other trainings for hours."""
+"""Seconds of waiting allowed per second of other work, beyond the grace. A reward just below the
+timeout of a call would delay the other trainings for hours."""
 _HUGE = "the reward's numbers are too large to be averaged or learned from"
 
 
 @dataclass(frozen=True)
 class MemberProgress:
-    """A training's iteration."""
+    """An iteration of a training."""
 
     job: str
     point: CurvePoint
@@ -52,42 +51,40 @@ class MemberProgress:
 
 @dataclass(frozen=True)
 class MemberFinished:
-    """A training that used up its steps."""
+    """A training that has made all its steps."""
 
     job: str
     outcome: Outcome
     policies: dict[int, dict[str, Tensor]]
-    """Of its best checkpoints, by their index: for `save_policy`, with the trainer's
-    `policy_metadata`."""
+    """Policies of its best checkpoints by index, for `policy_bytes`."""
 
     @property
     def policy(self) -> dict[str, Tensor]:
-        """That of the checkpoint that the outcome names."""
+        """Policy of the checkpoint that the outcome names."""
         return self.policies[self.outcome.best_checkpoint]
 
 
 @dataclass(frozen=True)
 class MemberFailed:
-    """A training that its reward broke."""
+    """A training that its reward has ended."""
 
     job: str
     code: str
-    """`"raised"`, `"contract"`, `"timeout"`, `"not-a-number"`, or `"fitness"` where a written
-    fitness failed on its states."""
+    """`"raised"`, `"contract"`, `"timeout"`, `"not-a-number"`, or `"fitness"` for a failed written
+    fitness."""
     reason: str
     env_steps: int
 
 
 @dataclass(frozen=True)
 class MemberPaused:
-    """A training that waits, without a slot, for `proceed` or `cancel`."""
+    """A training that has given its slot back and waits for `proceed` or `cancel`."""
 
     job: str
     env_steps: int
     policy: dict[str, Tensor]
-    """That of the moment, for `save_policy`."""
+    """Its current policy, for `policy_bytes`."""
     snapshot: Snapshot
-    """What it goes on from, here or elsewhere."""
 
 
 _Result = TypeVar("_Result")
@@ -102,7 +99,7 @@ class _Job:
     seed: int
     snapshot: Snapshot | None
     pauses: tuple[int, ...]
-    """Env steps at which it is to pause, those that are left."""
+    """Remaining pauses in env steps."""
 
 
 @dataclass
@@ -110,19 +107,17 @@ class _Member:
     job: _Job
     keeper: CheckpointKeeper
     began: float
-    """On the clock of `time.perf_counter`; earlier by what it trained before it was taken up
-    again."""
+    """`time.perf_counter` at its start, minus the seconds trained before a resume."""
     env_steps: int = 0
     waited: float = 0.0
-    """Seconds for its reward, here; its neighbours waited too."""
+    """Seconds of waiting for its reward, the wait for its neighbours' included."""
     worked: float = 0.0
-    """Seconds of its iterations without any rewards."""
+    """Seconds of its iterations without rewards."""
     component_names: tuple[str, ...] | None = None
-    """Component names of its first call, which all others keep to; None before it."""
+    """Component names of the first call; None before it."""
 
     def checked_names(self, components: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The components in the order of the first call. Raises RewardContractError where they are
-        others: each name is a curve."""
+        """Components in the first call's order. Raises RewardContractError for other names."""
         if self.component_names is None:
             self.component_names = tuple(components)
         if fault := changed_names_fault(self.component_names, components):
@@ -137,7 +132,7 @@ class _Failure:
 
 
 def _overdue(member: _Member) -> str:
-    """Why a training has waited too long for its reward; empty where it has not."""
+    """Reason why a training has waited too long for its reward; empty where it has not."""
     if member.waited <= REWARD_GRACE + REWARD_SHARE * member.worked:
         return ""
     return (
@@ -148,8 +143,10 @@ def _overdue(member: _Member) -> str:
 
 
 def _whole_environment(make_environment: Callable[[int], VecTask], rows: int) -> VecTask:
-    """An environment of at least so many rows, and no row beyond a multiple of `row_multiple`,
-    where its numbers would depend on its place."""
+    """Make an environment of at least `rows` rows, padded to `row_multiple`.
+
+    In a remainder a row's numbers would depend on its place.
+    """
     environment = make_environment(rows)
     whole = padded(rows, environment.row_multiple)
     if whole == rows:
@@ -159,8 +156,7 @@ def _whole_environment(make_environment: Callable[[int], VecTask], rows: int) ->
 
 
 class Trainer:
-    """Up to `slots` trainings at once. A training's result depends on its reward, its seed and the
-    settings alone."""
+    """Up to `slots` trainings at once, each determined by its reward, its seed and the settings."""
 
     def __init__(
         self,
@@ -172,15 +168,14 @@ class Trainer:
         reward_timeout: float = REWARD_TIMEOUT,
         iteration_limit: float | None = None,
     ) -> None:
-        """`make_environment` gets the number of rows and makes them on `device`. `iteration_limit`:
-        seconds that the steps of one iteration may take."""
+        """`make_environment` makes so many rows on `device`; `iteration_limit`: timeout in seconds
+        of one iteration's steps."""
         check_training(settings)
         self._settings = settings
         self._environment = _whole_environment(make_environment, slots * settings.num_envs)
-        if self._environment.device.type != torch.device(device).type:
-            raise ValueError(
-                f"the environment is on {self._environment.device}, expected {device!r}"
-            )
+        found = self._environment.device
+        if found.type != torch.device(device).type:
+            raise ValueError(f"the environment is on {found}, expected {device!r}")
         if self._environment.restorable:
             other = make_environment(1 if self._environment.num_envs > 1 else 2)
             self._environment.tell_rows_from_constants(other)
@@ -190,9 +185,7 @@ class Trainer:
             task, self._environment.all_variables(), self._environment.constants
         )
         self._population = Population(self._environment, settings, slots)
-        self._episodes = EpisodeTracker(
-            slots, settings.num_envs, task.fitness_reduction, self._environment.device
-        )
+        self._episodes = EpisodeTracker(slots, settings.num_envs, task.fitness_reduction, found)
         self._written = isinstance(task.fitness, WrittenFitnessFunction)
         self._reward_timeout = reward_timeout
         self._iteration_limit = iteration_limit
@@ -200,42 +193,36 @@ class Trainer:
         self._members: dict[int, _Member] = {}
         self._paused: dict[str, _Job] = {}
         self._slots = slots
-        # A device runs other kernels for other sizes, and these may round differently: there all
-        # slots take part in every iteration, in use or not, so that a training's numbers do not
-        # depend on which others are under way. On a CPU they do not in any case.
-        self._whole_width = self._environment.device.type != "cpu"
-        self.timers: dict[str, float] = dict.fromkeys(
-            ("physics", "policy", "reward", "update", "rest"), 0.0
-        )
+        # A GPU chooses kernels by size, and they may round differently. There all slots take part
+        # in every iteration, so that a training's numbers do not depend on its neighbours.
+        self._whole_width = found.type != "cpu"
+        parts = ("physics", "policy", "reward", "update", "rest")
+        self.timers: dict[str, float] = dict.fromkeys(parts, 0.0)
         """Wall seconds of all iterations, by part."""
 
     @property
     def policy_metadata(self) -> dict[str, str]:
-        """What `save_policy` must know of every policy from here."""
+        """Metadata for `policy_bytes` of every policy from here."""
         return {"activation": self._settings.activation, **self._population.distribution.metadata}
 
     @property
     def busy(self) -> bool:
-        """Something is queued or running; what is paused waits for others."""
+        """True while something is queued or running; paused trainings do not count."""
         return bool(self._queue or self._members)
 
     @property
     def restorable(self) -> bool:
-        """Whether `snapshot` can be asked for: not where the environment's state cannot be read."""
+        """True where the environment's state can be read, which `snapshot` needs."""
         return self._environment.restorable
 
     def running(self) -> tuple[str, ...]:
-        """Names of the trainings that have a slot, in the order of the slots."""
+        """Names of the trainings that have a slot, in order of the slots."""
         return tuple(self._members[slot].job.name for slot in sorted(self._members))
 
     def snapshot(self, job: str) -> Snapshot:
-        """The state of a running training, between two iterations. Raises KeyError when it does not
-        run."""
-        slot = next(
-            (slot for slot, member in self._members.items() if member.job.name == job), None
-        )
-        if slot is None:
-            raise KeyError(job)
+        """State of a running training, between two iterations. Raises KeyError for another."""
+        named = {member.job.name: slot for slot, member in self._members.items()}
+        slot = named[job]
         member = self._members[slot]
         keeper = member.keeper
         record = TrainingRecord(
@@ -246,13 +233,10 @@ class Trainer:
             checkpoints=tuple(keeper.records),
             recent=keeper.recent,
         )
-        rows = self._episodes.member_tensors()
-        episodes = {
-            f"episodes.{name}": row[slot].to("cpu", copy=True) for name, row in rows.items()
-        }
-        return Snapshot(
-            record, {**self._population.member_state(slot), **episodes}, dict(keeper.policies)
-        )
+        state = self._population.member_state(slot)
+        for name, row in self._episodes.member_tensors().items():
+            state[f"episodes.{name}"] = row[slot].to("cpu", copy=True)
+        return Snapshot(record, state, dict(keeper.policies))
 
     def submit(
         self,
@@ -262,49 +246,41 @@ class Trainer:
         snapshot: Snapshot | None = None,
         pauses: Sequence[int] = (),
     ) -> None:
-        """Queue a training; it takes the next free slot when an iteration starts, and goes on from
-        `snapshot` where there is one.
+        """Queue a training; it takes the next free slot, and resumes from `snapshot` if given.
 
         After the first iteration that reaches one of `pauses` (env steps) it gives its slot back
-        and waits. Only a `restorable` trainer can do that.
+        and waits. This needs a `restorable` trainer.
         """
         if pauses and not self.restorable:
             raise ValueError(f"job {job!r} cannot pause: the environment's state cannot be read")
-        known = (
-            *self._queue,
-            *self._paused.values(),
-            *(member.job for member in self._members.values()),
-        )
-        if any(job == other.name for other in known):
+        active = (member.job for member in self._members.values())
+        if any(job == other.name for other in (*self._queue, *self._paused.values(), *active)):
             raise ValueError(f"job {job!r} is already queued, paused or running")
         done = 0 if snapshot is None else snapshot.record.env_steps
-        self._queue.append(
-            _Job(job, reward, seed, snapshot, tuple(steps for steps in pauses if steps > done))
-        )
+        left = tuple(steps for steps in pauses if steps > done)
+        self._queue.append(_Job(job, reward, seed, snapshot, left))
 
     def proceed(self, job: str) -> None:
-        """Let a paused training go on, before what is queued. Nothing happens when there is none of
-        this name."""
+        """Resume a paused training, before the queued ones; does nothing for an unknown name."""
         paused = self._paused.pop(job, None)
         if paused is not None:
             self._queue.appendleft(paused)
 
     def cancel(self, job: str) -> None:
-        """Drop a queued, paused or running training. Nothing happens when there is none of this
-        name."""
+        """Drop a queued, paused or running training; does nothing for an unknown name."""
         self._paused.pop(job, None)
         self._queue = deque(queued for queued in self._queue if queued.name != job)
         for slot, member in list(self._members.items()):
             if member.job.name == job:
                 self._free(slot)
 
-    # nothing here asks autograd, whose bookkeeping would cost a few percent
+    # without autograd's bookkeeping, a few percent of the time
     @torch.inference_mode()
     def iterate(self) -> list[TrainerEvent]:
-        """One PPO iteration of all running trainings; what came of it, in the order of the slots.
+        """Make one PPO iteration of all running trainings; events in order of the slots.
 
-        Raises EnvironmentFaultError for what is no reward's fault: the environment's code raises,
-        does not come back, or leaves numbers.
+        Raises EnvironmentFaultError where the environment's code raises, takes too long, or gives
+        states that are not finite.
         """
         began = time.perf_counter()
         with self._environment_code():
@@ -324,19 +300,17 @@ class Trainer:
         trained = {slot: member.env_steps for slot, member in self._members.items()}
         spoiled = spoiled_members(rollout, self._members, type(self._environment), trained)
         rewards, components, failures = self._timed("reward", lambda: self._rewards(rollout))
-        failures |= dict.fromkeys(
-            spoiled, _Failure("not-a-number", f"the policy's actions became NaN: {_HUGE}")
-        )
+        nan_actions = _Failure("not-a-number", f"the policy's actions became NaN: {_HUGE}")
+        failures |= dict.fromkeys(spoiled, nan_actions)
         fitness = self._fitness_of(rollout, failures)
         episodes = self._episodes.update(fitness, rollout.terminated | rollout.truncated)
         report = self._timed(
             "update", lambda: self._population.learn(self._members, rollout, rewards)
         )
+        broken = _Failure("not-a-number", "the policy's parameters became NaN or infinite")
         for slot, healthy in enumerate(report.healthy.tolist()):
             if slot in self._members and not healthy:
-                failures.setdefault(
-                    slot, _Failure("not-a-number", "the policy's parameters became NaN or infinite")
-                )
+                failures.setdefault(slot, broken)
         steps = rewards[0].numel()
         worked = time.perf_counter() - began - (self.timers["reward"] - waited_before)
         for member in self._members.values():
@@ -347,9 +321,8 @@ class Trainer:
         }
         points, faults = curve_points(going_on, rollout, rewards, components, episodes, report)
         for slot, number in faults.items():
-            failures[slot] = _Failure(
-                "not-a-number", f"{number} of an iteration became NaN or infinite: {_HUGE}"
-            )
+            reason = f"{number} of an iteration became NaN or infinite: {_HUGE}"
+            failures[slot] = _Failure("not-a-number", reason)
         events = [
             event
             for slot in sorted(self._members)
@@ -359,8 +332,7 @@ class Trainer:
         return events
 
     def _fill_slots(self) -> None:
-        """Give the lowest free slots to the queue: those beyond the highest one in use are not
-        simulated."""
+        """Give the queue the lowest free slots: slots above the highest used one are idle."""
         for slot in range(self._slots):
             if not self._queue:
                 return
@@ -377,7 +349,7 @@ class Trainer:
         if job.snapshot is None:
             return
         record, state, policies = job.snapshot.record, job.snapshot.state, job.snapshot.policies
-        job.snapshot = None  # its memory is free again
+        job.snapshot = None  # frees its memory
         self._population.load_member_state(slot, state)
         for name, rows in self._episodes.member_tensors().items():
             rows[slot] = state[f"episodes.{name}"].to(rows)
@@ -392,17 +364,13 @@ class Trainer:
     def _rewards(
         self, rollout: Rollout
     ) -> tuple[Tensor, dict[int, dict[str, Tensor]], dict[int, _Failure]]:
-        """Rewards, zeros where a member failed; components by slot; failures by slot."""
+        """Rewards, zero where a member failed; components by slot; failures by slot."""
         rewards = torch.zeros(rollout.terminated.shape, device=rollout.terminated.device)
         components: dict[int, dict[str, Tensor]] = {}
         failures: dict[int, _Failure] = {}
         waits = {}
-        for (
-            slot,
-            member,
-        ) in (
-            self._members.items()
-        ):  # all at once: where they have processes of their own these work side by side
+        # started at once: rewards in processes of their own work side by side
+        for slot, member in self._members.items():
             reward = member.job.reward
             values = {
                 name: rollout.arguments[name][slot].flatten(0, 1) for name in reward.arguments
@@ -414,9 +382,8 @@ class Trainer:
                 total, named = wait()
                 components[slot] = self._members[slot].checked_names(named)
             except RewardContractError as error:
-                failures[slot] = _Failure(
-                    error.code, f"{error.message}; {error.hint}" if error.hint else error.message
-                )
+                reason = f"{error.message}; {error.hint}" if error.hint else error.message
+                failures[slot] = _Failure(error.code, reason)
                 continue
             except TimeLimitError as error:
                 failures[slot] = _Failure("timeout", f"one call of the reward {error}")
@@ -428,7 +395,7 @@ class Trainer:
                 del components[slot]
                 continue
             rewards[slot] = total.view(rewards.shape[1:])
-        # one look at everything: a single transfer from the device
+        # one check of everything: a single transfer from the device
         parts = {
             (slot, name): value
             for slot, named in components.items()
@@ -441,21 +408,21 @@ class Trainer:
                 if count and slot not in failures:
                     what = f"component {name!r}" if name else "the total"
                     steps = rewards[slot].numel()
-                    failures[slot] = _Failure(
-                        "not-a-number", f"{what} is NaN or infinite in {count} of {steps} steps"
-                    )
+                    reason = f"{what} is NaN or infinite in {count} of {steps} steps"
+                    failures[slot] = _Failure("not-a-number", reason)
                     rewards[slot] = 0.0
         return rewards, components, failures
 
     def _fitness_of(self, rollout: Rollout, failures: dict[int, _Failure]) -> Tensor:
-        """Fitness per step. Shape: (members, steps, num_envs). A member on whose states a written
-        fitness fails, fails.
+        """Fitness per step, shape (members, steps, num_envs).
 
-        Raises EnvironmentFaultError where the task's own does."""
+        A member fails where a written fitness fails on its states. Raises EnvironmentFaultError
+        where the task's own does.
+        """
         values = {name: rollout.arguments[name].flatten(0, 2) for name in self._fitness.arguments}
         members, *shape = rollout.terminated.shape
-        # Members together would meet other places of SIMD registers than by themselves, where some
-        # functions round differently.
+        # Members in one call could lie in other SIMD lanes than by themselves, where some functions
+        # round differently.
         parts = members if math.prod(shape) % self._environment.row_multiple else 1
         with environment_code(type(self._environment)):
             fitness, reasons = fitness_in_parts(self._fitness, values, parts, members)
@@ -468,9 +435,8 @@ class Trainer:
             if slot in self._members and slot not in failures and not sound:
                 if not self._written:  # its states are sound
                     raise fitness_fault(self._task)
-                failures.setdefault(
-                    slot, _Failure("not-a-number", "the task's fitness became NaN or infinite")
-                )
+                reason = "the task's fitness became NaN or infinite"
+                failures.setdefault(slot, _Failure("not-a-number", reason))
         return fitness
 
     def _events(
@@ -497,18 +463,15 @@ class Trainer:
             self._free(slot)
         elif member.job.pauses and member.env_steps >= member.job.pauses[0]:
             snapshot = self.snapshot(name)
-            events.append(
-                MemberPaused(
-                    name, member.env_steps, self._population.policy_tensors(slot), snapshot
-                )
-            )
+            policy = self._population.policy_tensors(slot)
+            events.append(MemberPaused(name, member.env_steps, policy, snapshot))
             left = tuple(steps for steps in member.job.pauses if steps > member.env_steps)
             self._paused[name] = _Job(name, member.job.reward, member.job.seed, snapshot, left)
             self._free(slot)
         return events
 
     def _environment_code(self) -> AbstractContextManager[None]:
-        """Around what the environment's own code does in an iteration."""
+        """Context of calls of the environment's own code."""
         return environment_code(
             type(self._environment),
             self._iteration_limit,

@@ -1,8 +1,7 @@
-"""PPO's update (Schulman et al. 2017) of stacked members, with the gradient written out and a
-learning rate for each member.
+"""PPO's update (Schulman et al. 2017) of stacked members, with the gradient written out.
 
-The learning rate follows the KL divergence of every minibatch (Schulman et al. 2017, section 4, as
-Isaac Gym and rsl-rl use it).
+Each member's learning rate follows the KL divergence of every minibatch (Schulman et al. 2017,
+section 4, in the form of Isaac Gym and rsl-rl).
 """
 
 from __future__ import annotations
@@ -18,27 +17,26 @@ from eureka_agent.training.distributions import ActionDistribution
 from eureka_agent.training.networks import StackedNetworks
 
 _ROWS_PER_CHUNK = 4096
-"""On a CPU members are updated in groups of about this many rows a minibatch: what a group touches
-stays in the cache."""
+"""Rows per minibatch of members that are updated together on a CPU: they fit into the cache."""
 _SMALLEST_LEARNING_RATE = 1e-5
 _LARGEST_LEARNING_RATE = 1e-2
 _LEARNING_RATE_FACTOR = 1.5
 _ROUNDING_KL = 1e-10
-"""An update's first minibatch meets the policy that acted, whose KL is 0 but for rounding: whether
-it comes out as 0 or as 1e-19 depends on the device and on the number of members, and must not
-decide on the learning rate. A step at the smallest learning rate gives 1e-9 or more."""
+"""KL divergence that is rounding alone. An update's first minibatch has the policy that acted, with
+a KL of 0 or 1e-19 depending on device and number of members; the learning rate must not depend on
+that. A step at the smallest learning rate gives 1e-9 or more."""
 
 
 @dataclass
 class Batch:
-    """What one update learns from. The leading dimensions of all are (members, rows)."""
+    """Data of one update. Shape of all: (members, rows, …)."""
 
     observations: Tensor
-    """Normalised, and a last column of ones. Shape: (members, rows, num_observations + 1)."""
+    """Normalised, with a last column of ones. Shape: (members, rows, num_observations + 1)."""
     actions: Tensor
     """Shape: (members, rows, num_actions), before clipping."""
     outputs: Tensor
-    """Outputs of the policy that acted. Shape: (members, rows, num_outputs)."""
+    """Of the policy that acted. Shape: (members, rows, num_outputs)."""
     log_probabilities: Tensor
     """Of the actions under that policy."""
     advantages: Tensor
@@ -48,10 +46,10 @@ class Batch:
     targets: Tensor
     """Returns in the value network's scale."""
     parameters: Tensor
-    """Parameters of its distribution. Shape: (members, num_parameters)."""
+    """Of the distribution. Shape: (members, num_parameters)."""
 
     def members(self, first: int, end: int) -> Batch:
-        """The part of the members `first` to `end` (not included)."""
+        """The part of the members `first` to `end` (exclusive)."""
         return Batch(*(getattr(self, name)[first:end] for name in self.__dataclass_fields__))
 
 
@@ -65,10 +63,9 @@ class UpdateReport:
 
 
 def adapted_learning_rate(learning_rate: Tensor, kl: Tensor, desired_kl: float) -> Tensor:
-    """The learning rate times 1.5 below half the KL aimed at, divided by 1.5 above twice it; as it
-    was where the KL is rounding alone.
+    """The learning rate times 1.5 below half the desired KL, divided by 1.5 above twice it.
 
-    Shape of both: (members, 1).
+    It stays where the KL is rounding alone. Shape of both: (members, 1).
     """
     lowered = (learning_rate / _LEARNING_RATE_FACTOR).clamp(min=_SMALLEST_LEARNING_RATE)
     raised = (learning_rate * _LEARNING_RATE_FACTOR).clamp(max=_LARGEST_LEARNING_RATE)
@@ -77,7 +74,7 @@ def adapted_learning_rate(learning_rate: Tensor, kl: Tensor, desired_kl: float) 
 
 
 class PPOUpdate:
-    """Epochs of minibatches for every member, each shuffled by permutations of its own."""
+    """Epochs of minibatches for every member, shuffled by its own permutations."""
 
     def __init__(
         self,
@@ -102,14 +99,8 @@ class PPOUpdate:
         reports = torch.zeros(3, members, device=batch.advantages.device)
         for first in range(0, members, chunk):
             end = min(first + chunk, members)
-            self._update_chunk(
-                first,
-                end,
-                batch.members(first, end),
-                permutations[first:end],
-                size,
-                reports[:, first:end],
-            )
+            part, order = batch.members(first, end), permutations[first:end]
+            self._update_chunk(first, end, part, order, size, reports[:, first:end])
         kl, policy_loss, value_loss = reports / (self._settings.epochs * self._settings.minibatches)
         return UpdateReport(kl, policy_loss, value_loss)
 
@@ -123,23 +114,17 @@ class PPOUpdate:
         widths = (batch.actions.shape[-1], batch.outputs.shape[-1], 1, 1, 1, 1)
         observations = batch.observations.flatten(0, 1)
         offsets = (torch.arange(members, device=permutations.device) * rows).view(-1, 1, 1)
-        # by outputs that mean nothing it stays zero
+        # stays zero for unused outputs
         gradient = torch.zeros(members, 2, size, self._networks.num_outputs, device=packed.device)
         for epoch in range(self._settings.epochs):
             # minibatch first, so that each one is contiguous
-            shuffled = (
-                permutations[:, epoch, : size * minibatches].view(members, minibatches, size)
-                + offsets
-            )
-            index = shuffled.transpose(0, 1)
+            order = permutations[:, epoch, : size * minibatches].view(members, minibatches, size)
+            index = (order + offsets).transpose(0, 1)
             # rows last: torch is several times faster on long rows than on rows of three
-            numbers = (
-                packed.index_select(0, index.flatten())
-                .view(minibatches, members, size, -1)
-                .transpose(2, 3)
-            )
+            rows_of = packed.index_select(0, index.flatten())
+            numbers = rows_of.view(minibatches, members, size, -1).transpose(2, 3)
             parts = numbers.contiguous().split(widths, dim=2)
-            # the policy's and the value network's, in turn
+            # policy and value network alternate
             twice = index.unsqueeze(2).expand(-1, -1, 2, -1).flatten()
             inputs = observations.index_select(0, twice).view(minibatches, 2 * members, size, -1)
             for minibatch in range(minibatches):
@@ -166,16 +151,13 @@ class PPOUpdate:
         old_value: Tensor,
         target: Tensor,
     ) -> Tensor:
-        """One gradient step. Returns KL, policy loss and value loss, shape (3, members).
+        """Make one gradient step; return KL, policy loss and value loss, shape (3, members).
 
         Shape of `actions`: (members, num_actions, size), of `old_outputs`: (members, num_outputs,
-        size), of what follows them: (members, 1, size).
+        size), of the tensors after them: (members, 1, size).
         """
-        settings, networks, size = (
-            self._settings,
-            self._networks.members(first, end),
-            actions.shape[2],
-        )
+        settings, size = self._settings, actions.shape[2]
+        networks = self._networks.members(first, end)
         outputs = networks.both.forward(inputs)
         by_network = outputs[-1].view(output_gradient.shape)
         used = old_outputs.shape[1]
@@ -186,11 +168,9 @@ class PPOUpdate:
             policy_outputs, networks.distribution_parameters, actions, log_ratio_shift
         )
         ratio = likelihood.log_ratio.exp_()
-        loss, clipped_loss = (
-            ratio * weight,
-            ratio.clamp_(1.0 - settings.clip, 1.0 + settings.clip).mul_(weight),
-        )
-        # where the clipped loss is the larger one, it does not depend on the policy
+        loss = ratio * weight
+        clipped_loss = ratio.clamp_(1.0 - settings.clip, 1.0 + settings.clip).mul_(weight)
+        # where the clipped loss is larger, it does not depend on the policy
         by_log_probability = loss * (loss >= clipped_loss)
         likelihood.write_gradients(
             by_log_probability,
@@ -202,17 +182,15 @@ class PPOUpdate:
         error = values - target
         squared = error.square()
         if settings.clip_value_loss:
-            # in this order a value within the range has exactly the same error, and not by rounding
-            # a larger one, without gradient
+            # in this order a value within the range has exactly the same error; rounding must not
+            # make it larger, which would remove its gradient
             change = values - old_value
-            clipped_squared = (
-                change.clamp(-settings.clip, settings.clip).sub_(change).add_(error).square_()
-            )
+            clipped = change.clamp(-settings.clip, settings.clip)
+            clipped_squared = clipped.sub_(change).add_(error).square_()
             error *= squared >= clipped_squared
             squared = torch.maximum(squared, clipped_squared)
-        torch.mul(
-            error[:, 0], 2.0 * settings.value_coefficient / size, out=output_gradient[:, 1, :, 0]
-        )
+        factor = 2.0 * settings.value_coefficient / size
+        torch.mul(error[:, 0], factor, out=output_gradient[:, 1, :, 0])
         networks.both.backward(outputs, output_gradient.flatten(0, 1))
 
         kl = likelihood.kl(old_outputs, old_parameters)
@@ -222,19 +200,16 @@ class PPOUpdate:
         norm = torch.linalg.vector_norm(self._networks.gradients[first:end], dim=1, keepdim=True)
         scale = (settings.max_gradient_norm / (norm + 1e-6)).clamp_(max=1.0)
         self._adam.step(first, end, rate, scale)
-        return torch.stack(
-            (kl, torch.maximum(loss, clipped_loss).sum(dim=(1, 2)), squared.mean(dim=(1, 2)))
-        )
+        policy_loss = torch.maximum(loss, clipped_loss).sum(dim=(1, 2))
+        return torch.stack((kl, policy_loss, squared.mean(dim=(1, 2))))
 
 
 def _loss_terms(batch: Batch, size: int, constant: float) -> Tensor:
-    """Numbers of every row that a minibatch of `size` rows needs, beside actions and outputs, in
-    the form in which it needs them.
+    """Numbers of every row that a minibatch needs beside actions and outputs.
 
-    The old log-probability without the distribution's `constant`, negative; minus the advantage's
-    share of the loss; the old value; the target. Shape: (members, rows, 4).
+    The distribution's `constant` minus the old log-probability; minus the advantage's share of the
+    loss; the old value; the target. Shape: (members, rows, 4).
     """
     shift = constant - batch.log_probabilities
-    return torch.stack(
-        (shift, batch.advantages * (-1.0 / size), batch.values, batch.targets), dim=-1
-    )
+    advantages = batch.advantages * (-1.0 / size)
+    return torch.stack((shift, advantages, batch.values, batch.targets), dim=-1)

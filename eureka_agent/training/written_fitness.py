@@ -1,5 +1,4 @@
-"""A fitness that a language model wrote, in the place of a task's own: the same source form, checks
-and limits as a reward's."""
+"""A fitness that a language model wrote, in place of a task's own; its source is a reward's."""
 
 from __future__ import annotations
 
@@ -25,32 +24,30 @@ from eureka_agent.training.reward_loading import load_reward
 from eureka_agent.training.time_limit import TimeLimitError, time_limit
 
 LOADING_SECONDS = 5.0
-"""What its top level may take."""
+"""Timeout of its top level."""
 CALL_SECONDS = 10.0
-"""What one call may take."""
+"""Timeout of one call."""
 
 
 Loader = Callable[..., Reward]
-"""A reward from its specification and variables, and `constants` and `quaternion_order` by keyword.
-Raises RewardLoadError and TimeLimitError."""
+"""Loads a reward from its specification and variables, and `constants` and `quaternion_order` by
+keyword. Raises RewardLoadError and TimeLimitError."""
 
 
 def load_here(
     reward: RewardSpecification, variables: Sequence[Variable], **vocabulary: Any
 ) -> RewardFunction:
-    """A `Loader` for rewards that may run in this process."""
+    """Load a reward that may run in this process; a `Loader`."""
     with time_limit(LOADING_SECONDS):
         return load_reward(reward, variables, **vocabulary)
 
 
 class WrittenFitnessError(EurekaError):
-    """A written fitness that raised, took too long or returned what the contract forbids, on states
-    that it was not tried on."""
+    """A written fitness that raised, timed out or broke the contract on new states."""
 
 
 class WrittenFitnessFunction:
-    """The total of a reward, called like a task's own fitness: with variables by name, one
-    value a step."""
+    """The total of a reward, called like a task's own fitness."""
 
     def __init__(
         self,
@@ -58,8 +55,7 @@ class WrittenFitnessFunction:
         variables: Sequence[Variable],
         load: Loader = load_here,
     ) -> None:
-        """Raises WrittenFitnessError where the reward does not load, or reads what is no public
-        variable."""
+        """Raises WrittenFitnessError where the reward does not load."""
         try:
             self._reward = load(reward, variables)
         except EurekaError as error:
@@ -75,14 +71,12 @@ class WrittenFitnessFunction:
         )
 
     def __call__(self, **values: Tensor) -> Tensor:
-        """Fitness of every step. Shape: (batch,), float32. Raises WrittenFitnessError; whether it
-        is finite is not looked at."""
+        """Fitness of every step, shape (batch,), float32. Raises WrittenFitnessError."""
         try:
             return self._reward.begin(values, CALL_SECONDS)()[0]
         except (RewardContractError, RewardLoadError) as error:
-            raise WrittenFitnessError(
-                f"the written fitness fails: {error.message}", error.hint
-            ) from None
+            what = f"the written fitness fails: {error.message}"
+            raise WrittenFitnessError(what, error.hint) from None
         except TimeLimitError as error:
             raise WrittenFitnessError(f"the written fitness fails: one call {error}") from None
 
@@ -93,11 +87,10 @@ def with_written_fitness(
     fitness: WrittenFitness,
     load: Loader = load_here,
 ) -> LoadedEnvironment:
-    """The environment with one of its tasks alone, whose metric is the written one. Its set-up and
-    training budget stay.
+    """The environment with one task alone, whose metric is the written fitness.
 
-    `load`: has the source run where it may. Raises EnvironmentLoadError for a task that is not
-    there, WrittenFitnessError for a fitness that cannot be loaded.
+    `load` runs the source. Raises EnvironmentLoadError for a missing task, WrittenFitnessError for
+    a fitness that cannot be loaded.
     """
     name, task = loaded.task(task_name)
     found = loaded.environment_class
@@ -116,7 +109,7 @@ def with_written_fitness(
 
 
 def _fingerprint(fitness: WrittenFitness) -> str:
-    """SHA-256 over all that a score depends on."""
+    """SHA-256 of all inputs of a score."""
     content = [fitness.source, fitness.reduction, fitness.success_fitness]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
@@ -124,12 +117,10 @@ def _fingerprint(fitness: WrittenFitness) -> str:
 def fitness_in_parts(
     function: FitnessFunction, values: Mapping[str, Tensor], parts: int, members: int
 ) -> tuple[Tensor, dict[int, str]]:
-    """Fitness of the steps of several members, calculated in so many equal parts, and why it failed
-    on those of some, by member.
+    """Fitness of several members' steps, in `parts` calls; and reasons of failures by member.
 
-    A written fitness that fails on the states of one member must not take its neighbours with it:
-    it is then called for each by itself. A task's own that fails is an error of the environment,
-    which is raised.
+    Where a written fitness fails, each member gets a call of its own, so that one member's states
+    do not fail its neighbours. A task's own fitness that fails raises an environment fault.
     """
     try:
         return torch.cat([function(part) for part in _split(values, parts)]), {}

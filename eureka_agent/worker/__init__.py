@@ -1,1 +1,1 @@
-"""The program behind the wall, which runs generated code. The driver imports nothing of it."""
+"""Program behind the wall. It runs generated code; the driver imports nothing from here."""

@@ -1,4 +1,4 @@
-"""The worker's end of the protocol: commands in by line, events out by line, files in between."""
+"""The worker's end of the protocol: commands by line in, events by line out, files in between."""
 
 from __future__ import annotations
 
@@ -34,15 +34,16 @@ class File:
 class _Incoming:
     file: BinaryIO
     missing: int
-    """Bytes that are still to come."""
 
 
 class Channel:
-    """JSON lines and files over two file descriptors, without threads, so that a training can look
-    for commands between iterations."""
+    """JSON lines and files over two file descriptors, without threads.
+
+    So a training can look for commands between iterations.
+    """
 
     def __init__(self, input_descriptor: int, output_descriptor: int, folder: Path) -> None:
-        """`folder`: where files that come are put under their names."""
+        """`folder`: where received files are written under their names."""
         self._input = input_descriptor
         self._output = output_descriptor
         self._folder = folder
@@ -53,11 +54,11 @@ class Channel:
         """True once the driver closed its end."""
 
     def receive(self, timeout_s: float | None) -> Command | None:
-        """The next command; None when `timeout_s` passed (0: look only) or the driver is gone.
-        Files that come before it are in the folder then.
+        """Return the next command; None after `timeout_s` (0: look only) or at the end of input.
 
-        Raises ProtocolError for a line that is no command or is too long; the next call goes on
-        behind that line. Raises OSError where a file cannot be written.
+        Files sent before it are in the folder by then. Raises ProtocolError for a line that is too
+        long or no command; the next call continues after that line. Raises OSError where a file
+        cannot be written.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
@@ -98,7 +99,7 @@ class Channel:
                 data = data[os.write(self._output, data) :]
 
     def _take_content(self) -> None:
-        """What the buffer holds of a file under way."""
+        """Move the buffer's part of an incoming file to that file."""
         incoming = self._incoming
         if incoming is None:
             return
@@ -111,8 +112,10 @@ class Channel:
             self._incoming = None
 
     def _take_line(self) -> bytes | None:
-        """A complete line from the buffer, without its end. Raises ProtocolError once for one that
-        is too long."""
+        """Take a complete line from the buffer, without its end.
+
+        Raises ProtocolError once for a line that is too long.
+        """
         while True:
             end = self._buffer.find(b"\n")
             if end < 0:

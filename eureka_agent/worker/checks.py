@@ -1,5 +1,4 @@
-"""What the dry run looks at. Runs in a process of its own: a check may hang, crash or eat all
-memory."""
+"""Checks of a dry run. A check may hang, crash or exhaust memory, so they run in a fork."""
 
 from __future__ import annotations
 
@@ -32,6 +31,7 @@ _ODD_BATCH = 257
 _SINGLE_ROWS = 6
 _TOLERANCE = 1e-3
 _MESSAGE_CHARACTERS = 600
+Severity = Literal["error", "warning"]
 
 _LINE = re.compile(r"^line (\d+): ")
 _ALLOCATION = re.compile(r"tried to allocate (\d+) bytes")
@@ -42,8 +42,10 @@ def check_reward(
     recorded: Mapping[str, Tensor],
     environment_class: type[VecTask],
 ) -> list[Finding]:
-    """Findings of all checks on one reward. `recorded`: by argument name, shape (transitions,
-    *variable.shape)."""
+    """Run all checks on one reward.
+
+    `recorded`: by argument name, shape (transitions, *variable.shape).
+    """
     variables = environment_class.all_variables()
     try:
         reward = load_reward(
@@ -60,7 +62,7 @@ def check_reward(
         return [_with_shapes(_contract_finding(error), reward, recorded)]
     findings = _check_time(reward, recorded)
     if findings and findings[0].severity == "error":
-        return findings  # the other checks call it more often still
+        return findings  # the other checks call it even more often
     findings += _check_finite(reward, recorded, total, components)
     findings += _check_repeatable(reward, recorded, total) or _check_rows_alone(
         reward, specification.source, recorded, total
@@ -93,18 +95,15 @@ def _check_finite(
     if not broken.any():
         return []
     row = int(broken.nonzero()[0])
-    return [
-        _finding(
-            "D305",
-            f"{_what_is_broken(total, components, row)} on {int(broken.sum())} of {len(total)}"
-            " recorded states",
-            "keep divisors, logarithms and roots away from zero and below it: add an epsilon or"
-            " clamp",
-            line_of_first_broken(
-                reward, {name: recorded[name][row : row + 1] for name in reward.arguments}
-            ),
-        )
-    ]
+    values = {name: recorded[name][row : row + 1] for name in reward.arguments}
+    message = (
+        f"{_broken_value(total, components, row)} on {int(broken.sum())} of {len(total)}"
+        " recorded states"
+    )
+    hint = (
+        "keep divisors, logarithms and roots away from zero and below it: add an epsilon or clamp"
+    )
+    return [_finding("D305", message, hint, line_of_first_broken(reward, values))]
 
 
 def _check_extremes(
@@ -116,11 +115,8 @@ def _check_extremes(
             row for row in broken.nonzero().squeeze(-1).tolist() if extremes.beyond[row] is beyond
         ]
         if rows:
-            return [
-                _extreme_finding(
-                    reward, extremes, total, components, rows, "warning" if beyond else "error"
-                )
-            ]
+            severity: Severity = "warning" if beyond else "error"
+            return [_extreme_finding(reward, extremes, total, components, rows, severity)]
     return []
 
 
@@ -130,9 +126,9 @@ def _extreme_finding(
     total: Tensor,
     components: Mapping[str, Tensor],
     rows: Sequence[int],
-    severity: Literal["error", "warning"],
+    severity: Severity,
 ) -> Finding:
-    """On the first of these rows, which are not finite."""
+    """Report the first of these rows, which are not finite."""
     others = len({extremes.labels[row] for row in rows}) - 1
     also = f" (and in {others} more such states)" if others else ""
     hint = (
@@ -142,15 +138,17 @@ def _extreme_finding(
     line = line_of_first_broken(
         reward, {name: value[rows[0] : rows[0] + 1] for name, value in extremes.values.items()}
     )
-    message = f"{_what_is_broken(total, components, rows[0])} when {extremes.labels[rows[0]]}{also}"
+    message = f"{_broken_value(total, components, rows[0])} when {extremes.labels[rows[0]]}{also}"
     return _finding("D306", message, hint, line, severity)
 
 
 def _check_repeatable(
     reward: RewardFunction, recorded: Mapping[str, Tensor], total: Tensor
 ) -> list[Finding]:
-    """Two calls, and two halves in either order by rewards whose top level lives on: what is kept
-    from call to call shows."""
+    """Call it twice, and on two halves in either order while its top level stays loaded.
+
+    State that it keeps between calls then shows.
+    """
     half = len(total) // 2
     first, second = (
         {name: recorded[name][rows] for name in reward.arguments}
@@ -175,14 +173,12 @@ def _check_repeatable(
         (torch.cat(forward), torch.cat(backward[::-1]), "calls in another order"),
     ):
         if not torch.equal(found.nan_to_num(), expected.nan_to_num()):
-            message = (
-                f"{what} differ by up to {(found - expected).abs().nan_to_num().max().item():.3g}"
-            )
+            largest = (found - expected).abs().nan_to_num().max().item()
             hint = (
                 "a reward is a pure function: use no random numbers and keep nothing from one call"
                 " to the next"
             )
-            return [_finding("D307", message, hint)]
+            return [_finding("D307", f"{what} differ by up to {largest:.3g}", hint)]
     return []
 
 
@@ -201,25 +197,19 @@ def _check_rows_alone(
         except RewardContractError as error:
             found = _contract_finding(error, f" (on a batch of {size})")
             if size == 1 and ".squeeze()" in source:
-                found = found.model_copy(
-                    update={
-                        "hint": (
-                            "name the dimension, `.squeeze(-1)`: without it a batch of one goes too"
-                        )
-                    }
-                )
+                hint = "name the dimension, `.squeeze(-1)`: without it a batch of one goes too"
+                found = found.model_copy(update={"hint": hint})
             return [found]
-        difference = (alone - total[rows]).abs().nan_to_num(nan=0.0)
-        one_sided = alone.isfinite() != total[rows].isfinite()
-        if bool(
-            (one_sided | (difference > _TOLERANCE * (1.0 + total[rows].abs().nan_to_num()))).any()
-        ):
+        expected = total[rows]
+        difference = (alone - expected).abs().nan_to_num(nan=0.0)
+        one_is_finite = alone.isfinite() != expected.isfinite()
+        if bool((one_is_finite | (difference > _tolerances(expected))).any()):
             values = {name: recorded[name] for name in reward.arguments}
             line, code, hint = mixing_of_rows(reward, source, values, rows)
             by = f" by `{code}`" if code else ""
             message = (
                 f"a step's reward depends on the other rows of the batch{by}:"
-                f" {total[rows][0].item():.4g} among {count}, {alone[0].item():.4g} among {size}"
+                f" {expected[0].item():.4g} among {count}, {alone[0].item():.4g} among {size}"
             )
             return [_finding("D308", message, hint, line)]
     return []
@@ -240,15 +230,13 @@ def _check_time(reward: RewardFunction, recorded: Mapping[str, Tensor]) -> list[
     median = statistics.median(seconds)
     if median <= NOTICEABLE_SECONDS:
         return []
-    return [
-        _finding(
-            "D309",
-            f"one call on {TIMED_ROWS} steps takes {median * 1e3:.0f} ms, expected below"
-            f" {NOTICEABLE_SECONDS * 1e3:.0f} ms",
-            "work on whole tensors in place of loops over rows",
-            severity="error" if median > SLOW_SECONDS else "warning",
-        )
-    ]
+    message = (
+        f"one call on {TIMED_ROWS} steps takes {median * 1e3:.0f} ms, expected below"
+        f" {NOTICEABLE_SECONDS * 1e3:.0f} ms"
+    )
+    severity: Severity = "error" if median > SLOW_SECONDS else "warning"
+    hint = "work on whole tensors in place of loops over rows"
+    return [_finding("D309", message, hint, severity=severity)]
 
 
 def _check_variation(
@@ -257,21 +245,20 @@ def _check_variation(
     extreme_total: Tensor,
     extreme_components: Mapping[str, Tensor],
 ) -> list[Finding]:
-    """A total that does not move on recorded states; components that move on no state at all (an
-    event may be rare)."""
+    """Find a total that is constant on recorded states, and components constant on all states.
+
+    A component may act on a rare event, which is why extreme states count for it.
+    """
     findings = []
     if _is_constant(total):
         moves = not _is_constant(torch.cat([total, extreme_total]))
-        findings.append(
-            _finding(
-                "D313",
-                f"the total is {_first(total):g} on all {len(total)} recorded states"
-                + (" of random actions" if moves else " and on extreme ones"),
-                "a reward that does not change teaches nothing: add a term that changes with every"
-                " step",
-                severity="warning" if moves else "error",
-            )
+        message = f"the total is {_first(total):g} on all {len(total)} recorded states" + (
+            " of random actions" if moves else " and on extreme ones"
         )
+        hint = (
+            "a reward that does not change teaches nothing: add a term that changes with every step"
+        )
+        findings.append(_finding("D313", message, hint, severity="warning" if moves else "error"))
     findings += [
         _finding(
             "D314",
@@ -288,54 +275,42 @@ def _check_variation(
 
 def _check_sum(total: Tensor, components: Mapping[str, Tensor]) -> list[Finding]:
     if not components:
-        return [
-            _finding(
-                "D316",
-                "the dictionary of components is empty",
-                "return each term under a name: the analyzer says which of them helps",
-                severity="warning",
-            )
-        ]
+        hint = "return each term under a name: the analyzer says which of them helps"
+        return [_finding("D316", "the dictionary of components is empty", hint, severity="warning")]
     terms = torch.stack(list(components.values())).double()
     tolerance = _TOLERANCE * (1.0 + total.abs().max().item())
     difference = (terms.sum(dim=0) - total).abs().max().item()
     if difference <= tolerance:
         return []
-    # products, gates and the like do not add up, as they should not: weights that were left out do
+    # products and gates need not add up to the total; weights that were left out do
     weights = torch.linalg.lstsq(terms.T, total.double().unsqueeze(1)).solution.squeeze(1)
     if not bool(((weights @ terms - total).abs() <= tolerance).all()):
-        return (
-            [] if _is_of(total.double(), terms, tolerance) else [_left_out(total, terms.sum(dim=0))]
-        )
+        if _is_made_of(total.double(), terms, tolerance):
+            return []
+        return [_missing_term(total, terms.sum(dim=0))]
     found = ", ".join(
         f"{name!r} × {weight:.3g}"
         for name, weight in zip(components, weights.tolist(), strict=True)
     )
-    return [
-        _finding(
-            "D315",
-            f"the components do not add up to the total, which is {found}",
-            "return the terms with their weights, as they enter the total",
-            severity="warning",
-        )
-    ]
+    message = f"the components do not add up to the total, which is {found}"
+    hint = "return the terms with their weights, as they enter the total"
+    return [_finding("D315", message, hint, severity="warning")]
 
 
-def _is_of(total: Tensor, terms: Tensor, tolerance: float) -> bool:
-    """True where the total is made of the components and products of them, whatever their weights:
-    of no term that is in none."""
+def _is_made_of(total: Tensor, terms: Tensor, tolerance: float) -> bool:
+    """Tell whether weighted components and products of them give the total."""
     pairs = [terms[one] * terms[two] for one in range(len(terms)) for two in range(one)]
     features = torch.stack([*terms, *pairs, terms.prod(dim=0)])
     if 2 * len(features) > len(total):  # as many weights as rows fit anything
         return True
-    # of one size, so that none is lost beside another
+    # scaled to one size, so that small ones are not lost
     features = features / features.abs().amax(dim=1, keepdim=True).clamp(min=1e-12)
     weights = torch.linalg.lstsq(features.T, total.unsqueeze(1), driver="gelsd").solution.squeeze(1)
     return bool(((weights @ features - total).abs() <= tolerance).all())
 
 
-def _left_out(total: Tensor, terms: Tensor) -> Finding:
-    """The warning of a term that enters the total and stands in no component."""
+def _missing_term(total: Tensor, terms: Tensor) -> Finding:
+    """Warn of a term in the total that is in no component."""
     apart = (total - terms).abs()
     row = int(apart.argmax())
     return _finding(
@@ -352,7 +327,11 @@ def _broken_rows(total: Tensor, components: Mapping[str, Tensor]) -> Tensor:
     return ~torch.stack([total, *components.values()]).isfinite().all(dim=0)
 
 
-def _what_is_broken(total: Tensor, components: Mapping[str, Tensor], row: int) -> str:
+def _tolerances(expected: Tensor) -> Tensor:
+    return _TOLERANCE * (1.0 + expected.abs().nan_to_num())
+
+
+def _broken_value(total: Tensor, components: Mapping[str, Tensor], row: int) -> str:
     for name, value in components.items():
         if not value[row].isfinite():
             return f"component {name!r} is {value[row].item()}"
@@ -368,8 +347,10 @@ def _first(value: Tensor) -> float:
 
 
 def _contract_finding(error: RewardContractError, circumstance: str = "") -> Finding:
-    """A raising reward or a bad return value, told apart by code; its line is in front of the
-    message."""
+    """Tell by code whether the reward raised or returned a bad value.
+
+    The error's message begins with the reward's line.
+    """
     match = _LINE.match(error.message)
     message = error.message[match.end() :] if match else error.message
     line = int(match.group(1)) if match else None
@@ -379,15 +360,13 @@ def _contract_finding(error: RewardContractError, circumstance: str = "") -> Fin
     if is_out_of_memory(message):
         asked = _ALLOCATION.search(message)
         what = f"allocating {int(asked.group(1)) / 1e9:.3g} GB at once" if asked else message
-        return _finding(
-            "D311", f"runs out of memory{circumstance}: {what}", "make smaller tensors", line
-        )
+        message = f"runs out of memory{circumstance}: {what}"
+        return _finding("D311", message, "make smaller tensors", line)
     return _finding("D302", f"raises {message}{circumstance}", error.hint, line)
 
 
 def _with_shapes(finding: Finding, reward: RewardFunction, values: Mapping[str, Tensor]) -> Finding:
-    """The same, its hint followed by the arguments' shapes: most rewards that raise were written
-    for others."""
+    """Add the arguments' shapes to the hint: most raising rewards expect other shapes."""
     shapes = ", ".join(
         f"{name} ({', '.join(['batch', *map(str, values[name].shape[1:])])})"
         for name in reward.arguments
@@ -401,7 +380,7 @@ def _finding(
     message: str,
     hint: str,
     line: int | None = None,
-    severity: Literal["error", "warning"] = "error",
+    severity: Severity = "error",
 ) -> Finding:
     if line is None and (match := _LINE.match(message)):
         line, message = int(match.group(1)), message[match.end() :]

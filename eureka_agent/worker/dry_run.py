@@ -1,5 +1,7 @@
-"""Dry runs: each in a confined fork of the warm process, with limits of its own, so a job costs
-milliseconds and can do no harm here."""
+"""Dry runs: each in a confined fork of the warm process, with limits of its own.
+
+A fork costs milliseconds, and the reward in it cannot harm the worker.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from eureka_agent.protocol.messages import DryRun, DryRunDone, Findings
 from eureka_agent.records import Finding
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.worker.checks import check_reward
-from eureka_agent.worker.confinement import confine_computation, how_it_ended, warm_up
+from eureka_agent.worker.confinement import confine_computation, describe_exit, warm_up
 from eureka_agent.worker.limits import (
     EXTRA_DATA_BYTES,
     adopt_orphans,
@@ -41,12 +43,12 @@ _FINDINGS: TypeAdapter[Findings] = TypeAdapter(Findings)
 
 @dataclass(frozen=True)
 class ChildEnd:
-    """How a forked child ended, and the bytes that it left."""
+    """End of a forked child, and the bytes that it left."""
 
     data: bytes
     timed_out: bool
     status: int
-    """Exit status; negative: the signal that ended it."""
+    """Exit status, or the negative number of the signal that ended it."""
 
 
 class DryRunner:
@@ -58,8 +60,7 @@ class DryRunner:
         environment_class: type[VecTask],
         protocol_descriptors: Sequence[int],
     ) -> None:
-        """`protocol_descriptors` are closed in every child: generated code must not speak for the
-        worker."""
+        """`protocol_descriptors` are closed in every child: a reward must not write events."""
         adopt_orphans()
         warm_up()
         self._recorded = recorded
@@ -88,10 +89,10 @@ def run_in_child(
     extra_data_bytes: int,
     close_descriptors: Sequence[int],
 ) -> ChildEnd:
-    """The bytes that `work` returns in a confined fork of this process, which is killed with all
-    its children when its time is over.
+    """Run `work` in a confined fork of this process; return the bytes that it gives.
 
-    Before: `warm_up()`. Raises ProcessStartError where the machine has no room for the fork.
+    The fork and all its children are killed after `timeout_s`. Call `warm_up()` first. Raises
+    ProcessStartError where the machine has no room for a fork.
     """
     reading, writing = os.pipe()
     parent = os.getpid()
@@ -109,24 +110,23 @@ def run_in_child(
             os.close(reading)
             for descriptor in close_descriptors:
                 os.close(descriptor)
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, 1)
-            os.dup2(nowhere, 2)
-            os.closerange(3, writing)  # whatever else the worker has open
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, 1)
+            os.dup2(null, 2)
+            os.closerange(3, writing)  # everything else that the worker has open
             os.closerange(writing + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
             limit_generated_code(
                 extra_bytes=extra_data_bytes, open_files=64, cpu_seconds=math.ceil(timeout_s) + 1
             )
             torch.manual_seed(0)
-            faulthandler.register(
-                signal.SIGSYS, writing, all_threads=False, chain=True
-            )  # with the reward's line in it
+            # its traceback has the reward's line
+            faulthandler.register(signal.SIGSYS, writing, all_threads=False, chain=True)
             confine_computation()
             unwritten = memoryview(work())
             while unwritten:
                 unwritten = unwritten[os.write(writing, unwritten) :]
             status = 0
-        finally:  # whatever happened, never return into the worker's code
+        finally:  # never return into the worker's code
             os._exit(status)
     os.close(writing)
     try:
@@ -135,9 +135,7 @@ def run_in_child(
         os.close(reading)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)
-        with contextlib.suppress(
-            ProcessLookupError
-        ):  # before its setsid the group is not there yet
+        with contextlib.suppress(ProcessLookupError):  # the group begins with its setsid
             os.kill(child, signal.SIGKILL)
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         kill_strays()
@@ -145,30 +143,27 @@ def run_in_child(
 
 
 def read_findings(end: ChildEnd, timeout_s: float) -> list[Finding]:
-    """The findings that the child wrote, or one that says how it ended."""
+    """The child's findings, or one on how it ended."""
     if end.timed_out:
-        return [
-            _error(
-                "D310",
-                f"did not end within {timeout_s:g} s: an endless loop, or far too much work",
-                "work on whole tensors, without loops that wait for a condition",
-            )
-        ]
+        message = f"did not end within {timeout_s:g} s: an endless loop, or far too much work"
+        hint = "work on whole tensors, without loops that wait for a condition"
+        return [_error("D310", message, hint)]
     try:
         return list(_FINDINGS.validate_json(end.data))
     except ValidationError:
         pass
     if end.status == -signal.SIGXCPU:
-        return [
-            _error("D310", f"used more than {timeout_s:g} s of CPU time", "work on whole tensors")
-        ]
+        message = f"used more than {timeout_s:g} s of CPU time"
+        return [_error("D310", message, "work on whole tensors")]
     line = _LINE_OF_TRACEBACK.search(end.data)
-    return [_error("D312", *how_it_ended(end.status), int(line[1]) if line else None)]
+    return [_error("D312", *describe_exit(end.status), int(line[1]) if line else None)]
 
 
 def _read_until_end(descriptor: int, deadline: float) -> tuple[bytes, bool]:
-    """All bytes until the writer closes its end, at most `_MAX_RESULT_BYTES`, and whether the
-    deadline passed before."""
+    """Read until the writer closes its end, at most `_MAX_RESULT_BYTES`.
+
+    The flag is true where the deadline passed before.
+    """
     data = bytearray()
     while len(data) <= _MAX_RESULT_BYTES:
         ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))

@@ -24,26 +24,21 @@ from eureka_agent.training.policy import load_policy
 from eureka_agent.worker.channel import File
 
 MOST_ROWS = 512
-"""Of one pass. With so many the cost of a step is that of its rows: more at a time gain nothing."""
+"""Rows of one pass: with more, cost grows with the rows and a larger pass gains nothing."""
 PASS_SECONDS = 450.0
-"""Time limit of one pass: less than the driver waits for it (`fleet/evaluator.py`), so that the
-worker can say where it stands still."""
+"""Timeout of one pass: shorter than the driver's, so that the worker can say where it hangs."""
 MOST_RECORDED_BYTES = 256 << 20
-"""What the trajectories of one pass may take before the best and the worst of each policy are
-picked out."""
+"""Memory of one pass's trajectories, before each policy's best and worst are picked."""
 
 
-@torch.inference_mode()  # nothing here asks autograd
+@torch.inference_mode()
 def evaluate(
     command: Evaluate, loaded: LoadedEnvironment, task: Task, device: str, folder: Path
 ) -> tuple[list[File], Evaluated]:
-    """Run the policies, which are in `folder`, without noise for the episodes asked for, in as few
-    passes as there is room for.
+    """Score policies without noise, in as few passes as fit; return trajectories and scores.
 
-    Returns the trajectories that were asked for, and the scores.
-
-    What is wrong with one policy is its own score's fault. What nobody foresaw is raised: the
-    policies can then be sent one by one.
+    `folder` holds the policies' files. A broken policy's score is a fault. An unforeseen error is
+    raised: the driver then sends the policies one by one.
     """
     requests: dict[PolicyFile, PolicyRequest] = {}
     scores: dict[PolicyFile, PolicyScore] = {}
@@ -67,9 +62,8 @@ def evaluate(
             scores[file] = _score(evaluation)
             if file.trajectories is not None and trajectories is not None:
                 recorded.append(File(file.trajectories, trajectories_bytes(trajectories)))
-    return recorded, Evaluated(
-        job=command.job, scores=tuple(scores[file] for file in command.policies)
-    )
+    in_order = tuple(scores[file] for file in command.policies)
+    return recorded, Evaluated(job=command.job, scores=in_order)
 
 
 def _load(file: PolicyFile, environment_class: type[VecTask], folder: Path) -> PolicyRequest:
@@ -81,7 +75,7 @@ def _load(file: PolicyFile, environment_class: type[VecTask], folder: Path) -> P
 def _passes(
     requests: dict[PolicyFile, PolicyRequest], environment_class: type[VecTask]
 ) -> Iterator[list[PolicyFile]]:
-    """Which policies go together, those whose trajectories are wanted first."""
+    """Group the policies into passes, those with recorded trajectories first."""
     floats = environment_class.num_observations + sum(
         math.prod(variable.shape) for variable in environment_class.all_variables()
     )
@@ -104,10 +98,8 @@ def _score(evaluation: Evaluation) -> PolicyScore:
     broken = sum(not math.isfinite(episode.fitness) for episode in evaluation.episodes)
     if broken:
         return PolicyScore(
-            fault=(
-                f"the task's fitness is NaN or infinite in {broken} of {len(evaluation.episodes)}"
-                " evaluated episodes"
-            ),
+            fault="the task's fitness is NaN or infinite in"
+            f" {broken} of {len(evaluation.episodes)} evaluated episodes",
             hint="make the fitness finite for every state that the environment can reach",
         )
     return PolicyScore(evaluation=evaluation)

@@ -14,50 +14,41 @@ from eureka_agent.simulation.vec_task import VecTask
 
 
 def find_gpus() -> Gpus:
-    """How many there are, or why there is none. They are counted without being used: a process that
-    used one may not fork."""
+    """Count GPUs, or say why there is none. Starts no CUDA: a process that used it may not fork."""
     if torch.version.cuda is None:
         return Gpus(missing=f"torch {torch.__version__} is built without CUDA")
     count = torch.cuda.device_count()
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return Gpus(
-        count=count,
-        missing=""
-        if count
-        else "no NVIDIA GPU or driver answers"
-        if visible is None
-        else f"CUDA_VISIBLE_DEVICES is {visible!r}",
-    )
+    if count:
+        return Gpus(count=count)
+    missing = "no NVIDIA GPU or driver answers"
+    return Gpus(missing=missing if visible is None else f"CUDA_VISIBLE_DEVICES is {visible!r}")
 
 
 def gpus_for(environment_class: type[VecTask]) -> Gpus:
-    """The GPUs that there are; where this environment would run on them but for a module that is
-    not installed, `missing` says so."""
+    """Find GPUs for an environment; `missing` names modules that it needs on a GPU and lacks."""
     gpus = find_gpus()
     lacking = _missing_modules(environment_class)
-    if not (gpus.count and lacking and "cuda" in _said(environment_class)):
+    if not (gpus.count and lacking and "cuda" in _declared_types(environment_class)):
         return gpus
     verb = "is" if len(lacking) == 1 else "are"
-    return gpus.model_copy(
-        update={"missing": f"on a GPU it needs {' and '.join(lacking)}, which {verb} not installed"}
-    )
+    missing = f"on a GPU it needs {' and '.join(lacking)}, which {verb} not installed"
+    return gpus.model_copy(update={"missing": missing})
 
 
 def device_types(environment_class: type[VecTask]) -> tuple[str, ...]:
-    """Types of torch devices that an environment runs on here: those that it says, but no GPU where
-    modules for that are missing."""
+    """Types of torch devices for an environment; no GPU where modules for it are missing."""
     lacking = _missing_modules(environment_class)
-    return tuple(kind for kind in _said(environment_class) if kind != "cuda" or not lacking)
+    declared = _declared_types(environment_class)
+    return tuple(kind for kind in declared if kind != "cuda" or not lacking)
 
 
-def _said(environment_class: type[VecTask]) -> tuple[str, ...]:
-    """`device_types` of the class; the CPU where it says nothing."""
+def _declared_types(environment_class: type[VecTask]) -> tuple[str, ...]:
     return tuple(getattr(environment_class, "device_types", ("cpu",)))
 
 
 def _missing_modules(environment_class: type[VecTask]) -> list[str]:
-    """Those of `gpu_modules` that are not there. They are not imported: what starts CUDA may not
-    fork, and dry runs are forks."""
+    """Missing `gpu_modules`, found without import: one that starts CUDA would forbid forks."""
     return [
         name
         for name in getattr(environment_class, "gpu_modules", ())

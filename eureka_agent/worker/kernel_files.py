@@ -1,4 +1,4 @@
-"""Compiled kernels for a GPU on their way between a worker's cache folder and the driver's."""
+"""A GPU's compiled kernels, from a worker's cache folder to the driver."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import numpy as np
 from safetensors.numpy import save
 
 KERNELS_FOLDER = "kernels"
-"""Folder in a worker's scratch folder in which it keeps them."""
+"""Name of their folder in a worker's scratch folder."""
 
 
 def pack_kernels(folder: Path) -> bytes:
-    """All files below a folder as a safetensors file: bytes (uint8) by path. A folder that is not
-    there is an empty one."""
+    """All files below a folder as safetensors: bytes (uint8) by path. A missing folder is empty."""
     files = sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
     return save(
         {

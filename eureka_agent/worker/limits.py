@@ -1,4 +1,4 @@
-"""What a process does to limit itself and its children. Linux; elsewhere the parts that exist."""
+"""Limits that a process sets on itself and its children. Linux; elsewhere the parts that exist."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 EXTRA_DATA_BYTES = 1 << 30
-"""Memory that generated code may take on top of what the process has that it was forked from."""
+"""Memory that generated code may take on top of its parent's at the fork."""
 
 
 def limit_resources(
@@ -25,36 +25,35 @@ def limit_resources(
     file_bytes: int | None = None,
     processes: int | None = None,
 ) -> None:
-    """Lower this process's limits, for itself and all that it starts; None leaves one as it is. No
-    core files in any case.
+    """Lower this process's limits, which its children inherit; None leaves one as it is.
 
-    Data and not address space is limited before torch is imported, which reserves over half a
-    gigabyte of addresses that it never uses. For generated code both are: memory that is mapped as
-    shared, or as a stack, is no data.
+    Core files are always off. Before torch is imported, data is limited and not address space,
+    since torch reserves half a gigabyte of addresses that it never uses. Generated code gets both
+    limits: shared mappings and stacks are not data.
     """
-    _lower(resource.RLIMIT_CORE, 0)
-    if data_bytes is not None:
-        _lower(resource.RLIMIT_DATA, data_bytes)
-    if address_bytes is not None:
-        _lower(resource.RLIMIT_AS, address_bytes)
-    if cpu_seconds is not None:
-        _lower(resource.RLIMIT_CPU, cpu_seconds)
-    if open_files is not None:
-        _lower(resource.RLIMIT_NOFILE, open_files)
-    if file_bytes is not None:
-        _lower(resource.RLIMIT_FSIZE, file_bytes)
-    if processes is not None:
-        _lower(resource.RLIMIT_NPROC, processes)
+    limits = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_DATA: data_bytes,
+        resource.RLIMIT_AS: address_bytes,
+        resource.RLIMIT_CPU: cpu_seconds,
+        resource.RLIMIT_NOFILE: open_files,
+        resource.RLIMIT_FSIZE: file_bytes,
+        resource.RLIMIT_NPROC: processes,
+    }
+    for kind, value in limits.items():
+        if value is not None:
+            hard = resource.getrlimit(kind)[1]
+            value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+            resource.setrlimit(kind, (value, value))
 
 
 def limit_generated_code(
     *, extra_bytes: int, open_files: int, cpu_seconds: int | None = None
 ) -> None:
-    """The limits of a fork in which generated code is to run: so much memory on top of what it has,
-    and no files to write."""
-    addresses = address_bytes_in_use()
+    """Limit a fork for generated code: `extra_bytes` of memory on top, and no files to write."""
+    addresses = _status_bytes("VmSize:")
     limit_resources(
-        data_bytes=data_bytes_in_use() + extra_bytes,
+        data_bytes=_status_bytes("VmData:") + extra_bytes,
         address_bytes=addresses + extra_bytes if addresses else None,
         cpu_seconds=cpu_seconds,
         open_files=open_files,
@@ -63,8 +62,7 @@ def limit_generated_code(
 
 
 def die_with(parent: int) -> None:
-    """Have the kernel kill this process when `parent`, which started it, ends in any way (on Linux:
-    the thread that did)."""
+    """Have the kernel kill this process when `parent` ends (on Linux: the thread that forked)."""
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
@@ -73,25 +71,15 @@ def die_with(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def pin(cores: set[int]) -> None:
-    """Run this process, and all that it starts, on these CPU cores alone. Nothing happens where the
-    system cannot, or will not."""
+def pin_to_cores(cores: set[int]) -> None:
+    """Run this process and its children on these CPU cores alone, where the system allows it."""
     if hasattr(os, "sched_setaffinity"):
-        with contextlib.suppress(OSError):  # a core that was taken away since
+        with contextlib.suppress(OSError):  # a core that was taken offline
             os.sched_setaffinity(0, cores)
 
 
-def data_bytes_in_use() -> int:
-    """What RLIMIT_DATA counts of this process; 0 where the system does not tell."""
-    return _status_bytes("VmData:")
-
-
-def address_bytes_in_use() -> int:
-    """What RLIMIT_AS counts of this process; 0 where the system does not tell."""
-    return _status_bytes("VmSize:")
-
-
 def _status_bytes(field: str) -> int:
+    """A field of /proc/self/status in bytes; 0 where the system has none."""
     try:
         with open("/proc/self/status") as status:
             lines = [line for line in status if line.startswith(field)]
@@ -100,15 +88,8 @@ def _status_bytes(field: str) -> int:
     return int(lines[0].split()[1]) * 1024 if lines else 0
 
 
-def _lower(kind: int, value: int) -> None:
-    hard = resource.getrlimit(kind)[1]
-    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-    resource.setrlimit(kind, (value, value))
-
-
 def adopt_orphans() -> None:
-    """Become the parent of processes whose own parent, a descendant of this one, has ended:
-    `kill_strays` then finds them."""
+    """Become the parent of orphaned descendants, so that `kill_strays` finds them."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -122,8 +103,7 @@ def spare(child: int) -> None:
 
 
 def kill_strays() -> None:
-    """Kill and collect every child of this process that is not spared, and what they leave
-    behind."""
+    """Kill and collect every child of this process that is not spared, and their orphans."""
     while children := [child for child in _children() if child not in _spared]:
         for child in children:
             with contextlib.suppress(ProcessLookupError):

@@ -1,10 +1,9 @@
-"""The process from which the processes of rewards are forked: it has torch and nothing that any of
-them should not see.
+"""The process from which rewards' processes are forked. It has torch, and no secret of a run.
 
 A reward in the trainer's own process could change its neighbours' weights, torch itself, or the
 fitness. A fork of the trainer could still read them. So the worker forks a *nursery* once, before
-it knows of any environment or reward; that forks a process for each reward, at the price of a fork
-(some milliseconds) instead of an import of torch (seconds), and keeps the fork's memory shared.
+it knows an environment or reward. The nursery forks a process for each reward: that takes some
+milliseconds, where importing torch takes seconds, and the forks share the memory.
 """
 
 from __future__ import annotations
@@ -28,39 +27,36 @@ from eureka_agent.worker.reward_process import SharedTensors, serve_reward
 
 _MOST_DESCRIPTORS = 1 << 16
 _CHANNEL = 3
-"""Descriptor of a reward's way to its trainer."""
+"""Descriptor of a reward's socket to its trainer."""
 _NUMBER = struct.Struct("!q")
 
 
 class Nursery:
-    """The worker's end."""
+    """The worker's end; see `start`."""
 
     def __init__(self, pid: int, control: socket.socket) -> None:
-        """See `start`."""
         self._pid = pid
         self._control = control
 
     @classmethod
     def start(cls, close_descriptors: Sequence[int]) -> Nursery:
-        """Fork the nursery. `close_descriptors`: those of the protocol, which no reward may
-        have."""
+        """Fork the nursery. `close_descriptors`: the protocol's, which no reward may have."""
         ours, theirs = socket.socketpair()
         worker = os.getpid()
         pid = os.fork()
         if pid == 0:
-            _in_a_fork(lambda: _serve(worker, ours, theirs, close_descriptors))
+            _run_and_exit(lambda: _serve(worker, ours, theirs, close_descriptors))
         theirs.close()
         spare(pid)
         return cls(pid, ours)
 
     def fork(self, channel: socket.socket, memory: int, size: int) -> int:
-        """A new process that gets `channel`, on which it is sent a `Load`, and the shared memory of
-        `size` bytes behind the descriptor `memory`.
+        """Start a process with `channel`, for its `Load`, and `size` bytes of shared memory.
 
-        Returns its process id. Raises ProcessStartError where the machine has no room for it,
-        WorkerDiedError where the nursery is no more.
+        `memory`: their descriptor. Returns the process id. Raises ProcessStartError where the
+        machine has no room for it, WorkerDiedError where the nursery has ended.
         """
-        with self._expecting_life():
+        with self._named_end():
             socket.send_fds(self._control, [_NUMBER.pack(size)], [channel.fileno(), memory])
             answer = self._number()
         if answer < 0:
@@ -68,9 +64,8 @@ class Nursery:
         return answer
 
     def end(self, pid: int) -> int:
-        """Kill a process of a reward's, if it still runs. Returns its exit status, or the negative
-        number of the signal that ended it."""
-        with self._expecting_life():
+        """Kill a reward's process. Returns its exit status, or minus the signal that ended it."""
+        with self._named_end():
             self._control.sendall(_NUMBER.pack(-pid))
             return self._number()
 
@@ -88,20 +83,19 @@ class Nursery:
         return number
 
     @contextlib.contextmanager
-    def _expecting_life(self) -> Iterator[None]:
+    def _named_end(self) -> Iterator[None]:
         try:
             yield
         except ConnectionError:
-            raise WorkerDiedError(
-                "the process that starts those of rewards has ended", ""
-            ) from None
+            message = "the process that starts those of rewards has ended"
+            raise WorkerDiedError(message, "") from None
 
 
-def _in_a_fork(work: Callable[[], None]) -> None:
-    """Whatever happens, never return into the code that forked."""
+def _run_and_exit(work: Callable[[], None]) -> None:
+    """Never return into the code that forked."""
     try:
         work()
-    except NoAnswerError:  # the trainer is gone, or needs it no more
+    except NoAnswerError:  # the trainer has closed its end
         pass
     except Exception:  # noqa: BLE001  (a defect of ours)
         traceback.print_exc()
@@ -133,7 +127,7 @@ def _serve(
             answer = _fork()
             if answer == 0:
                 channel, memory = descriptors
-                _in_a_fork(functools.partial(_become_reward, nursery, channel, memory, number))
+                _run_and_exit(functools.partial(_become_reward, nursery, channel, memory, number))
             if answer > 0:
                 children.add(answer)
             for descriptor in descriptors:
@@ -142,8 +136,7 @@ def _serve(
 
 
 def _fork() -> int:
-    """As `os.fork`; where that fails the negative number of the error: one reward does without, and
-    the others live on."""
+    """Fork; minus the error's number where that fails, as the other rewards go on."""
     try:
         return os.fork()
     except OSError as error:
@@ -151,7 +144,7 @@ def _fork() -> int:
 
 
 def _end(pid: int) -> int:
-    """Kill and collect a child. It has its number until then, so no other process is meant."""
+    """Kill and collect a child. Its number is not reused before it is collected."""
     os.kill(pid, signal.SIGKILL)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
@@ -160,11 +153,10 @@ def _become_reward(nursery: int, channel: int, memory: int, size: int) -> None:
     die_with(nursery)
     shared = SharedTensors(mmap.mmap(memory, size))
     load = Load.model_validate_json(receive(socket.socket(fileno=os.dup(channel))))
-    # from here on it holds one descriptor that leads anywhere: the one on which its trainer waits
-    # for answers
-    nowhere = os.open(os.devnull, os.O_RDWR)
+    # from here on the only descriptor that leads anywhere is the socket to its trainer
+    null = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(_CHANNEL):
-        os.dup2(nowhere, descriptor)
+        os.dup2(null, descriptor)
     os.dup2(channel, _CHANNEL)
     os.closerange(_CHANNEL + 1, _MOST_DESCRIPTORS)
     limit_generated_code(extra_bytes=EXTRA_DATA_BYTES, open_files=16)

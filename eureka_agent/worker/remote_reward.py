@@ -1,4 +1,4 @@
-"""A reward in a process of its own, as its trainer calls it."""
+"""A reward in a process of its own, called by its trainer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from eureka_agent.rewards import RewardSpecification
 from eureka_agent.task import PREVIOUS_PREFIX, Constant, QuaternionOrder, Variable
 from eureka_agent.training.reward import RewardContractError
 from eureka_agent.training.time_limit import TimeLimitError
-from eureka_agent.worker.confinement import how_it_ended
+from eureka_agent.worker.confinement import describe_exit
 from eureka_agent.worker.nursery import Nursery
 from eureka_agent.worker.reward_messages import (
     ANSWER,
@@ -41,14 +41,13 @@ from eureka_agent.worker.reward_messages import (
 from eureka_agent.worker.reward_process import SharedTensors
 
 LOADING_SECONDS = 5.0
-"""What a reward's top level may take."""
+"""Timeout of a reward's top level."""
 _ALIGNMENT = 64
 _FLOAT_BYTES = 4
 
 
 class RemoteReward:
-    """What `eureka_agent.training.reward.RewardFunction` is, without any of the reward's code in
-    this process."""
+    """Counterpart of `training.reward.RewardFunction`, without its code in this process."""
 
     def __init__(
         self,
@@ -60,12 +59,11 @@ class RemoteReward:
         constants: Sequence[Constant] = (),
         quaternion_order: QuaternionOrder = "wxyz",
     ) -> None:
-        """Start its process and load the reward there. `rows`: steps of a call, as far as is known;
-        more are possible.
+        """Start its process and load the reward there. `rows`: expected steps of a call.
 
-        Raises RewardLoadError as `load_reward` does, TimeLimitError where its top
-        level takes longer than `LOADING_SECONDS`, and ProcessStartError, which is no fault of the
-        reward's, where the machine has no room for it.
+        Raises RewardLoadError as `load_reward` does, TimeLimitError where its top level takes
+        longer than `LOADING_SECONDS`, and ProcessStartError where the machine has no room for it,
+        which is no fault of the reward.
         """
         self._nursery = nursery
         self._reward = reward
@@ -82,12 +80,12 @@ class RemoteReward:
     def begin(
         self, values: Mapping[str, Tensor], timeout_s: float
     ) -> Callable[[], tuple[Tensor, dict[str, Tensor]]]:
-        """Have it calculate, and return at once; what is returned waits for total and components.
+        """Start the calculation; the returned function waits for total and components.
 
         `values`: by argument name, float32, shape of each (batch, *variable.shape). The total and
         each component have shape (batch,), float32, on the values' device. The wait raises
-        RewardContractError as a `RewardFunction` does, also for a process that has ended or answers
-        nonsense, and TimeLimitError after `timeout_s`.
+        RewardContractError as a `RewardFunction` does, also where the process ended or its answer
+        is invalid, and TimeLimitError after `timeout_s`.
         """
         first = values[self.arguments[0]]
         rows = len(first)
@@ -99,16 +97,14 @@ class RemoteReward:
             process.memory.at(place.offset, (rows, *place.shape)).copy_(values[name])
         try:
             send_call(process.channel, rows)
-        except (
-            BlockingIOError
-        ):  # it answers without ever reading: to wait for it would hold up its neighbours
+        except BlockingIOError:  # it never reads: a wait would hold up its neighbours
             process.close()
-        except OSError:  # it has ended, which the wait finds out
+        except OSError:  # it has ended, which the wait reports
             pass
         return lambda: self._result(process, rows, first.device, timeout_s)
 
     def close(self) -> None:
-        """End its process. Nothing happens the second time."""
+        """End its process; a second call does nothing."""
         self._process.close()
 
     def _result(
@@ -120,21 +116,20 @@ class RemoteReward:
                 "contract" if answer.code == "contract" else "raised", answer.message, answer.hint
             )
         if not isinstance(answer, Called):
-            raise self._nonsense()
+            raise _invalid_answer()
         for name in answer.components:
             if fault := component_fault(name):
                 raise RewardContractError("contract", *fault)
+        stride = _FLOAT_BYTES * process.load.rows
         results = [
-            process.memory.at(
-                process.load.results + _FLOAT_BYTES * process.load.rows * index, (rows,)
-            ).to(device, copy=True)
+            process.memory.at(process.load.results + stride * index, (rows,)).to(device, copy=True)
             for index in range(1 + len(answer.components))
         ]
         return results[0], dict(zip(answer.components, results[1:], strict=True))
 
     def _answer(self, process: _Process, timeout_s: float) -> Answer:
-        """Raises TimeLimitError, and RewardContractError for a process that has ended or speaks
-        nonsense. It is ended then."""
+        """Wait for an answer. Ends the process and raises TimeLimitError, or RewardContractError
+        where it has ended or its answer is invalid."""
         try:
             if process.status is not None:
                 raise NoAnswerError
@@ -143,25 +138,17 @@ class RemoteReward:
             process.close()
             raise TimeLimitError(timeout_s) from None
         except NoAnswerError:
-            raise RewardContractError("raised", *how_it_ended(process.close())) from None
+            raise RewardContractError("raised", *describe_exit(process.close())) from None
         except ValueError:
             process.close()
-            raise self._nonsense() from None
-
-    def _nonsense(self) -> RewardContractError:
-        return RewardContractError(
-            "contract",
-            "the process that ran it gave no answer that can be read",
-            "compute with torch alone",
-        )
+            raise _invalid_answer() from None
 
     def _restart(self, rows: int) -> None:
-        """A process with room for more steps. What the old one remembered a reward is not to
-        remember."""
+        """Replace the process by one with room for more steps, which has no state of the old."""
         self._process.close()
         self._process = self._start(rows)
         if frozenset(self._load(self._process)) != self._allowed:
-            raise self._nonsense()
+            raise _invalid_answer()
 
     def _load(self, process: _Process) -> tuple[str, ...]:
         try:
@@ -184,7 +171,7 @@ class RemoteReward:
             ):
                 return answer.arguments
         process.close()
-        raise RewardLoadError(self._nonsense().message, "compute with torch alone")
+        raise RewardLoadError(_invalid_answer().message, "compute with torch alone")
 
     def _start(self, rows: int) -> _Process:
         places, end = [], 0
@@ -201,7 +188,7 @@ class RemoteReward:
             constants=self._constants,
             quaternion_order=self._quaternion_order,
         )
-        # what is not written to takes no memory
+        # untouched pages take no memory
         size = end + _FLOAT_BYTES * rows * (1 + MOST_COMPONENTS)
         return _Process.start(self._nursery, load, size)
 
@@ -233,15 +220,13 @@ class _Process:
             nursery, pid, ours, memory, load, {place.name: place for place in load.arguments}
         )
         ours.settimeout(LOADING_SECONDS)
-        with contextlib.suppress(
-            OSError
-        ):  # it has ended or reads nothing, which the wait for its answer finds out
+        with contextlib.suppress(OSError):  # it has ended or does not read, which the wait reports
             send(ours, load.model_dump_json().encode())
-        ours.setblocking(False)  # for good: whatever it does with its end
+        ours.setblocking(False)  # the other end cannot change that
         return process
 
     def close(self) -> int:
-        """End it. Returns its exit status, or the negative number of the signal that ended it."""
+        """End it. Returns its exit status, or minus the number of the signal that ended it."""
         if self.status is None:
             self.channel.close()
             self.status = self.nursery.end(self.pid)
@@ -257,6 +242,11 @@ def _shared_memory(size: int) -> int:
             descriptor = os.dup(file.fileno())
     os.truncate(descriptor, size)
     return descriptor
+
+
+def _invalid_answer() -> RewardContractError:
+    message = "the process that ran it gave no answer that can be read"
+    return RewardContractError("contract", message, "compute with torch alone")
 
 
 def _aligned(size: int) -> int:

@@ -1,8 +1,7 @@
-"""What passes between a trainer and the process of one reward: short JSON messages over a socket,
-tensors through shared memory.
+"""Messages between a trainer and the process of one reward; tensors go through shared memory.
 
-A message is four bytes of length, then JSON. The trainer believes nothing of what comes back: it is
-bounded, parsed and checked, and a reward that writes nonsense here has failed.
+A message is four bytes of length, then JSON over a socket. The trainer trusts no answer: each is
+bounded, parsed and checked. A reward's process that writes an invalid one has failed.
 """
 
 from __future__ import annotations
@@ -22,48 +21,46 @@ from eureka_agent.rewards import RewardSpecification
 from eureka_agent.task import QuaternionOrder
 
 MAX_MESSAGE_BYTES = 1 << 16
-"""Of what a reward's process may answer."""
+"""Longest answer of a reward's process."""
 _LENGTH = struct.Struct("!I")
 
 
 class ArgumentPlace(Record):
-    """Where an argument's values lie in the shared memory: float32, row by row."""
+    """Place of an argument's values in the shared memory: float32, row by row."""
 
     name: str
     shape: tuple[int, ...]
-    """Of one row."""
+    """Shape of one row."""
     offset: int
-    """In bytes."""
+    """Bytes."""
 
 
 class Load(Record):
-    """First message to the process: what it is to run."""
+    """First message to the process: the reward to load."""
 
     reward: RewardSpecification
     private: tuple[str, ...]
-    """Names of the private variables."""
     arguments: tuple[ArgumentPlace, ...]
     """Every variable and `previous_<variable>`."""
     results: int
-    """Offset in bytes of the total, which the components follow, each with a row for every step
-    that there is room for."""
+    """Offset of the total in bytes; the components follow, each of `rows` values."""
     rows: int
-    """Steps that there is room for."""
+    """Steps of a call that the memory has room for."""
     constants: tuple[ConstantSpec, ...] = ()
-    """That may be named as arguments, beside the variables."""
+    """Constants that the reward may name as arguments, beside the variables."""
     quaternion_order: QuaternionOrder = "wxyz"
     """Order in which the helper functions take quaternions."""
 
 
 class Loaded(Record):
-    """The source defines a reward."""
+    """Answer: the source defines a reward."""
 
     type: Literal["loaded"] = "loaded"
     arguments: tuple[str, ...]
 
 
 class Called(Record):
-    """Total and components are in the shared memory."""
+    """Answer: total and components are in the shared memory."""
 
     type: Literal["called"] = "called"
     components: tuple[Annotated[str, Field(max_length=LONGEST_NAME)], ...] = Field(
@@ -72,7 +69,7 @@ class Called(Record):
 
 
 class Failed(Record):
-    """The reward could not be loaded, raised, or returned what the contract forbids."""
+    """Answer: the reward did not load, raised, or broke the contract."""
 
     type: Literal["failed"] = "failed"
     code: Literal["load", "raised", "contract"]
@@ -89,13 +86,15 @@ class NoAnswerError(Exception):
 
 
 def send(channel: socket.socket, message: bytes) -> None:
-    """Write one message. Raises OSError where nobody reads any more."""
+    """Write one message. Raises OSError where the other end is closed."""
     channel.sendall(_LENGTH.pack(len(message)) + message)
 
 
 def send_call(channel: socket.socket, rows: int) -> None:
-    """Ask for the reward of so many steps, whose values are in the shared memory. Never waits:
-    raises BlockingIOError where nothing was read for long."""
+    """Ask for the reward of `rows` steps, whose values are in the shared memory.
+
+    Never blocks: raises BlockingIOError where the buffer of unread messages is full.
+    """
     message = json.dumps(rows).encode()
     channel.send(_LENGTH.pack(len(message)) + message, socket.MSG_DONTWAIT)
 
@@ -103,10 +102,10 @@ def send_call(channel: socket.socket, rows: int) -> None:
 def receive(
     channel: socket.socket, timeout_s: float | None = None, most: int | None = None
 ) -> bytes:
-    """The next message. With a timeout nothing that the other end does makes this wait longer.
+    """Read the next message; the other end cannot delay the timeout.
 
-    Raises TimeoutError, NoAnswerError at the end, and ValueError for a message of more than `most`
-    bytes.
+    Raises TimeoutError, NoAnswerError where the other end is closed, and ValueError for a message
+    of more than `most` bytes.
     """
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     (length,) = _LENGTH.unpack(_exactly(channel, _LENGTH.size, deadline))
@@ -124,10 +123,8 @@ def _exactly(channel: socket.socket, size: int, deadline: float | None) -> bytes
             else:
                 _wait_for_bytes(channel, deadline)
                 part = channel.recv(size - len(data), socket.MSG_DONTWAIT)
-        except (
-            ConnectionError,
-            BlockingIOError,
-        ):  # the latter: a byte out of band, which is announced and cannot be read
+        # BlockingIOError: an out-of-band byte, which is announced and cannot be read
+        except (ConnectionError, BlockingIOError):
             part = b""
         if not part:
             raise NoAnswerError("the other end is closed")

@@ -1,5 +1,4 @@
-"""The process of one reward: it loads a source, and calculates what its trainer puts into the
-shared memory. Nothing else is in it."""
+"""The process of one reward: it loads a source and calls it on values in shared memory."""
 
 from __future__ import annotations
 
@@ -32,8 +31,10 @@ _LONGEST_WORDS = 2000
 
 
 def serve_reward(channel: socket.socket, memory: SharedTensors, load: Load) -> None:
-    """Load the reward, then answer calls until the trainer is gone, which raises NoAnswerError.
-    Generated code runs here."""
+    """Load the reward, then answer calls. Generated code runs here.
+
+    Raises NoAnswerError when the trainer is gone.
+    """
     reward = _loaded(load)
     if isinstance(reward, Failed):
         _answer(channel, reward)
@@ -81,23 +82,21 @@ def _call(
 
 
 def _failed(code: Literal["load", "raised", "contract"], error: EurekaError) -> Failed:
-    """With as much of an error's words as an answer has room for: whole tensors may be among
-    them."""
+    """Bounded answer for an error, whose message may hold whole tensors."""
     return Failed(
         code=code, message=error.message[:_LONGEST_WORDS], hint=error.hint[:_LONGEST_WORDS]
     )
 
 
 class SharedTensors:
-    """float32 tensors in a memory that trainer and process share."""
+    """float32 tensors in memory that trainer and process share."""
 
     def __init__(self, memory: mmap.mmap) -> None:
         self._memory = memory
         self._made: dict[tuple[int, tuple[int, ...]], Tensor] = {}
 
     def at(self, offset: int, shape: tuple[int, ...]) -> Tensor:
-        """The one that begins at `offset` bytes. Calls have mostly the same number of steps, so it
-        is made once."""
+        """The tensor that begins at `offset` bytes, cached: most calls have the same shape."""
         tensor = self._made.get((offset, shape))
         if tensor is None:
             size = torch.Size(shape).numel()

@@ -1,5 +1,4 @@
-"""What a reward gives on stored episodes: each reward in a fork of the warm process, as in a dry
-run."""
+"""Values of rewards on stored episodes, each in a fork of the warm process, as a dry run."""
 
 from __future__ import annotations
 
@@ -20,27 +19,27 @@ from eureka_agent.task import PREVIOUS_PREFIX, Variable
 from eureka_agent.training.evaluation import load_trajectories
 from eureka_agent.training.reward import RewardContractError
 from eureka_agent.training.reward_loading import load_reward
-from eureka_agent.worker.confinement import how_it_ended, warm_up
+from eureka_agent.worker.confinement import describe_exit, warm_up
 from eureka_agent.worker.dry_run import run_in_child
 from eureka_agent.worker.limits import EXTRA_DATA_BYTES, adopt_orphans
 from eureka_agent.worker.states import extreme_states
 
 MOST_STEPS = 4000
-"""Steps of the stored episodes whose totals are sent, evenly spread: some 80 kB of JSON."""
+"""Most totals of stored steps that are sent, evenly spread: about 80 kB of JSON."""
 
 
 @dataclass(frozen=True)
 class StoredSteps:
-    """All steps of some files' episodes, one after the other."""
+    """All steps of some files' episodes, concatenated."""
 
     values: dict[str, Tensor]
-    """By argument name, `previous_<variable>` included; only what every episode has. Shape of each:
-    (steps, *variable.shape), float32."""
+    """By argument name, with `previous_<variable>`; only variables that every episode has. Shape of
+    each: (steps, *variable.shape), float32."""
     episodes: tuple[tuple[tuple[str, int], ...], ...]
     """Name and length of every episode, by file."""
 
     def returns(self, totals: Tensor) -> tuple[dict[str, float | None], ...]:
-        """Sums over episodes, by file. `totals`: shape (steps,)."""
+        """Sums of the totals over episodes, by file. `totals`: shape (steps,)."""
         sums, begin = [], 0
         for file in self.episodes:
             by_name: dict[str, float | None] = {}
@@ -52,7 +51,7 @@ class StoredSteps:
 
 
 def read_steps(paths: Sequence[Path], variables: Sequence[Variable]) -> StoredSteps:
-    """The steps of files that `trajectories_bytes` gave. Raises RunFolderError for another file."""
+    """Read files of `trajectories_bytes`. Raises RunFolderError for another file."""
     files = [load_trajectories(path) for path in paths]
     every = [episode for file in files for episode in file.values()]
     values = {}
@@ -62,8 +61,7 @@ def read_steps(paths: Sequence[Path], variables: Sequence[Variable]) -> StoredSt
         if len(present) < len(parts) or not parts:
             continue
         values[variable.name] = torch.cat(present)
-        # before an episode's first step only its start state is known to the environment, and that
-        # is not recorded
+        # the start state before the first step is not recorded
         values[PREVIOUS_PREFIX + variable.name] = torch.cat(
             [torch.cat([part[:1], part[:-1]]) for part in present]
         )
@@ -93,8 +91,10 @@ class Scorer:
         folder: Path,
         protocol_descriptors: Sequence[int],
     ) -> None:
-        """`recorded`: by argument name. `folder`: where the files of commands are;
-        `protocol_descriptors` are closed in every child."""
+        """`recorded`: by argument name. `folder`: holds the commands' files.
+
+        `protocol_descriptors` are closed in every child.
+        """
         adopt_orphans()
         warm_up()
         self._recorded = recorded
@@ -102,7 +102,7 @@ class Scorer:
         self._variables = variables = environment_class.all_variables()
         self._folder = folder
         self._protocol_descriptors = protocol_descriptors
-        # of all variables, whatever a reward reads: rewards are compared row by row
+        # of all variables, so that rewards with different arguments are compared row by row
         self._extreme = extreme_states(
             recorded, tuple(recorded), {each.name: each for each in variables}
         ).values
@@ -110,8 +110,8 @@ class Scorer:
         self._stored = StoredSteps({}, ())
 
     def run(self, command: ScoreTransitions) -> Scored:
-        """Fork, call the reward, wait with a wall clock. Raises RunFolderError for a file that
-        holds no episodes.
+        """Run one reward in a fork with a timeout. Raises RunFolderError for a file without
+        episodes.
 
         Files of episodes that the command does not name are removed first.
         """
@@ -133,7 +133,7 @@ class Scorer:
         try:
             return Scored.model_validate_json(end.data).model_copy(update={"job": command.job})
         except ValidationError:
-            return Scored(job=command.job, reason=how_it_ended(end.status)[0])
+            return Scored(job=command.job, reason=describe_exit(end.status)[0])
 
     def _score(self, command: ScoreTransitions) -> Scored:
         try:

@@ -1,5 +1,4 @@
-"""The worker's loop: read a command, act, answer; between two training iterations look for the next
-command."""
+"""The worker's loop: it reads a command, acts, answers; a training goes on between commands."""
 
 from __future__ import annotations
 
@@ -59,31 +58,29 @@ from eureka_agent.worker.states import (
 from eureka_agent.worker.training_job import Population
 
 MAKING_SECONDS = 120.0
-"""Time limit for loading an environment, which steps a copy of a Gymnasium one, and for making one
-of few rows."""
-_DOING = {
+"""Timeout for loading an environment, and for making one of few rows."""
+_SUBJECTS = {
     "prepare": "the training",
     "train": "the training",
     "evaluate": "the evaluation",
     "open": "the environment",
 }
-"""Things that a command makes, in a person's words."""
+"""Subjects of error messages, by command."""
 _FITNESS_ROWS = 4096
-"""Steps that a written fitness has room for at first."""
+"""Initial room for steps of a written fitness."""
 
 
 class Worker:
-    """One environment and task, and what the driver asks to be done on them."""
+    """One environment and task, and the driver's commands on them."""
 
     def __init__(self, channel: Channel, scratch: Path) -> None:
-        """`scratch`: the only folder that it may write to, where files that come are put."""
+        """`scratch`: the only folder that it may write to, and where received files go."""
         torch.set_num_threads(1)  # before any operation: a fork must not meet a thread pool
         keep_freed_memory()
         self._channel = channel
         self._scratch = scratch
-        self._nursery = Nursery.start(
-            channel.descriptors()
-        )  # before there is anything that a reward should not see
+        # before there is anything that a reward should not see
+        self._nursery = Nursery.start(channel.descriptors())
         self._device = "cpu"
         self._loaded: LoadedEnvironment | None = None
         self._task: Task | None = None
@@ -93,10 +90,10 @@ class Worker:
         self._ran_generated_code = False
 
     def run(self) -> None:
-        """Serve until `Shutdown`, until the driver closes its end, or until a training step fails
-        for all members."""
+        """Serve until `Shutdown`, the end of input, or a failure of all members' training."""
         while not self._channel.closed:
-            training = self._population is not None and self._population.busy
+            population = self._population
+            training = population is not None and population.busy
             try:
                 command = self._channel.receive(0.0 if training else None)
             except ProtocolError as error:
@@ -106,26 +103,22 @@ class Worker:
                 return
             if command is not None:
                 self._send(self._answer(command))
-            elif (
-                training
-                and self._population is not None
-                and not self._send(self._iterate(self._population))
-            ):
+            elif training and population and not self._send(self._iterate(population)):
                 return
 
     def _send(self, answers: Sequence[Event | File]) -> bool:
-        """Send events and files; False when one of the events says that the worker cannot go on."""
+        """Send events and files; False when an event says that the worker cannot go on."""
+        serving = True
         for answer in answers:
             if isinstance(answer, File):
                 self._channel.send_file(answer)
             else:
                 self._channel.send(answer)
-        events = [answer for answer in answers if not isinstance(answer, File)]
-        return not any(isinstance(event, Fault) and event.job is None for event in events)
+                serving = serving and not (isinstance(answer, Fault) and answer.job is None)
+        return serving
 
     def _iterate(self, population: Population) -> list[Event | File]:
-        """One training iteration. A failure of the simulator leaves no member whole: it is said,
-        and the worker ends."""
+        """Train one iteration. A simulator's failure breaks all members: it ends the worker."""
         try:
             return list(population.iterate())
         except EurekaError as error:
@@ -134,31 +127,25 @@ class Worker:
             return [self._defect("the training", None, error)]
 
     def _answer(self, command: Command) -> Sequence[Event | File]:
-        """The events that answer a command. Whatever goes wrong with it, the worker goes on."""
+        """Answer a command with events. The worker goes on after any error."""
         job = getattr(command, "job", None)
         try:
             return self._act(command)
         except EurekaError as error:
             return [_fault(job, error, opening=isinstance(command, Open))]
         except Exception as error:  # noqa: BLE001  (the boundary of one command; the traceback goes to standard error)
-            return [
-                self._defect(_DOING.get(command.type, f"the command {command.type!r}"), job, error)
-            ]
+            subject = _SUBJECTS.get(command.type, f"the command {command.type!r}")
+            return [self._defect(subject, job, error)]
 
     def _defect(self, what: str, job: str | None, error: Exception) -> Fault:
-        """A fault for what nobody foresaw, with the place in the environment's folder where it is
-        from there."""
+        """A fault for an unforeseen error, with its place where that is the environment's code."""
         traceback.print_exc(file=sys.stderr)
         if is_out_of_memory(error):
             return Fault(job=job, message=does_not_fit(what, error), hint=MEMORY_HINT)
         place = error_place(error, None if self._loaded is None else self._loaded.folder)
         hint = RAISED_HINT if place else "this is a defect of the program: please report it"
-        return Fault(
-            job=job,
-            message=f"{what} failed: {place}{describe_error(error)}",
-            hint=hint,
-            environment=bool(place),
-        )
+        message = f"{what} failed: {place}{describe_error(error)}"
+        return Fault(job=job, message=message, hint=hint, environment=bool(place))
 
     def _act(self, command: Command) -> Sequence[Event | File]:
         if isinstance(command, Open):
@@ -178,12 +165,8 @@ class Worker:
                     "score in a worker of its own",
                 )
             if isinstance(command, Measure):
-                return [
-                    Measured(
-                        job=command.job,
-                        measurements=measure(self._loaded, self._task, scores=command.scores),
-                    )
-                ]
+                measurements = measure(self._loaded, self._task, scores=command.scores)
+                return [Measured(job=command.job, measurements=measurements)]
             return self._evaluate(self._loaded, self._task, command)
         if self._population is None:
             raise EurekaError(f"{command.type!r} came before 'prepare'", "send 'prepare' first")
@@ -222,7 +205,7 @@ class Worker:
     def _fitness_process(
         self, reward: RewardSpecification, variables: Sequence[Variable], **vocabulary: Any
     ) -> RemoteReward:
-        """A written fitness is generated code as well."""
+        """Run a written fitness, which is generated code, in a process of its own."""
         return RemoteReward(self._nursery, reward, variables, _FITNESS_ROWS, **vocabulary)
 
     def _dry_runners(
@@ -239,12 +222,9 @@ class Worker:
                     rehearse(environment, None if loaded.written is not None else task, recorded)
             finally:
                 environment.close()
-            self._dry_runner = DryRunner(
-                recorded, loaded.environment_class, self._channel.descriptors()
-            )
-            self._scorer = Scorer(
-                recorded, loaded.environment_class, self._scratch, self._channel.descriptors()
-            )
+            descriptors = self._channel.descriptors()
+            self._dry_runner = DryRunner(recorded, found, descriptors)
+            self._scorer = Scorer(recorded, found, self._scratch, descriptors)
         return self._dry_runner, self._scorer
 
     def _evaluate(
@@ -273,17 +253,14 @@ class Worker:
             self._nursery,
             command.iteration_limit_s,
         )
-        kernels = (
-            [File(KERNELS_FILE, pack_kernels(self._scratch / KERNELS_FOLDER))]
-            if command.kernels
-            else []
-        )
-        return [*kernels, Prepared()]
+        if not command.kernels:
+            return [Prepared()]
+        kernels = pack_kernels(self._scratch / KERNELS_FOLDER)
+        return [File(KERNELS_FILE, kernels), Prepared()]
 
 
 def _fault(job: str | None, error: EurekaError, opening: bool = False) -> Fault:
-    """The event for an error that a person can act on. `opening`: an environment that cannot be
-    loaded is no surprise then."""
+    """The event for an error of the user's. `opening`: a load error then blames no environment."""
     environment = isinstance(
         error, EnvironmentFaultError if opening else (EnvironmentFaultError, EnvironmentLoadError)
     )

@@ -1,5 +1,4 @@
-"""States that a reward is tried on: transitions recorded under random actions, and extreme values
-of its variables."""
+"""States to try a reward on: transitions of random actions, and extreme values of variables."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ RECORDED_ENVIRONMENTS = 8
 RECORDED_STEPS = 40
 REHEARSAL_SECONDS = 0.5
 CALL_SECONDS = 30.0
-"""Time limit for one step or one reset of so few environments, on a busy machine."""
+"""Timeout of one step or reset of a few environments, on a busy machine."""
 
 _PLAUSIBLE = 10.0
 _PLAUSIBLE_BY_UNIT = {
@@ -43,36 +42,33 @@ _PLAUSIBLE_BY_UNIT = {
     "N m": 1e2,
     "Nm": 1e2,
 }
-"""Magnitude that a variable without a range reaches in some task, by unit."""
+"""Magnitude that a variable without a range can reach in some task, by unit."""
 _RECORDED_FACTOR = 5.0
-"""A trained policy moves as many times farther and faster than random actions do, where that is
-more."""
+"""A trained policy reaches this multiple of random actions' magnitudes, where that is more."""
 _BROKEN = 1e3
 _BROKEN_BY_UNIT = {"1": 1e1, "N": 1e4, "N·m": 1e4, "N*m": 1e4, "N m": 1e4, "Nm": 1e4}
-"""Magnitude that it reaches only when physics goes wrong."""
+"""Magnitude that only broken physics reaches."""
 _UNIT_TOLERANCE = 1e-3
 _COUPLED = 0.25
-"""Variables whose difference spreads less than this part of what each of them does are one quantity
-at two moments, or in two places."""
+"""Variables are one quantity if their difference spreads less than this part of either."""
 _ROWS_OF_AN_EXTREME = 4
 
 
 @dataclass(frozen=True)
 class ExtremeStates:
-    """Recorded rows in which one quantity, or all of them, were set to an extreme value."""
+    """Recorded rows with one quantity, or all of them, set to an extreme value."""
 
     values: dict[str, Tensor]
-    """By argument name. Shape of each: (rows, *variable.shape)."""
+    """By argument name, shape (rows, *variable.shape)."""
     labels: tuple[str, ...]
-    """For every row what was set, in words."""
+    """Which quantity has which value, by row."""
     beyond: tuple[bool, ...]
-    """For every row whether only broken physics comes there."""
+    """True for rows that only broken physics reaches."""
 
 
 @dataclass(frozen=True)
 class _Level:
-    """One value for a quantity. For a direction it is the number of the axis that it points
-    along."""
+    """One value for a quantity; for a direction the signed number of its axis, from 1."""
 
     value: float
     words: str
@@ -82,16 +78,12 @@ class _Level:
 def record_transitions(
     environment: VecTask, variables: Sequence[Variable], seed: int = 0
 ) -> dict[str, Tensor]:
-    """Every variable and `previous_<variable>` over `RECORDED_STEPS` steps of random actions,
-    flattened over steps and rows.
+    """Record every variable and `previous_<variable>` over `RECORDED_STEPS` random steps.
 
-    Every few steps one row is reset by hand, so that first steps of episodes are among them. Shape
-    of each: (transitions, *variable.shape), float32 on the CPU. The environment should have
-    `RECORDED_ENVIRONMENTS` rows.
-
-    The states are looked at before any reward is. Raises EnvironmentFaultError where the
-    environment's code raises, does not come back, or gives something else than the declared
-    variables, as numbers.
+    Steps and rows are flattened: shape of each (transitions, *variable.shape), float32 on the CPU.
+    The environment should have `RECORDED_ENVIRONMENTS` rows. One row is reset every five steps, so
+    that episodes' first steps are recorded. Raises EnvironmentFaultError where the environment's
+    code raises, hangs, or gives something else than the declared variables, as finite numbers.
     """
     generator = torch.Generator().manual_seed(seed)
     with _one_call(environment, "a reset"):
@@ -113,11 +105,10 @@ def record_transitions(
 
 
 def rehearse(environment: VecTask, task: Task | None, recorded: Mapping[str, Tensor]) -> None:
-    """Try the task's own fitness (None: it has none) on the recorded states, and go on from there
-    for as long as an episode is, or for `REHEARSAL_SECONDS`: what fails late is found before it
-    costs anything.
+    """Try the task's own fitness (None: it has none) on the recorded states, then go on stepping.
 
-    Raises EnvironmentFaultError.
+    Lasts an episode, or `REHEARSAL_SECONDS`, to find late errors before they cost anything. Raises
+    EnvironmentFaultError.
     """
     if task is not None:
         with environment_code(type(environment), CALL_SECONDS, "the task's fitness"):
@@ -151,8 +142,7 @@ def _advance(environment: VecTask, generator: torch.Generator) -> dict[str, Tens
 
 
 def _checked(environment: VecTask, values: Mapping[str, Tensor], moment: str) -> dict[str, Tensor]:
-    """Copies of the variables, which are the declared ones, of the declared shapes, and numbers.
-    Raises EnvironmentFaultError."""
+    """Copy the variables. Raises EnvironmentFaultError unless they are as declared and finite."""
     cls, rows = type(environment), environment.num_envs
     expected = {variable.name: (rows, *variable.shape) for variable in environment.all_variables()}
     found = {name: tuple(value.shape) for name, value in values.items()}
@@ -176,10 +166,8 @@ def _checked(environment: VecTask, values: Mapping[str, Tensor], moment: str) ->
             )
 
     def when(row: int) -> str:
-        return (
-            moment
-            or f"in step {int(environment.progress_buf[row])} of an episode of random actions"
-        )
+        step = int(environment.progress_buf[row])
+        return moment or f"in step {step} of an episode of random actions"
 
     check_rows(cls, {**values, OBSERVATIONS: environment.obs_buf}, when, environment.actions)
     return _snapshot(values)
@@ -188,12 +176,11 @@ def _checked(environment: VecTask, values: Mapping[str, Tensor], moment: str) ->
 def extreme_states(
     recorded: Mapping[str, Tensor], arguments: Sequence[str], variables: Mapping[str, Variable]
 ) -> ExtremeStates:
-    """Each quantity on its own, at zero, at its limits, and where only broken physics comes; then
-    all together, where no physics comes.
+    """Set each quantity to zero, its limits and values of broken physics; then all at once.
 
-    A limit is the variable's range where that is known, else a magnitude by unit and by what was
-    recorded. What moves together, such as a variable and its `previous_` one, is moved together, by
-    the recorded difference; directions and quaternions, which have length 1, keep it.
+    A limit is the variable's range if it has one, else a magnitude by unit and recorded values.
+    Coupled quantities, such as a variable and its `previous_` one, move together by their recorded
+    difference. Directions and quaternions keep their length of 1.
     """
     values: dict[str, list[Tensor]] = {name: [] for name in arguments}
     labels: list[str] = []
@@ -236,23 +223,19 @@ def extreme_states(
 def _at(
     level: _Level, group: Sequence[str], base: Mapping[str, Tensor], variable: Variable
 ) -> dict[str, Tensor]:
-    """The first of a group at a level, the others as far from it as they were recorded, within the
-    variable's range."""
+    """Set the first of a group to a level; the others keep their difference to it."""
     first = base[group[0]]
     if level.words:  # a direction
         axis = torch.zeros_like(first)
         axis[..., abs(int(level.value)) - 1] = math.copysign(1.0, level.value)
         return dict.fromkeys(group, axis)
     moved = {name: torch.full_like(first, level.value) + (base[name] - first) for name in group}
-    return (
-        {name: value.clamp(*variable.range) for name, value in moved.items()}
-        if variable.range
-        else moved
-    )
+    low, high = variable.range or (-math.inf, math.inf)
+    return {name: value.clamp(low, high) for name, value in moved.items()}
 
 
 def _groups(recorded: Mapping[str, Tensor], arguments: Sequence[str]) -> list[tuple[str, ...]]:
-    """The arguments, those together that move together."""
+    """Group the arguments that move together."""
     groups: list[list[str]] = []
     for name in arguments:
         home = next((group for group in groups if _move_together(name, group[0], recorded)), None)
@@ -274,13 +257,15 @@ def _move_together(name: str, other: str, recorded: Mapping[str, Tensor]) -> boo
 
 
 def _levels(values: Tensor, variable: Variable) -> list[_Level]:
-    """Zero (or the value of its range nearest to it), lower and upper limit, and two levels beyond
-    where there is no range."""
+    """Zero, lower and upper limit, and without a range two levels beyond."""
     if values.dim() > 1 and bool(((values.norm(dim=-1) - 1.0).abs() < _UNIT_TOLERANCE).all()):
-        axes = [axis for each in range(1, values.shape[-1] + 1) for axis in (each, -each)]
         return [
-            _Level(axis, f"along axis {abs(axis) - 1}" if axis > 0 else f"against axis {-axis - 1}")
-            for axis in axes
+            level
+            for axis in range(values.shape[-1])
+            for level in (
+                _Level(axis + 1, f"along axis {axis}"),
+                _Level(-axis - 1, f"against axis {axis}"),
+            )
         ]
     if variable.range is not None:
         low, high = variable.range
@@ -290,16 +275,11 @@ def _levels(values: Tensor, variable: Variable) -> list[_Level]:
         _RECORDED_FACTOR * values.abs().max().item(),
     )
     broken = max(_BROKEN_BY_UNIT.get(variable.unit, _BROKEN), most)
-    # a distance or a force's size is never negative
+    # a distance, or the magnitude of a force, is never negative
     low = -most if values.min() < 0.0 or not values.any() else 0.0
     high = most if values.max() > 0.0 or not values.any() else 0.0
-    return [
-        _Level(0.0, ""),
-        _Level(low, ""),
-        _Level(high, ""),
-        _Level(-broken, "", True),
-        _Level(broken, "", True),
-    ]
+    plausible = [_Level(value, "") for value in (0.0, low, high)]
+    return [*plausible, *(_Level(value, "", beyond=True) for value in (-broken, broken))]
 
 
 def _snapshot(values: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -1,5 +1,4 @@
-"""Where in its source a reward goes wrong: the line after which a value is not finite, and the one
-that takes the rows of a batch together."""
+"""The source line where a reward goes wrong: where a value is first not finite, or rows mix."""
 
 from __future__ import annotations
 
@@ -16,51 +15,22 @@ from eureka_agent.training.reward import RewardContractError, RewardFunction
 
 _REWARD_FILE_PREFIX = "<reward "
 _MOST_STEPS = 2000
-"""Lines of one call that are compared: a loop over rows has many."""
-_OVER_ROWS = frozenset(
-    [
-        "all",
-        "amax",
-        "amin",
-        "any",
-        "argmax",
-        "argmin",
-        "argsort",
-        "cummax",
-        "cummin",
-        "cumprod",
-        "cumsum",
-        "layer_norm",
-        "logsumexp",
-        "max",
-        "mean",
-        "median",
-        "min",
-        "nanmean",
-        "nansum",
-        "norm",
-        "normalize",
-        "prod",
-        "quantile",
-        "softmax",
-        "sort",
-        "std",
-        "sum",
-        "topk",
-        "unique",
-        "var",
-        "vector_norm",
-    ]
+"""Most lines of one call that are compared: a loop over rows has many."""
+_REDUCTIONS = (
+    "all amax amin any argmax argmin argsort cummax cummin cumprod cumsum layer_norm logsumexp max"
+    " mean median min nanmean nansum norm normalize prod quantile softmax sort std sum topk unique"
+    " var vector_norm"
 )
-"""Functions and methods that take a whole tensor together where they are given no dimension."""
+_OVER_ROWS = frozenset(_REDUCTIONS.split())
+"""Functions and methods that reduce the whole tensor where no dimension is given."""
 
 Visit = Callable[[FrameType, int, Any], bool]
-"""Called with a frame of the reward's, the line that it has just run and, at its end, what it
-returns. True ends the watch."""
+"""Called with a frame of the reward, the line that it has just run and, at the frame's end, its
+return value. True ends the watch."""
 
 
 def _watch(reward: RewardFunction, values: Mapping[str, Tensor], visit: Visit) -> None:
-    """Call a reward and look at its frames after every line."""
+    """Call a reward and visit its frames after every line."""
     last_line: dict[int, int] = {}
     done = False
 
@@ -73,11 +43,8 @@ def _watch(reward: RewardFunction, values: Mapping[str, Tensor], visit: Visit) -
         ):
             return None
         if event in ("line", "return"):
-            done = visit(
-                frame,
-                last_line.get(id(frame), frame.f_lineno),
-                argument if event == "return" else None,
-            )
+            returned = argument if event == "return" else None
+            done = visit(frame, last_line.get(id(frame), frame.f_lineno), returned)
         last_line[id(frame)] = frame.f_lineno
         return trace
 
@@ -91,7 +58,7 @@ def _watch(reward: RewardFunction, values: Mapping[str, Tensor], visit: Visit) -
 
 
 def line_of_first_broken(reward: RewardFunction, values: Mapping[str, Tensor]) -> int | None:
-    """The line after which the first local tensor, or the value returned, is not finite."""
+    """The first line after which a local tensor, or the return value, is not finite."""
     found: list[int] = []
 
     def broken(value: object) -> bool:
@@ -119,7 +86,7 @@ class _Steps:
         self.lines: list[int] = []
         self.values: list[dict[str, Any]] = []
         self.names: dict[str, Any] = {}
-        """The reward's own top level."""
+        """Names of the reward's top level."""
 
     def visit(self, frame: FrameType, line: int, returned: Any) -> bool:
         self.lines.append(line)
@@ -136,10 +103,10 @@ class _Steps:
 def mixing_of_rows(
     reward: RewardFunction, source: str, values: Mapping[str, Tensor], rows: Tensor
 ) -> tuple[int | None, str, str]:
-    """Line, code and repair of what makes a row's values depend on the other rows. `rows`: some of
-    them, int64, which come out otherwise by themselves.
+    """Line, code and repair of the call that makes a row's values depend on other rows.
 
-    Without a line and code where it is not found; the repair is general then.
+    `rows`: int64, some whose values differ in a batch of their own. Where no call is found: None,
+    an empty string and a general repair.
     """
     general = (
         "use a fixed number in place of what is calculated over all rows: the first dimension is"
@@ -172,7 +139,7 @@ def _differ(whole: object, alone: object, batch: int, rows: Tensor) -> bool:
 
 
 def _reduction(source: str, line: int, names: dict[str, Any]) -> tuple[str, str]:
-    """The call in a line that takes all rows together, and what to write in its place."""
+    """The call in a line that reduces all rows together, and its repair."""
     for node in ast.walk(ast.parse(source)):
         if not (
             isinstance(node, ast.Call)
@@ -187,30 +154,20 @@ def _reduction(source: str, line: int, names: dict[str, Any]) -> tuple[str, str]
         if argument is None:
             continue
         code = ast.unparse(node)
-        try:  # names of the reward's in the process that runs it
+        try:  # the names are those of the reward, in its own process
             taken, result = (
                 eval(compile(ast.Expression(part), "<reduction>", "eval"), names)
                 for part in (argument, node)
             )
-        except Exception:  # noqa: BLE001  (generated code: whatever it raises, there is no repair to be named then)
+        except Exception:  # noqa: BLE001  (generated code can raise anything; there is no repair to name then)
             return code, ""
         if not isinstance(taken, Tensor):
             continue
         if taken.dim() > 1 and not any(keyword.arg == "dim" for keyword in node.keywords):
-            return (
-                code,
-                (
-                    "reduce each row by itself:"
-                    f" `{code[:-1]}{', ' if node.args or node.keywords else ''}dim=-1)`"
-                ),
-            )
+            separator = ", " if node.args or node.keywords else ""
+            return code, f"reduce each row by itself: `{code[:-1]}{separator}dim=-1)`"
         if isinstance(result, Tensor) and result.dim() == 0:
-            return (
-                code,
-                (
-                    f"put a fixed number in its place: it is {result.item():.3g} on the recorded"
-                    " states"
-                ),
-            )
+            value = f"{result.item():.3g}"
+            return code, f"put a fixed number in its place: it is {value} on the recorded states"
         return code, ""
     return "", ""

@@ -1,5 +1,4 @@
-"""The population that a worker trains: commands become members, what the trainer gives becomes
-events."""
+"""The population that a worker trains: commands become members, results become events."""
 
 from __future__ import annotations
 
@@ -49,8 +48,10 @@ class Population:
         nursery: Nursery,
         iteration_limit_s: float | None = None,
     ) -> None:
-        """Makes the trainer. `folder`: where the files of commands are. Raises EurekaError for an
-        environment that cannot be made."""
+        """Make the trainer. `folder` holds the commands' files.
+
+        Raises EurekaError for an environment that cannot be made.
+        """
         self._environment_class = loaded.environment_class
         self._folder = folder
         self._nursery = nursery
@@ -75,8 +76,10 @@ class Population:
         return self._trainer.busy
 
     def submit(self, command: Train) -> TrainingFailed | None:
-        """Queue a training; the failure when its reward cannot even be loaded. Raises
-        RunFolderError for a broken snapshot."""
+        """Queue a training; return the failure where its reward cannot be loaded.
+
+        Raises RunFolderError for a broken snapshot.
+        """
         try:
             reward = RemoteReward(
                 self._nursery,
@@ -87,13 +90,9 @@ class Population:
                 quaternion_order=self._environment_class.quaternion_order,
             )
         except RewardLoadError as error:
-            return TrainingFailed(
-                job=command.job, code="contract", reason=error.message, env_steps=0
-            )
+            return _not_loaded(command.job, "contract", error.message)
         except TimeLimitError as error:
-            return TrainingFailed(
-                job=command.job, code="timeout", reason=f"loading it {error}", env_steps=0
-            )
+            return _not_loaded(command.job, "timeout", f"loading it {error}")
         try:
             self._trainer.submit(
                 command.job, reward, command.seed, self._snapshot(command), command.pauses
@@ -114,24 +113,23 @@ class Population:
             path.unlink(missing_ok=True)
 
     def proceed(self, job: str) -> None:
-        """Let a paused training go on; nothing happens to one that does not wait."""
+        """Resume a paused training; does nothing for another."""
         self._trainer.proceed(job)
 
     def cancel(self, job: str) -> None:
-        """Drop a training, queued, paused or running; nothing happens to one that is not there."""
+        """Drop a queued, paused or running training; does nothing for an unknown one."""
         self._points.pop(job, None)
         self._trainer.cancel(job)
         self._end(job)
 
     def _end(self, job: str) -> None:
-        """A training is over: so is its reward's process."""
+        """End the process of a training's reward."""
         reward = self._rewards.pop(job, None)
         if reward is not None:
             reward.close()
 
     def iterate(self) -> Iterator[Event | File]:
-        """Train one iteration of every member and say what came of it, progress at most every
-        `PROGRESS_SECONDS`."""
+        """Train one iteration of every member; give progress at most every `PROGRESS_SECONDS`."""
         ended: list[Event] = []
         files: list[File] = []
         for result in self._trainer.iterate():
@@ -147,10 +145,9 @@ class Population:
             elif isinstance(result, MemberPaused):
                 policy = self._policy(result.policy, files)
                 snapshot = self._state(result.snapshot, files)
+                env_steps = result.env_steps
                 ended.append(
-                    Paused(
-                        job=result.job, env_steps=result.env_steps, policy=policy, snapshot=snapshot
-                    )
+                    Paused(job=result.job, env_steps=env_steps, policy=policy, snapshot=snapshot)
                 )
             else:
                 self._end(result.job)
@@ -164,7 +161,7 @@ class Population:
                 )
         due = time.monotonic() - self._last_snapshots >= self._snapshot_s
         saved = self._saved(files) if due else []
-        # a job's points come before its end, and before a state that holds them
+        # points of a training come before its end, and before a snapshot that counts them
         if ended or saved or time.monotonic() - self._last_progress >= PROGRESS_SECONDS:
             yield self._progress()
         yield from files
@@ -172,17 +169,17 @@ class Population:
         yield from ended
 
     def save(self) -> list[Event | File]:
-        """The states of all running trainings, with the points that belong to them."""
+        """Save all running trainings, with the points that belong to their snapshots."""
         files: list[File] = []
         saved = self._saved(files)
         return [self._progress(), *files, *saved]
 
     def _policy(self, policy: dict[str, Tensor], files: list[File]) -> str:
-        """Name of a new file with a policy, which `files` gets."""
+        """Add a file with a policy to `files`; return its name."""
         return self._file("policy", policy_bytes(policy, self._trainer.policy_metadata), files)
 
     def _state(self, snapshot: Snapshot, files: list[File]) -> str:
-        """Name of a new file with a state, which `files` gets."""
+        """Add a file with a snapshot to `files`; return its name."""
         return self._file("snapshot", snapshot_bytes(snapshot), files)
 
     def _file(self, kind: str, content: bytes, files: list[File]) -> str:
@@ -192,7 +189,7 @@ class Population:
         return name
 
     def _saved(self, files: list[File]) -> list[Saved]:
-        """States of all running trainings; none where they cannot be read."""
+        """Save all running trainings; none where the environment is not restorable."""
         if not self._trainer.restorable:
             return []
         snapshots = {job: self._trainer.snapshot(job) for job in self._trainer.running()}
@@ -211,3 +208,7 @@ class Population:
         self._points.clear()
         self._last_progress = time.monotonic()
         return Progress(points=points, timers=dict(self._trainer.timers))
+
+
+def _not_loaded(job: str, code: str, reason: str) -> TrainingFailed:
+    return TrainingFailed(job=job, code=code, reason=reason, env_steps=0)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from eureka_agent.sandbox.bubblewrap_wall import why_not
+from eureka_agent.sandbox.bubblewrap_wall import unavailable_reason
 from eureka_agent.sandbox.choose import open_wall
 from eureka_agent.sandbox.wall import Wall
 
@@ -37,7 +37,7 @@ def holding(request: pytest.FixtureRequest) -> Wall:
 
 def _open(name: str) -> Wall:
     """Where an engine was promised, bubblewrap was too."""
-    if name == "bubblewrap" and (reason := why_not()) is not None:
+    if name == "bubblewrap" and (reason := unavailable_reason()) is not None:
         if os.environ.get("EUREKA_REQUIRE_DOCKER") == "1":
             pytest.fail(f"bubblewrap is required here: {reason}")
         pytest.skip(f"no bubblewrap: {reason}")

@@ -17,10 +17,12 @@ import pytest_asyncio
 from conftest import SECRET, Traps
 from hostile_code import ATTACKS, GOT, TRAINED, Attack, filled_in
 from safetensors.numpy import load_file
+from training_pool import TrainingPool
 
 from eureka_agent.designer.given import given_reward
 from eureka_agent.fleet.dry_runner import DryRunner
-from eureka_agent.fleet.training_pool import TrainingPool, TrainingResult
+from eureka_agent.fleet.jobs import TrainingResult
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.seccomp import kernel
 from eureka_agent.settings import TrainingSettings
@@ -28,7 +30,7 @@ from eureka_agent.settings import TrainingSettings
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.skipif(
-        not kernel.available(), reason=f"without the inner filter: {kernel.why_not()}"
+        not kernel.available(), reason=f"without the inner filter: {kernel.unavailable_reason()}"
     ),
 ]
 LIMITS = Limits(memory_bytes=4 << 30, scratch_bytes=64 << 20)
@@ -70,7 +72,11 @@ async def runner(
     wall: Wall, traps: Traps, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[DryRunner]:
     runner = DryRunner(
-        wall, "cartpole", "balance", tmp_path_factory.mktemp("dry-runs"), DRY_RUN_SECONDS, LIMITS
+        wall,
+        Problem("cartpole", "balance"),
+        tmp_path_factory.mktemp("dry-runs"),
+        DRY_RUN_SECONDS,
+        LIMITS,
     )
     await runner.start()
     yield runner

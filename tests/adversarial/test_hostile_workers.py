@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 from script_wall import ScriptWall
+from training_pool import TrainingPool
 
 from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import WorkerDiedError, WorkerFaultError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.training_pool import TrainingPool, TrainingResult
+from eureka_agent.fleet.jobs import TrainingResult
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.protocol.messages import DryRun
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.process_wall import ProcessHandle
@@ -187,7 +189,7 @@ async def test_a_dry_run_of_such_a_worker_is_a_finding(
 ) -> None:
     monkeypatch.setattr("eureka_agent.fleet.dry_runner._GRACE_SECONDS", 0.5)
     wall = bad_wall(code)
-    runner = DryRunner(wall, "cartpole", None, tmp_path / "scratch", 0.5)
+    runner = DryRunner(wall, Problem("cartpole"), tmp_path / "scratch", 0.5)
     began = time.monotonic()
     try:
         async with asyncio.timeout(SECONDS):
@@ -220,7 +222,7 @@ async def test_scores_that_no_reward_can_give_are_none(answer: str, tmp_path: Pa
     code = f"say(type='scored', job=job, {answer})"
     wall = bad_wall(code)
     wall._script = wall._script.replace("json.loads(line)", "json.loads(line.removeprefix('x'))")
-    runner = DryRunner(wall, "cartpole", None, tmp_path / "scratch", 2.0)
+    runner = DryRunner(wall, Problem("cartpole"), tmp_path / "scratch", 2.0)
     try:
         async with asyncio.timeout(SECONDS):
             scored = await runner.score(given_reward("x"), {"a": tmp_path / "episodes.npz"})
@@ -247,7 +249,7 @@ async def test_an_evaluation_that_is_none_is_a_fault(answer: str, tmp_path: Path
     # a file comes before the command: its header is a line, its one byte begins the next
     wall._script = wall._script.replace("json.loads(line)", "json.loads(line.removeprefix('x'))")
     wall._script = wall._script.replace('"train")', '"train", "evaluate")')
-    evaluator = Evaluator(wall, "cartpole", None, tmp_path / "scratch", 2.0)
+    evaluator = Evaluator(wall, Problem("cartpole"), tmp_path / "scratch", 2.0)
     try:
         async with asyncio.timeout(SECONDS):
             with pytest.raises(WorkerFaultError):

@@ -9,7 +9,7 @@ import pytest
 from curve_makers import outcome, point, points
 
 from eureka_agent.analysis.diagnose import diagnose
-from eureka_agent.analysis.text import one_line, without_findings
+from eureka_agent.analysis.text import without_findings
 from eureka_agent.analysis.trajectories import read_trajectories
 from eureka_agent.errors import RunFolderError
 from eureka_agent.records import EpisodeSummary, Evaluation, TaskDescription
@@ -75,7 +75,6 @@ def test_the_reflection_word_for_word(description: TaskDescription) -> None:
     assert diagnosis.fitness == 4.0
     assert diagnosis.fitness_values == (None, 1.5, 2.5)
     assert [component.share for component in diagnosis.components] == pytest.approx([0.9, 0.1])
-    assert one_line(diagnosis) == "dominated by centred"
 
 
 def test_a_training_that_broke_off_is_diagnosed_from_its_points(

@@ -20,6 +20,7 @@ from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.dry_runner import DryRunner
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.records import Verdict
 from eureka_agent.sandbox.process_wall import ProcessWall
 
@@ -29,7 +30,7 @@ GOOD = "def compute_reward(pole_upright):\n    return pole_upright, {'upright': 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def critic(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Critic]:
     dry_runner = DryRunner(
-        ProcessWall(), "cartpole", "balance", tmp_path_factory.mktemp("dry"), 1.5
+        ProcessWall(), Problem("cartpole", "balance"), tmp_path_factory.mktemp("dry"), 1.5
     )
     yield Critic(await dry_runner.start(), dry_runner)
     await dry_runner.close()

@@ -15,6 +15,7 @@ import eureka_agent
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.given import given_reward
 from eureka_agent.fleet.dry_runner import DryRunner
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.sandbox.choose import choose_wall
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reward-contract.md").read_text()
@@ -24,7 +25,9 @@ MISTAKES = re.findall(r"\*\*([^*]+): ([A-Z]\d{3})\*\*\n\n```python\n(.*?)```", P
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def critic(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Critic]:
-    runner = DryRunner(choose_wall("auto"), "cartpole", None, tmp_path_factory.mktemp("dry-runs"))
+    runner = DryRunner(
+        choose_wall("auto"), Problem("cartpole"), tmp_path_factory.mktemp("dry-runs")
+    )
     yield Critic(await runner.start(), runner)
     await runner.close()
 

@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 from export_runs import ExportTexts, LoadModule, MakeRun, policy_tensors, write_texts
 from outcomes import make_outcome
+from policy_files import save_policy
 
 from eureka_agent.archive.artefacts import BEST, POLICY, REWARD, attempt_folder
 from eureka_agent.archive.files import write_text
@@ -21,7 +22,6 @@ from eureka_agent.records import Attempt, Operator, Proposal, Stage, TaskDescrip
 from eureka_agent.rewards import CodeReward
 from eureka_agent.settings import SearchSettings
 from eureka_agent.training.distributions import Categorical, Gaussian
-from eureka_agent.training.policy import save_policy
 
 EXPORTED_MODULES = ("reward", "gymnasium_wrapper", "vec_task")
 

@@ -12,11 +12,12 @@ import onnxruntime
 import pytest
 import torch
 from export_runs import policy_tensors
+from policy_files import save_policy
 
 from eureka_agent.errors import RunFolderError
 from eureka_agent.export import policy_files
 from eureka_agent.training.distributions import Categorical
-from eureka_agent.training.policy import load_policy, save_policy
+from eureka_agent.training.policy import load_policy
 
 
 def saved(folder: Path, activation: str, sizes: tuple[int, ...], log_std: float = -0.5) -> Path:

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from training_pool import TrainingPool
 
 from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EurekaError
@@ -26,7 +27,6 @@ from eureka_agent.fleet.devices import (
     Hardware,
     choose_hardware,
 )
-from eureka_agent.fleet.training_pool import TrainingPool
 from eureka_agent.invocation import install_extra
 from eureka_agent.protocol.messages import Gpus, Opened
 from eureka_agent.records import CurvePoint, TaskDescription

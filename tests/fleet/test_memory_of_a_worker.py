@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from training_pool import TrainingPool
 
 from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EurekaError
-from eureka_agent.fleet.training_pool import TrainingPool
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.wall import Limits
 from eureka_agent.settings import TrainingSettings

@@ -9,19 +9,21 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
+from training_pool import TrainingPool
 
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.designer.given import given_reward
 from eureka_agent.fleet.devices import CPU, DeviceLeases
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.training_jobs import PauseObserver
-from eureka_agent.fleet.training_pool import TrainingPool, TrainingResult
-from eureka_agent.fleet.training_worker import TrainingWorker, WorkerSetup
+from eureka_agent.fleet.jobs import PauseObserver, Population, TrainingResult
+from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.training_worker import TrainingWorker
 from eureka_agent.protocol.messages import AllSaved, Save
 from eureka_agent.records import CurvePoint
 from eureka_agent.sandbox.process_wall import ProcessWall
@@ -236,7 +238,7 @@ async def test_who_is_stopped_at_a_pause_is_decided_about_when_it_is_resumed(
                 "slow",
                 15,
             )
-            assert second.pool._workers == []
+            assert second.pool._dispatcher._workers == []
         else:
             assert numbers(result) == undisturbed
     finally:
@@ -283,7 +285,7 @@ async def test_at_a_pause_there_is_a_policy_to_be_scored_until_it_is_decided(
     tmp_path: Path, undisturbed: tuple[object, ...]
 ) -> None:
     watched = Watched(tmp_path / "workers", SnapshotStore(tmp_path))
-    evaluator = Evaluator(ProcessWall(), "cartpole", "balance", tmp_path / "evaluator")
+    evaluator = Evaluator(ProcessWall(), Problem("cartpole", "balance"), tmp_path / "evaluator")
     met: list[tuple[int, Path, float]] = []
 
     async def at_pause(points: tuple[CurvePoint, ...], policy: Path | None) -> str:
@@ -331,9 +333,10 @@ def compute_reward(pole_upright):
         async def decide(points: tuple[CurvePoint, ...], policy: Path | None) -> str:
             paused.add(job)
             if len(paused) == 4:
-                home = max(watched.pool._workers, key=lambda worker: len(worker.jobs))
+                home = max(watched.pool._dispatcher._workers, key=lambda worker: len(worker.jobs))
+                names = [each.name for each in home.jobs.values()][:2]
                 draft = tmp_path / "draft"
-                draft.write_text("|".join(str(tmp_path / each) for each in list(home.jobs)[:2]))
+                draft.write_text("|".join(str(tmp_path / each) for each in names))
                 draft.rename(meeting)
                 all_paused.set()
             await all_paused.wait()
@@ -423,10 +426,9 @@ async def test_a_decision_that_comes_while_states_are_stored_does_not_keep_the_o
     """A pause's policy is gone once it is decided what becomes of the training, which has a slot
     again and is saved with the running ones."""
     store = SnapshotStore(tmp_path)
-    setup = WorkerSetup(
-        ProcessWall(), "cartpole", None, SETTINGS, tmp_path, shared_limits(1), 60.0, store
-    )
-    worker = TrainingWorker(setup, DeviceLeases(CPU.devices(1)).take(), 2, lambda job, points: None)
+    population = Population(Problem("cartpole"), SETTINGS, 2)
+    lease = DeviceLeases(CPU.devices(1)).take()
+    worker = TrainingWorker(population, ProcessWall(), tmp_path, shared_limits(1), lease)
     sent: list[str] = []
 
     class Client:
@@ -444,7 +446,7 @@ async def test_a_decision_that_comes_while_states_are_stored_does_not_keep_the_o
     stand_in._client, stand_in._keep, worker.ready = Client(), keep, True
     for name in ("first", "second"):
         (tmp_path / f"{name}.policy").write_text(name)
-        stand_in.jobs[name] = None
+        stand_in.jobs[name] = SimpleNamespace(name=name, snapshots=store)
         worker._paused_at[name] = tmp_path / f"{name}.policy", f"{name}.state"
     await worker.save()
     assert (kept, sent) == (["first.state"], ["save"])

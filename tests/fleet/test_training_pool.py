@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from training_pool import TrainingPool
 
 from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.training_pool import TrainingPool, TrainingResult
+from eureka_agent.fleet.jobs import TrainingResult
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.records import CurvePoint
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.settings import TrainingSettings
@@ -264,7 +266,7 @@ async def test_an_environment_that_is_not_there_reaches_everyone_who_waits(
 
 async def test_a_policy_has_one_score_for_a_seed(tmp_path: Path, alone: TrainingResult) -> None:
     assert alone.policy is not None
-    evaluator = Evaluator(ProcessWall(), "cartpole", "balance", tmp_path / "scratch")
+    evaluator = Evaluator(ProcessWall(), Problem("cartpole", "balance"), tmp_path / "scratch")
     try:
         first = await evaluator.evaluate(alone.policy, 3, 8, tmp_path / "trajectories.npz")
         again = await evaluator.evaluate(alone.policy, 3, 8)

@@ -105,7 +105,7 @@ async def test_a_redirect_in_a_circle_is_called_that(
 
     model_server.answers = [back]
     error = await refused_by(opened(wire, model_server, waits))
-    assert error.hint.startswith("it sends every request back to where it came: mend the server")
+    assert error.hint.startswith("it redirects every request to itself: mend the server")
 
 
 async def test_an_address_that_a_redirect_names_shows_no_key_and_no_commands(
@@ -139,7 +139,7 @@ async def test_a_body_without_end_is_left_after_some_megabytes(
         assert tracemalloc.get_traced_memory()[1] < LARGEST_MEMORY_BYTES
     finally:
         tracemalloc.stop()
-    assert "goes on with its answer beyond what any reply has" in error.message
+    assert "answers at greater length than any reply" in error.message
     assert len(model_server.requests) == 2
     # what lies in the sockets' buffers comes on top
     assert model_server.sent_bytes < LONGEST_BODY_BYTES + (32 << 20)
@@ -158,7 +158,7 @@ def _bomb(layers: int, size: int) -> bytes:
 @pytest.mark.parametrize("status", [200, 400])
 @pytest.mark.parametrize(
     ("encoding", "layers", "words"),
-    [("gzip", 1, "beyond what any reply has"), ("gzip, gzip", 2, "answers, but not as")],
+    [("gzip", 1, "at greater length than any reply"), ("gzip, gzip", 2, "answers, but not as")],
 )
 async def test_a_small_body_that_unfolds_to_a_large_one_is_left(
     wire: tuple[str, Any],

@@ -27,13 +27,13 @@ from eureka_agent.sandbox.bubblewrap_wall import (
     BubblewrapHandle,
     BubblewrapWall,
     sandboxed,
-    why_not,
+    unavailable_reason,
 )
 from eureka_agent.sandbox.cgroups import ControlGroup
 from eureka_agent.sandbox.wall import Limits, WorkerHandle
 from eureka_agent.sandbox.worker_environment import worker_environment
 
-REASON = why_not()
+REASON = unavailable_reason()
 REQUIRED = os.environ.get("EUREKA_REQUIRE_DOCKER") == "1"
 pytestmark = pytest.mark.skipif(
     REASON is not None and not REQUIRED, reason=f"no bubblewrap: {REASON}"
@@ -268,10 +268,10 @@ def test_a_folder_below_the_temporary_one_is_seen_and_its_neighbour_is_not(tmp_p
 
 STARTED_BY = """
 import subprocess, sys
-from eureka_agent.sandbox.bubblewrap_wall import SCRATCH, sandboxed, why_not
+from eureka_agent.sandbox.bubblewrap_wall import SCRATCH, sandboxed, unavailable_reason
 from eureka_agent.sandbox.wall import Limits
 from eureka_agent.sandbox.worker_environment import worker_environment
-assert why_not() is None, why_not()
+assert unavailable_reason() is None, unavailable_reason()
 program = [sys.executable, "-P", "-c", "import eureka_agent.task, my_module; print(my_module.ANSWER)"]
 with sandboxed(program, Limits()) as (command, descriptors):
     environment = worker_environment(SCRATCH, "test", None)
@@ -499,7 +499,7 @@ def test_a_user_without_a_home_has_this_wall_too(monkeypatch: pytest.MonkeyPatch
     """As in a container that is started with a number in place of a user."""
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
-    assert why_not() is None
+    assert unavailable_reason() is None
 
 
 async def test_a_worker_that_cannot_be_started_leaves_nothing(
@@ -672,7 +672,7 @@ def test_no_program_is_a_reason_with_the_next_step(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "install the package bubblewrap" in str(why_not())
+    assert "install the package bubblewrap" in str(unavailable_reason())
     with pytest.raises(WallError, match="bwrap"), sandboxed(["true"], LIMITS):
         pass
 
@@ -694,7 +694,7 @@ def test_what_bwrap_says_is_the_reason(
     program.write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 1\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    reason = str(why_not())
+    reason = str(unavailable_reason())
     assert said in reason
     assert step in reason
     assert "\n" not in reason

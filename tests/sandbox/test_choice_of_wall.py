@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from eureka_agent.errors import WallError
-from eureka_agent.sandbox.bubblewrap_wall import why_not
+from eureka_agent.sandbox.bubblewrap_wall import unavailable_reason
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.sandbox.process_wall import ProcessWall
 
@@ -76,7 +76,7 @@ def test_where_nothing_can_be_kept_it_is_said_every_time(
     assert len(said) == 2
 
 
-@pytest.mark.skipif(why_not() is not None, reason="bubblewrap does not work here")
+@pytest.mark.skipif(unavailable_reason() is not None, reason="bubblewrap does not work here")
 def test_auto_takes_bubblewrap_where_no_engine_answers(
     nothing_there: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from command_line import CommandLine
 
-from eureka_agent.sandbox.bubblewrap_wall import why_not
+from eureka_agent.sandbox.bubblewrap_wall import unavailable_reason
 
 pytestmark = pytest.mark.slow
 Arguments = Callable[..., tuple[str, ...]]
@@ -42,7 +42,9 @@ def numbers(run: dict[str, Any]) -> dict[str, Any]:
         pytest.param("docker", marks=pytest.mark.docker),
         pytest.param(
             "bubblewrap",
-            marks=pytest.mark.skipif(bool(why_not()), reason="bubblewrap does not work here"),
+            marks=pytest.mark.skipif(
+                bool(unavailable_reason()), reason="bubblewrap does not work here"
+            ),
         ),
     ],
 )

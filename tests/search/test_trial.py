@@ -8,11 +8,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from training_pool import TrainingPool
 
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.designer.given import given_reward
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.training_pool import TrainingPool, TrainingResult
+from eureka_agent.fleet.jobs import TrainingResult
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.trial import TrialRequest, TrialRunner
@@ -37,7 +39,7 @@ class LookedAt(TrainingPool):
 @pytest.fixture
 async def workers(tmp_path: Path) -> AsyncIterator[tuple[LookedAt, Evaluator]]:
     pool = LookedAt(ProcessWall(), "cartpole", "balance", SETTINGS, 1, 1, tmp_path / "training")
-    evaluator = Evaluator(ProcessWall(), "cartpole", "balance", tmp_path / "evaluation")
+    evaluator = Evaluator(ProcessWall(), Problem("cartpole", "balance"), tmp_path / "evaluation")
     yield pool, evaluator
     await pool.close()
     await evaluator.close()

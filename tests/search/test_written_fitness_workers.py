@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 import pytest_asyncio
 from policy_files import save_random_policy
+from training_pool import TrainingPool
 
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EurekaError, WorkerFaultError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.training_pool import TrainingPool
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.records import WrittenFitness
 from eureka_agent.rewards import baseline
 from eureka_agent.sandbox.process_wall import ProcessWall
@@ -70,7 +71,9 @@ async def evaluated(
 ) -> tuple[list[float], dict[str, dict[str, np.ndarray]]]:
     """Fitness of two episodes, sorted, and their trajectories: the worst and the best are all that
     there are."""
-    evaluator = Evaluator(ProcessWall(), str(puck), "centre", folder / "evaluator", fitness=fitness)
+    evaluator = Evaluator(
+        ProcessWall(), Problem(str(puck), "centre", fitness), folder / "evaluator"
+    )
     try:
         evaluation = await evaluator.evaluate(policy, 3, 2, folder / "episodes.npz")
     finally:
@@ -128,7 +131,9 @@ async def dry_runner(
     puck: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[DryRunner]:
     dry_runner = DryRunner(
-        ProcessWall(), str(puck), "centre", tmp_path_factory.mktemp("dry"), fitness=PROGRESS
+        ProcessWall(),
+        Problem(str(puck), "centre", PROGRESS),
+        tmp_path_factory.mktemp("dry"),
     )
     await dry_runner.start()
     yield dry_runner
@@ -207,7 +212,7 @@ async def test_a_fitness_that_breaks_in_an_evaluation_is_told_and_the_worker_liv
 ) -> None:
     broken = PROGRESS.model_copy(update={"source": source})
     evaluator = Evaluator(
-        ProcessWall(), str(puck), "centre", tmp_path / "evaluator", fitness=broken
+        ProcessWall(), Problem(str(puck), "centre", broken), tmp_path / "evaluator"
     )
     try:
         workers = set()
@@ -227,7 +232,7 @@ async def test_a_fitness_that_does_not_fit_the_environment_is_told_when_it_is_op
     foreign = PROGRESS.model_copy(
         update={"source": "def compute_reward(pole_angle):\n    return pole_angle, {}\n"}
     )
-    dry_runner = DryRunner(ProcessWall(), str(puck), None, tmp_path / "dry", fitness=foreign)
+    dry_runner = DryRunner(ProcessWall(), Problem(str(puck), None, foreign), tmp_path / "dry")
     with pytest.raises(EurekaError) as caught:
         await dry_runner.start()
     assert caught.value.message.startswith("the written fitness cannot be loaded: ")

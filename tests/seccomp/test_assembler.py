@@ -209,7 +209,7 @@ def test_numbers_agree_with_the_seccomp_library() -> None:
 
 # ── the kernel ────────────────────────────────────────────────────────────────────────────────────
 
-needs_kernel = pytest.mark.skipif(not kernel.available(), reason=str(kernel.why_not()))
+needs_kernel = pytest.mark.skipif(not kernel.available(), reason=str(kernel.unavailable_reason()))
 
 
 def ends_with(work: Callable[[], None]) -> int:
@@ -308,9 +308,9 @@ def test_what_the_kernel_refuses_raises() -> None:
 
 def test_a_system_without_it_is_told_and_nothing_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.platform", "darwin")
-    kernel.why_not.cache_clear()
+    kernel.unavailable_reason.cache_clear()
     try:
         assert not kernel.available()
-        assert "part of Linux" in str(kernel.why_not())
+        assert "part of Linux" in str(kernel.unavailable_reason())
     finally:
-        kernel.why_not.cache_clear()
+        kernel.unavailable_reason.cache_clear()

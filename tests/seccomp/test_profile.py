@@ -18,7 +18,7 @@ from eureka_agent.seccomp.assembler import ALLOW, MOST_INSTRUCTIONS, refuse
 from eureka_agent.seccomp.profile import compile_profile, worker_profile
 from eureka_agent.seccomp.system_calls import ARCHITECTURES, KNOWN_NAMES, X86_64, Architecture
 
-needs_kernel = pytest.mark.skipif(not kernel.available(), reason=str(kernel.why_not()))
+needs_kernel = pytest.mark.skipif(not kernel.available(), reason=str(kernel.unavailable_reason()))
 _FORBIDDEN = """socket connect bind listen accept accept4 sendmmsg ptrace process_vm_readv process_vm_writev process_madvise kcmp bpf keyctl add_key
     request_key io_uring_setup io_uring_enter io_uring_register userfaultfd perf_event_open unshare setns mount umount2 pivot_root chroot open_tree
     move_mount fsopen fsconfig fsmount fspick mount_setattr kexec_load kexec_file_load init_module finit_module delete_module open_by_handle_at

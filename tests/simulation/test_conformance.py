@@ -152,7 +152,7 @@ BROKEN = {
         "rows are independent",
         "among 8 and ",
     ),
-    "hidden state": (HIDDEN_STATE, "rows are taken up again", "before and "),
+    "hidden state": (HIDDEN_STATE, "rows are restored", "before and "),
     "a look at a value": (
         [
             ON_GPU,

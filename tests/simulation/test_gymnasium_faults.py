@@ -406,7 +406,7 @@ def test_the_check_says_what_was_guessed_and_nothing_of_what_is_not_there(tmp_pa
         "state in tensors",
         "resets on a GPU",
         "steps on a GPU",
-        "rows are taken up again",
+        "rows are restored",
     } & set(results)
     known = write(
         tmp_path / "known",

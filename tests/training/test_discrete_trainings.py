@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from policy_files import save_policy
 from torch import Tensor
 from training_environments import RAIL_REWARD, Rail, TwoGearRail, in_the_middle, run
 
@@ -17,7 +18,7 @@ from eureka_agent.simulation.loading import load_environment
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task
 from eureka_agent.training.evaluation import PolicyRequest, evaluate_policies, evaluate_policy
-from eureka_agent.training.policy import Policy, load_policy, save_policy
+from eureka_agent.training.policy import Policy, load_policy
 from eureka_agent.training.population import Population
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.snapshot import load_snapshot, snapshot_bytes

@@ -70,7 +70,9 @@ def test_outputs_and_gradients_equal_those_of_separate_modules(
             expected = reference(inputs[member, index])
             torch.testing.assert_close(found[member, :, :width], expected)
             expected.backward(upstream[member, index, :, :width])
-            gradients = networks.member_gradients(member)
+            gradients = {
+                name: tensor[member] for name, tensor in networks._named(networks.gradients).items()
+            }
             linears = [layer for layer in reference if isinstance(layer, nn.Linear)]
             for number, linear in enumerate(linears):
                 assert linear.weight.grad is not None

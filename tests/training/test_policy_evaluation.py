@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from policy_files import save_policy
 from torch import Tensor
 from training_environments import Countdown, PointMass
 
@@ -17,7 +18,7 @@ from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task
 from eureka_agent.training.distributions.gaussian import clipped_gaussian_mean
 from eureka_agent.training.evaluation import evaluate_policy, load_trajectories, trajectories_bytes
-from eureka_agent.training.policy import Policy, load_policy, save_policy
+from eureka_agent.training.policy import Policy, load_policy
 
 
 def count_itself(count: Tensor, previous_count: Tensor) -> Tensor:

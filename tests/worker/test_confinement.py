@@ -34,11 +34,11 @@ from eureka_agent.worker.confinement import (
     _FREELY_ALLOWED,
     computation_filter,
     confine_computation,
-    how_it_ended,
+    describe_exit,
     warm_up,
 )
 
-pytestmark = pytest.mark.skipif(not kernel.available(), reason=str(kernel.why_not()))
+pytestmark = pytest.mark.skipif(not kernel.available(), reason=str(kernel.unavailable_reason()))
 HIGH = 1 << 32
 SECONDS = 60.0
 
@@ -313,8 +313,8 @@ def test_memory_for_code_ends_the_process_by_a_signal_of_its_own(
     attempt: Callable[[], object],
 ) -> None:
     assert in_fork(attempt) == f"ended with {-signal.SIGSYS}"
-    message, hint = how_it_ended(-signal.SIGSYS)
-    assert "cannot be computed behind the wall" in message
+    message, hint = describe_exit(-signal.SIGSYS)
+    assert "which the wall forbids" in message
     assert "convert to float first" in hint
 
 

@@ -15,6 +15,7 @@ from reward_codes import CODES
 from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import ProcessStartError
 from eureka_agent.fleet.dry_runner import DryRunner
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.protocol.messages import LONGEST_FINDING
 from eureka_agent.records import Finding
 from eureka_agent.resources import resource_folder
@@ -38,7 +39,7 @@ async def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def dry_runner(scratch: Path) -> AsyncIterator[DryRunner]:
-    dry_runner = DryRunner(ProcessWall(), "cartpole", "balance", scratch, TIMEOUT_S)
+    dry_runner = DryRunner(ProcessWall(), Problem("cartpole", "balance"), scratch, TIMEOUT_S)
     await dry_runner.start()
     yield dry_runner
     await dry_runner.close()

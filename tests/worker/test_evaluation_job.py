@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from policy_files import random_tensors, save_random_policy
+from policy_files import random_tensors, save_policy, save_random_policy
 
 from eureka_agent.cli.command import Number
 from eureka_agent.cli.evaluate import evaluate as evaluate_command
@@ -23,7 +23,6 @@ from eureka_agent.protocol.messages import (
 from eureka_agent.records import EpisodeSummary, Evaluation
 from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
 from eureka_agent.training.evaluation import load_trajectories
-from eureka_agent.training.policy import save_policy
 from eureka_agent.worker import evaluation_job
 from eureka_agent.worker.evaluation_job import evaluate
 

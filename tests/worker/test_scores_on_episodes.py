@@ -17,6 +17,7 @@ from eureka_agent.designer.given import given_reward
 from eureka_agent.designer.interface import DesignRequest, ParentSummary
 from eureka_agent.designer.tuning.designer import TuningDesigner
 from eureka_agent.fleet.dry_runner import DryRunner
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.records import Operator, Verdict
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.training.evaluation import trajectories_bytes
@@ -36,7 +37,7 @@ async def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def dry_runner(scratch: Path) -> AsyncIterator[DryRunner]:
-    dry_runner = DryRunner(ProcessWall(), "cartpole", "balance", scratch, TIMEOUT_S)
+    dry_runner = DryRunner(ProcessWall(), Problem("cartpole", "balance"), scratch, TIMEOUT_S)
     await dry_runner.start()
     yield dry_runner
     await dry_runner.close()

@@ -1,2 +1,1 @@
-"""The Docker wall: an image with the worker's packages, and a container without network, rights or
-files for every worker."""
+"""The Docker wall: an image with the worker's packages, and an isolated container per worker."""

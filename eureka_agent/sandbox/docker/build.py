@@ -1,4 +1,4 @@
-"""The build of the workers' image: an archive of this machine's files that the engine imports."""
+"""Build of the workers' image: an archive of this machine's files that the engine imports."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import tarfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 import docker
@@ -25,27 +25,24 @@ from eureka_agent.sandbox.docker.recipe import (
     current_recipe,
     image_members,
 )
+from eureka_agent.sandbox.wall import Say
 
-Say = Callable[[str], None]
 _BUILD_SECONDS = 3600.0
 _PIECE_BYTES = 1 << 20
 _CHECK = "import torch, numpy, mujoco, gymnasium, pydantic, yaml, safetensors.torch"
 
 
 def built_image(engine: Engine) -> str:
-    """The tag of the image, which is only looked for. Raises WallNotBuiltError where it is to be
-    built first, WallError."""
+    """Tag of the existing image. Raises WallNotBuiltError and WallError."""
     tag = current_recipe(engine.has_gpus).tag
     if not has_image(engine, tag):
-        raise WallNotBuiltError(
-            f"the image {tag!r} has not been built yet",
-            f"{command('sandbox build')}; the first search does it otherwise",
-        )
+        hint = f"{command('sandbox build')}; the first search does it otherwise"
+        raise WallNotBuiltError(f"the image {tag!r} has not been built yet", hint)
     return tag
 
 
 def ensure_image(engine: Engine, recipe: Recipe, say: Say) -> str:
-    """The tag of the image, which is built where it is missing. Raises WallError."""
+    """Tag of the image, built if it is missing. Raises WallError."""
     if not has_image(engine, recipe.tag):
         with cache_lock("build"):  # a second search waits for the first one's image
             if not has_image(engine, recipe.tag):
@@ -56,7 +53,7 @@ def ensure_image(engine: Engine, recipe: Recipe, say: Say) -> str:
 
 
 def has_image(engine: Engine, tag: str) -> bool:
-    """Whether the engine has it. Raises WallError."""
+    """True where the engine has the image. Raises WallError."""
     with engine_errors(engine.host), contextlib.suppress(ImageNotFound):
         engine.client.images.get(tag)
         return True
@@ -64,10 +61,10 @@ def has_image(engine: Engine, tag: str) -> bool:
 
 
 def tar_stream(members: Mapping[str, Member]) -> Iterator[bytes]:
-    """The archive in pieces: gigabytes pass, and neither a file nor the memory holds them.
+    """The archive in pieces, as neither memory nor a file should hold gigabytes.
 
-    All belongs to root; times are those of the files, which compiled Python files depend on. Raises
-    WallError for a file that cannot be read.
+    All belongs to root; times are those of the files, as compiled Python files depend on them.
+    Raises WallError for an unreadable file.
     """
     folders = set()
     for name, content in members.items():
@@ -93,20 +90,20 @@ def tar_stream(members: Mapping[str, Member]) -> Iterator[bytes]:
 
 
 def _build(engine: Engine, recipe: Recipe) -> None:
-    """Import and try it under another name: searches find only what is whole and works."""
+    """Import and test the image under another name, so that searches find only a working one."""
     members = image_members(recipe)
     name, _, tag = recipe.tag.partition(":")
     draft = f"{tag}-draft"
     client = docker.DockerClient(base_url=engine.host, version="auto", timeout=_BUILD_SECONDS)
     with engine_errors(engine.host), contextlib.closing(client):
-        _discard(client, f"{name}:{draft}")  # a build that was killed has left it
+        _discard(client, f"{name}:{draft}")  # left by a killed build
         try:
             settings = [*SETTINGS, f"LABEL {LABEL}=image"]
             answers = client.api.import_image_from_data(
                 tar_stream(members), repository=name, tag=draft, changes=settings
             )
             for answer in map(json.loads, answers.splitlines()):
-                if "error" in answer:  # after it has said that all went well
+                if "error" in answer:  # the request itself succeeded
                     raise APIError(str(answer["error"]))
             _check(client, f"{name}:{draft}")
             client.images.get(f"{name}:{draft}").tag(name, tag)
@@ -115,7 +112,7 @@ def _build(engine: Engine, recipe: Recipe) -> None:
 
 
 def _check(client: docker.DockerClient, image: str) -> None:
-    """Import in a container what workers import. Raises WallError with the reason why it fails."""
+    """Import the workers' libraries in a container. Raises WallError with the reason of failure."""
     try:
         client.containers.run(
             image,

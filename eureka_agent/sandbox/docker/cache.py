@@ -1,5 +1,4 @@
-"""Folder of what this package keeps for a person: what `eureka sandbox build` was told, the markers
-of drivers."""
+"""The user's cache folder: requirements of `eureka sandbox build`, markers of drivers."""
 
 from __future__ import annotations
 
@@ -13,16 +12,16 @@ from eureka_agent.errors import WallError, system_reason
 
 
 def cache_folder() -> Path:
-    """`$XDG_CACHE_HOME/eureka-agent`, or `~/.cache/eureka-agent`. It need not be there."""
+    """`$XDG_CACHE_HOME/eureka-agent`, or `~/.cache/eureka-agent`; it may be missing."""
     given = os.environ.get("XDG_CACHE_HOME", "")
-    # the standard says that a relative path is to be ignored
+    # the standard says to ignore a relative path
     root = Path(given) if os.path.isabs(given) else Path(os.path.expanduser("~")) / ".cache"
     return root / "eureka-agent"
 
 
 @contextmanager
 def cache_errors() -> Iterator[None]:
-    """Turn what the system says of the cache into one line. Raises WallError."""
+    """Turn system errors of the cache into WallError."""
     try:
         yield
     except OSError as error:
@@ -35,14 +34,13 @@ def cache_errors() -> Iterator[None]:
 
 @contextmanager
 def cache_lock(name: str) -> Iterator[None]:
-    """Held by one process at a time; the others wait. Raises WallError when the cache cannot be
-    written."""
+    """Hold a lock among processes. Raises WallError where the cache is not writable."""
     with cache_errors():
         folder = cache_folder()
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        with cache_errors():  # a network's file system may have no locks
+        with cache_errors():  # a network file system may have no locks
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:

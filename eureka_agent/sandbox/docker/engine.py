@@ -1,5 +1,4 @@
-"""The Docker engine of this machine: where it is, whether it can build a wall, and what its
-failures mean for a person."""
+"""The Docker engine of this machine: its address, its suitability, and its errors in words."""
 
 from __future__ import annotations
 
@@ -16,18 +15,18 @@ from typing import Any, TypeVar
 import docker
 import requests
 from docker.errors import APIError, DockerException
-from urllib3.exceptions import (
-    HTTPError,
-)  # where the SDK reads an answer line by line, it passes these on
+
+# raised by the SDK where it reads an answer line by line
+from urllib3.exceptions import HTTPError
 
 from eureka_agent.errors import OTHER_WALL, WallError
 from eureka_agent.invocation import command
 
 HOST_VARIABLE = "DOCKER_HOST"
 CALL_SECONDS = 20.0
-"""What the engine may take to answer any request but a build."""
+"""Timeout of any request to the engine but a build."""
 _OLDEST_API = (1, 40)
-"""Docker 19.03: GPUs by device request, and bind mounts without what is mounted below them."""
+"""API of Docker 19.03: GPUs by device request, and non-recursive bind mounts."""
 _THREADS = 8
 _SYSTEM_SOCKET = "/var/run/docker.sock"
 _START_HINT = "start Docker (sudo systemctl start docker)" + OTHER_WALL
@@ -36,38 +35,33 @@ T = TypeVar("T")
 
 
 class Engine:
-    """A connection to the engine. Its calls block; `run` makes them in threads of their own, so
-    that an engine that hangs stops nothing else."""
+    """A connection to the engine, whose blocking calls `run` makes in threads of its own."""
 
     def __init__(self, client: docker.DockerClient, host: str, info: Mapping[str, Any]) -> None:
-        """See `connect`. `info`: what the engine says of itself."""
+        """See `connect`. `info`: the engine's description of itself."""
         self.client = client
         self.host = host
-        """As DOCKER_HOST names it."""
+        """Address in the form of DOCKER_HOST."""
         self.info = info
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="docker")
 
     @property
     def cores(self) -> int:
-        """Processor cores that containers can have."""
+        """Number of cores for containers."""
         return int(self.info.get("NCPU") or 1)
 
     @property
     def limits_processor(self) -> bool:
-        """Whether it can limit processor time. Without root it often cannot: systemd lets a person
-        have memory and processes."""
-        return (
-            self.info.get("CpuCfsQuota") is not False and self.info.get("CpuCfsPeriod") is not False
-        )
+        """True where it can limit processor time, which rootless engines often cannot."""
+        return all(self.info.get(key) is not False for key in ("CpuCfsQuota", "CpuCfsPeriod"))
 
     @property
     def has_gpus(self) -> bool:
-        """Whether it can give GPUs to containers."""
+        """True where it can give GPUs to containers."""
         return "nvidia" in (self.info.get("Runtimes") or {})
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Call a blocking function in a thread. Raises WallError for what the engine refuses, and
-        what the function raises itself."""
+        """Call a function in a thread. Raises WallError for the engine's errors, and its own."""
 
         def call() -> T:
             with engine_errors(self.host):
@@ -76,14 +70,13 @@ class Engine:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         self.client.close()
 
 
 def connect(variables: Mapping[str, str] | None = None, timeout_s: float = CALL_SECONDS) -> Engine:
-    """The engine that DOCKER_HOST names, or the one at the usual place. Raises WallError, with the
-    next step, where it cannot build a wall."""
+    """Connect to the engine in DOCKER_HOST or at the usual place. Raises WallError."""
     variables = os.environ if variables is None else variables
     host = _host(variables)
     path = host.removeprefix("unix://")
@@ -109,22 +102,19 @@ def connect(variables: Mapping[str, str] | None = None, timeout_s: float = CALL_
 
 @contextmanager
 def engine_errors(host: str) -> Iterator[None]:
-    """Turn what the SDK raises into one line with a next step. Raises WallError."""
+    """Turn the SDK's errors into WallError, with a next step."""
+    gone = f"the Docker engine at {host!r} gives no answer"
     try:
         yield
     except APIError as error:
         words = " ".join(str(error.explanation or error).split())
         raise WallError(f"the Docker engine refused: {words}", _refusal_hint(words)) from None
     except (requests.exceptions.Timeout, TimeoutError):
-        raise WallError(
-            f"the Docker engine at {host!r} gives no answer", "restart it" + OTHER_WALL
-        ) from None
+        raise WallError(gone, "restart it" + OTHER_WALL) from None
     except (requests.exceptions.RequestException, HTTPError, DockerException, OSError) as error:
-        # a timeout in the middle of an answer has the type of a broken connection
+        # a timeout within an answer has the type of a broken connection
         if "timed out" in str(error).lower():
-            raise WallError(
-                f"the Docker engine at {host!r} gives no answer", "restart it" + OTHER_WALL
-            ) from None
+            raise WallError(gone, "restart it" + OTHER_WALL) from None
         words = " ".join(str(error).split())[:300]
         raise WallError(f"the Docker engine at {host!r} went away: {words}", _START_HINT) from None
 
@@ -142,7 +132,7 @@ def _host(variables: Mapping[str, str]) -> str:
             )
         return given
     places = [_SYSTEM_SOCKET]
-    if variables.get("XDG_RUNTIME_DIR"):  # an engine of the person's own, without root
+    if variables.get("XDG_RUNTIME_DIR"):  # the user's own engine, without root
         places.append(os.path.join(variables["XDG_RUNTIME_DIR"], "docker.sock"))
     if variables.get("HOME"):
         places += [
@@ -150,8 +140,7 @@ def _host(variables: Mapping[str, str]) -> str:
             for part in ("run", "desktop")
         ]
     sockets = [place for place in places if _is_socket(place)]
-    # beside an engine for others, which this person may not use, there may be one of the person's
-    # own
+    # beside a forbidden engine there may be the user's own
     usable = [place for place in sockets if os.access(place, os.W_OK)]
     return "unix://" + (usable or sockets or [_SYSTEM_SOCKET])[0]
 
@@ -164,8 +153,7 @@ def _is_socket(path: str) -> bool:
 
 
 def _knock(path: str, timeout_s: float) -> None:
-    """Raise WallError with the reason where nobody can be reached at a socket: the SDK's own words
-    name it only deep inside."""
+    """Raise WallError with the reason where a socket cannot be used, which the SDK hides."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knocker:
         knocker.settimeout(timeout_s)
         try:
@@ -195,17 +183,14 @@ def _knock(path: str, timeout_s: float) -> None:
 
 
 def _check(info: Mapping[str, Any], host: str) -> None:
-    """Raise WallError for an engine whose containers would be no wall."""
+    """Raise WallError for an engine whose containers cannot be a wall."""
     if info.get("OSType") != "linux":
         raise WallError(
             f"the Docker engine at {host!r} runs {info.get('OSType')!r} containers",
             "switch it to Linux containers",
         )
-    missing = [
-        what
-        for what, key in (("memory", "MemoryLimit"), ("processes", "PidsLimit"))
-        if info.get(key) is False
-    ]
+    limits = (("memory", "MemoryLimit"), ("processes", "PidsLimit"))
+    missing = [what for what, key in limits if info.get(key) is False]
     if missing:
         raise WallError(
             f"the Docker engine at {host!r} cannot limit {' and '.join(missing)}",

@@ -1,4 +1,4 @@
-"""A worker in a container: its two streams over one socket of the engine's, and how it ended."""
+"""A worker in a container: its streams over one socket of the engine, and its end."""
 
 from __future__ import annotations
 
@@ -16,41 +16,40 @@ from eureka_agent.sandbox.last_words import LastWords
 HEADER_BYTES = 8
 _STDOUT, _STDERR = 1, 2
 _WAITING_BYTES = 1 << 20
-"""Output that waits to be read; then the worker waits."""
+"""Most unread output; beyond it the worker blocks."""
 _PIECE_BYTES = 1 << 16
 _SIGNALLED = 128
 _ENGINE_GONE = 125
-"""Exit status, as the engine's own client gives it, where nobody can tell the worker's."""
+"""Exit status (that of the engine's own client) where the worker's is unknown."""
 _LOOKS_S = (0.0, 0.02, 0.05, 0.1, 0.2, 0.5)
 
 
 @dataclass(frozen=True)
 class Ending:
-    """How a container ended."""
+    """End of a container."""
 
     returncode: int
     """Negative: the signal."""
     words: str = ""
-    """What the exit status does not tell."""
+    """Further information."""
 
 
 def ending_of(state: dict[str, Any], memory_bytes: int) -> Ending | None:
-    """From what the engine says of a container's state; None while it runs."""
+    """Read the engine's state of a container; None while it runs."""
     if state.get("Running"):
         return None
     code = int(state.get("ExitCode") or 0)
     words = []
     if state.get("OOMKilled"):
-        words.append(
-            f"it took more memory than its {memory_bytes / 2**30:.1f} GiB, and the kernel killed it"
-        )
+        memory = f"{memory_bytes / 2**30:.1f} GiB"
+        words.append(f"it took more memory than its {memory}, and the kernel killed it")
     if state.get("Error"):
         words.append(f"the engine says: {state['Error']}")
     return Ending(_SIGNALLED - code if code > _SIGNALLED else code, "; ".join(words))
 
 
 class DockerHandle:
-    """See `WorkerHandle`."""
+    """A `WorkerHandle` for a container."""
 
     def __init__(
         self,
@@ -59,8 +58,7 @@ class DockerHandle:
         look: Callable[[], Awaitable[Ending | None]],
         kill: Callable[[], Awaitable[None]],
     ) -> None:
-        """`stream`: what the SDK's `attach_socket` gave for the container `name`; `look` asks how
-        it ended, `kill` ends it."""
+        """`stream`: from `attach_socket` for `name`; `look` asks for its end, `kill` ends it."""
         self.name = name
         self._stream = stream
         self._look = look
@@ -79,9 +77,8 @@ class DockerHandle:
         self._pump: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
-        """Take over the socket; before the container starts, so that nothing of it was read into
-        somebody else's buffer."""
-        # the SDK's socket has a timeout, and is closed when the SDK's answer is thrown away
+        """Take over the socket before the start, so that no other buffer gets its output."""
+        # the SDK's socket has a timeout, and is closed with the SDK's answer
         own = socket.socket(fileno=os.dup(self._stream.fileno()))
         own.setblocking(False)
         self._reader, self._writer = await asyncio.open_unix_connection(
@@ -101,7 +98,7 @@ class DockerHandle:
             raise ConnectionResetError("the worker has ended")
         self._writer.write(data)
         await self._writer.drain()
-        if self._writer.is_closing():  # meanwhile: then the wait ends without an error
+        if self._writer.is_closing():  # closed meanwhile: then the wait ends without an error
             raise ConnectionResetError("the worker has ended")
 
     async def read(self, most: int) -> bytes:
@@ -128,19 +125,18 @@ class DockerHandle:
         return "\n".join(filter(None, words))
 
     def settle(self, ending: Ending) -> None:
-        """How it ended is known. The first word counts."""
+        """Note the container's end; the first call counts."""
         if self._ending is None:
             self._ending = ending
             self._over.set()
 
     def discard(self) -> None:
-        """Read on, but keep no more output: the engine does not end a container before somebody has
-        taken what that has written."""
+        """Read, but discard output: the engine waits for a reader before a container's end."""
         self._discards = True
         self._read_out.set()
 
     async def finish(self) -> None:
-        """Let go of the socket. What has come and was not read can still be read."""
+        """Close the socket; unread output can still be read."""
         tasks = {task for task in (self._pump, self._killing) if task is not None}
         for task in tasks:
             task.cancel()
@@ -151,21 +147,20 @@ class DockerHandle:
     def _close(self) -> None:
         self._end_output()
         if self._writer is not None:
-            # `close` would first send what an engine that hangs never takes
+            # `close` would first send data that an engine that hangs never takes
             self._writer.transport.abort()
         with contextlib.suppress(OSError):
             self._stream.close()
 
     async def _run(self) -> None:
-        """Part what comes into output and errors, and find out how it ended."""
+        """Read output and errors, then poll for the container's end."""
         try:
             with contextlib.suppress(OSError, asyncio.IncompleteReadError):
                 await self._part()
         finally:
             self._end_output()
-        for look_s in itertools.chain(
-            _LOOKS_S, itertools.repeat(1.0)
-        ):  # it may have closed its output and live on
+        # it may run on after closing its output
+        for look_s in itertools.chain(_LOOKS_S, itertools.repeat(1.0)):
             await asyncio.sleep(look_s)
             ending = await self._look()
             if ending is not None:
@@ -187,9 +182,8 @@ class DockerHandle:
                 elif header[0] == _STDERR:
                     self._words.add(data)
             if self._words.flooded and self._killing is None:
-                self._killing = asyncio.ensure_future(
-                    self._kill()
-                )  # while this reads on: see `discard`
+                # concurrently, as output must be read meanwhile: see `discard`
+                self._killing = asyncio.ensure_future(self._kill())
 
     async def _put(self, data: bytes) -> None:
         while len(self._output) >= _WAITING_BYTES and not self._discards:
@@ -206,5 +200,5 @@ class DockerHandle:
 
 
 def engine_gone(words: str) -> Ending:
-    """For a container of which the engine tells nothing any more."""
+    """The end of a container that the engine no longer knows."""
     return Ending(_ENGINE_GONE, words)

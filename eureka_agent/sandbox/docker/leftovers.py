@@ -1,4 +1,4 @@
-"""Containers and images of this package: found by their labels, listed, removed."""
+"""Containers and images of this package, found by label, listed and removed."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from eureka_agent.sandbox.docker.engine import Engine, connect, engine_errors
 from eureka_agent.sandbox.docker.markers import dead_markers, is_gone, this_driver
 
 LABEL = "eureka-agent"
-"""Label of the images and containers of this package; its value says of what kind."""
+"""Label of this package's images and containers; its value is the kind."""
 DRIVER_LABEL = "eureka-agent.driver"
-"""Label of a container: who started it, as JSON (`markers.this_driver`)."""
+"""Label of a container with its driver as JSON (`markers.this_driver`)."""
 CONTAINER_KIND = "worker"
 _REAP_SECONDS = 5.0
 _OTHERS_SECONDS = 10.0
-"""How long to wait for a container that another command removes."""
+"""Timeout for a container that another command removes."""
 _LOOK_SECONDS = 0.05
 
 
 def container_labels() -> dict[str, str]:
-    """Labels of a container that this process starts."""
+    """Labels for a container of this process."""
     return {LABEL: CONTAINER_KIND, DRIVER_LABEL: json.dumps(this_driver(), sort_keys=True)}
 
 
 def driver_of(container: dict[str, Any]) -> dict[str, str]:
-    """Who started a container, as the engine lists it; empty when its label is none of ours."""
+    """Driver of a container in the engine's list; empty for a label that is not ours."""
     try:
         driver = json.loads((container.get("Labels") or {}).get(DRIVER_LABEL, ""))
         return {str(key): str(value) for key, value in driver.items()}
@@ -39,8 +39,7 @@ def driver_of(container: dict[str, Any]) -> dict[str, str]:
 
 
 def list_containers(engine: Engine) -> list[dict[str, Any]]:
-    """All containers of this package, running or not, as the engine lists them. Raises
-    WallError."""
+    """All containers of this package, as in the engine's list. Raises WallError."""
     with engine_errors(engine.host):
         found: list[dict[str, Any]] = engine.client.api.containers(
             all=True, filters={"label": f"{LABEL}={CONTAINER_KIND}"}
@@ -49,8 +48,7 @@ def list_containers(engine: Engine) -> list[dict[str, Any]]:
 
 
 def remove_container(engine: Engine, name: str) -> None:
-    """Kill and remove it; nothing happens when it is gone, and where another is at it this waits.
-    Raises WallError."""
+    """Kill and remove a container if it is there. Raises WallError."""
     with engine_errors(engine.host), contextlib.suppress(NotFound):
         try:
             engine.client.api.remove_container(name, force=True, v=True)
@@ -71,7 +69,7 @@ def list_images(engine: Engine) -> list[Any]:
 
 
 def remove_image(engine: Engine, image: Any) -> None:
-    """Remove an image under all its names. Raises WallError, for one in use too."""
+    """Remove an image under all its names. Raises WallError, also for an image in use."""
     with engine_errors(engine.host):
         for name in image.tags or [image.id]:
             with contextlib.suppress(ImageNotFound):
@@ -79,18 +77,17 @@ def remove_image(engine: Engine, image: Any) -> None:
 
 
 def name_of(container: dict[str, Any]) -> str:
-    """What a container is called, as the engine lists it; one that is being removed may have no
-    name any more."""
+    """Name of a container in the engine's list; its id while it is being removed."""
     return str((container.get("Names") or [container["Id"]])[0]).lstrip("/")
 
 
 def remove_leftovers(
     engine: Engine, everything: bool = False, also: dict[str, str] | None = None
 ) -> list[str]:
-    """Remove containers whose driver is gone, and return their names. Raises WallError.
+    """Remove containers of dead drivers; return their names. Raises WallError.
 
-    `everything`: those of living drivers too, which then lose their workers. `also`: a driver that
-    is known to be gone.
+    `everything`: also those of living drivers, which lose their workers. `also`: a driver known to
+    be dead.
     """
     removed = []
     for container in list_containers(engine):
@@ -102,8 +99,7 @@ def remove_leftovers(
 
 
 def remove_after_dead_drivers() -> list[str]:
-    """Remove what drivers left whose marker lies there without a living owner. Never raises for an
-    engine that does not answer: the marker stays."""
+    """Remove containers of dead drivers by their markers; skip engines without an answer."""
     removed = []
     with dead_markers() as markers:
         for path, host, driver in markers:

@@ -1,8 +1,7 @@
-"""Which drivers have containers: a file each, locked while the driver lives, so that the next
-command finds what a killed one left.
+"""Markers of drivers with containers: files locked by living drivers, to find what dead ones left.
 
-Imports nothing heavy, for it is asked at every start of `eureka`: where no driver was killed, the
-answer is a look into one folder.
+Imports nothing heavy, as every start of `eureka` looks here: without a dead driver it is a look
+into one folder.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 def marker_folder() -> Path:
-    """Where the markers lie."""
+    """Folder of the markers."""
     return cache_folder() / _FOLDER
 
 
 def this_driver() -> dict[str, str]:
-    """Who this process is, as no other process ever was: for the labels of its containers."""
+    """Unique identity of this process, for the labels of its containers."""
     return {
         "machine": platform.node(),
         "boot": _read(_BOOT),
@@ -39,13 +38,9 @@ def this_driver() -> dict[str, str]:
 
 
 def is_gone(driver: dict[str, str]) -> bool:
-    """Whether a driver of this machine has ended for certain. False for one that cannot be seen
-    from here."""
-    if (
-        driver.get("machine") != platform.node()
-        or not driver.get("boot")
-        or not driver.get("started")
-    ):
+    """True where a driver of this machine has certainly ended; False where that is unknown."""
+    known = driver.get("boot") and driver.get("started")
+    if not known or driver.get("machine") != platform.node():
         return False
     if driver["boot"] != _read(_BOOT):
         return True
@@ -55,25 +50,22 @@ def is_gone(driver: dict[str, str]) -> bool:
 
 
 class Marker:
-    """The file of this driver. It is there while there are containers; the kernel lets go of its
-    lock however the driver ends."""
+    """The file of this driver while it has containers; its lock ends with the driver."""
 
     def __init__(self, host: str) -> None:
-        """`host`: the engine's, as DOCKER_HOST names it."""
+        """`host`: of the engine, in the form of DOCKER_HOST."""
         self._host = host
         self._path: Path | None = None
         self._descriptor = -1
 
     def put(self) -> None:
-        """Make the file. Nothing happens when it is there, nor where none can be made: the next
-        search finds containers by their labels."""
+        """Make the file, if possible: the next search also finds containers by label."""
         if self._path is not None:
             return
         content = json.dumps({"host": self._host, "driver": this_driver()})
         path = marker_folder() / f"{os.getpid()}-{secrets.token_hex(4)}.json"
-        draft = path.with_suffix(
-            ".draft"
-        )  # nobody takes it for a dead driver's before it is locked
+        # renamed after it is locked, as an unlocked marker is a dead driver's
+        draft = path.with_suffix(".draft")
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -88,7 +80,7 @@ class Marker:
             self._path, self._descriptor = path, descriptor
 
     def take_away(self) -> None:
-        """Remove the file: no container is left. Nothing happens when there is none."""
+        """Remove the file, if there is one, after the last container."""
         path, self._path = self._path, None
         if path is not None:
             with contextlib.suppress(OSError):
@@ -98,8 +90,7 @@ class Marker:
 
 @contextlib.contextmanager
 def dead_markers() -> Iterator[list[tuple[Path, str, dict[str, str]]]]:
-    """Markers of drivers that are gone: file, the engine's host, the driver. Held by one process at
-    a time: another one is not shown them."""
+    """Markers of dead drivers, locked meanwhile: file, engine's host, driver."""
     found = []
     descriptors = []
     try:
@@ -111,13 +102,12 @@ def dead_markers() -> Iterator[list[tuple[Path, str, dict[str, str]]]]:
             descriptors.append(descriptor)
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if not os.fstat(
-                    descriptor
-                ).st_nlink:  # taken away since it was opened, by a driver that may live
+                # removed since it was opened, by a driver that may live
+                if not os.fstat(descriptor).st_nlink:
                     continue
                 content = json.loads(os.read(descriptor, 1 << 16))
                 driver = {str(key): str(value) for key, value in content["driver"].items()}
-                # a home that several machines share: another machine's containers are not here
+                # several machines may share a home, but not their containers
                 if driver["machine"] == platform.node():
                     found.append((path, str(content["host"]), driver))
         yield found
@@ -149,8 +139,7 @@ def _pid_namespace() -> str:
 
 
 def _started(pid: int) -> str:
-    """When a process began, in the kernel's ticks since boot; empty when there is none (or no
-    /proc)."""
-    # the program's name, in brackets, may hold spaces and brackets of its own
+    """Start of a process in the kernel's ticks since boot; empty without the process, or /proc."""
+    # the program's name, in brackets, may hold spaces and brackets
     fields = _read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
     return fields[19] if len(fields) > 19 and fields[0] not in "ZX" else ""

@@ -1,5 +1,4 @@
-"""What a worker reads of the host: this package, the environments, and folders that the person
-named. Read-only, under the same paths."""
+"""Folders of the host that a worker reads, mounted read-only under the same paths."""
 
 from __future__ import annotations
 
@@ -21,26 +20,24 @@ _COPIED_NOT = shutil.ignore_patterns("__pycache__")
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder inside the container, and where its content lies."""
+    """A folder in the container, and the place of its content."""
 
     inside: Path
     outside: Path
 
 
 def readable_folders(readable: Iterable[Path], variables: Mapping[str, str]) -> list[Path]:
-    """All folders that a worker reads, none inside another. Raises WallError as `named_folders`
-    does."""
+    """All folders that a worker reads, without nested ones. Raises WallError as `named_folders`."""
     package = package_parent() / eureka_agent.__name__
     wanted = {package, resource_folder("envs"), *named_folders(readable, variables)}
     return sorted(path for path in wanted if not any(parent in wanted for parent in path.parents))
 
 
 def prepare(paths: Iterable[Path], copies: Path) -> list[Folder]:
-    """The folders to mount. Where others than their owner may not read something in one, a copy
-    that they may, under `copies`. Raises WallError.
+    """Prepare the folders to mount. Raises WallError.
 
-    The worker is nobody: what only the person may read would be missing inside, each file with an
-    error of its own.
+    A folder with files that only their owner may read is copied to `copies`, readable for all: the
+    worker runs as nobody.
     """
     folders = []
     for index, path in enumerate(paths):
@@ -59,16 +56,15 @@ def prepare(paths: Iterable[Path], copies: Path) -> list[Folder]:
 
 
 def _closed_size(root: Path) -> int | None:
-    """None for a folder that everybody may read; else the bytes in it."""
+    """None for a folder that everybody may read; else its size in bytes."""
     closed = False
     size = 0
     for folder, folders, files in os.walk(root):
         folders[:] = [name for name in folders if name != "__pycache__"]
         for name in (".", *files):
             try:
-                status = os.lstat(
-                    os.path.join(folder, name)
-                )  # where a link leads to is not there, inside
+                # of a link itself: its target is not mounted
+                status = os.lstat(os.path.join(folder, name))
             except OSError:
                 continue
             if stat.S_ISDIR(status.st_mode):

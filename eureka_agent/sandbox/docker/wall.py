@@ -1,5 +1,4 @@
-"""The Docker wall: every worker in a container of its own, which sees its code and nothing else of
-the machine."""
+"""The Docker wall: each worker in its own container with its code and no other files."""
 
 from __future__ import annotations
 
@@ -8,7 +7,6 @@ import contextlib
 import os
 import secrets
 import signal
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ from docker.errors import NotFound
 from eureka_agent.errors import WallError
 from eureka_agent.fleet.cores import usable_cores
 from eureka_agent.fleet.devices import VISIBLE_GPUS
-from eureka_agent.sandbox.docker.build import Say, built_image, ensure_image
+from eureka_agent.sandbox.docker.build import built_image, ensure_image
 from eureka_agent.sandbox.docker.container import Surroundings, container_options
 from eureka_agent.sandbox.docker.engine import CALL_SECONDS, Engine, connect, engine_errors
 from eureka_agent.sandbox.docker.handle import DockerHandle, Ending, ending_of, engine_gone
@@ -31,7 +29,7 @@ from eureka_agent.sandbox.docker.markers import Marker
 from eureka_agent.sandbox.docker.mounts import prepare, readable_folders
 from eureka_agent.sandbox.docker.recipe import current_recipe
 from eureka_agent.sandbox.readable import package_parent, python_path
-from eureka_agent.sandbox.wall import Limits, WorkerHandle
+from eureka_agent.sandbox.wall import Limits, Say, WorkerHandle, print_to_stderr
 from eureka_agent.seccomp.profile import worker_profile
 
 _NAME = "eureka-worker-"
@@ -59,22 +57,20 @@ class DockerWall:
     )
 
     def __init__(self, engine: Engine | None = None, say: Say | None = None) -> None:
-        """`engine`: the one to use, else this machine's; `say`: tells a person in one line that the
-        image is being built.
+        """`engine`: by default this machine's; `say` receives a note when the image is built.
 
         Raises WallError, with the next step, where no engine answers.
         """
         self._engine = engine or connect()
-        self._say = say or _to_stderr
+        self._say = say or print_to_stderr
         self._image: str | None = None
         self._preparing = asyncio.Lock()
         self._marker = Marker(self._engine.host)
         self._containers: dict[str, int] = {}
-        """Memory of each container that is not known to be gone, by its name."""
+        """Memory of each container that may exist, by name."""
 
     async def prepare(self) -> str:
-        """The image's tag. Builds the image where it is missing, and removes what dead drivers
-        left; the first `start` does it otherwise. Raises WallError."""
+        """Build the image if it is missing, remove leftovers, return the tag. Raises WallError."""
         async with self._preparing:
             if self._image is None:
                 await self._engine.run(self.make_ready)
@@ -82,15 +78,13 @@ class DockerWall:
             return self._image
 
     def make_ready(self) -> None:
-        """The same as `prepare`, for a caller without an event loop to hold up. Raises
-        WallError."""
+        """Do the same as `prepare`, without an event loop. Raises WallError."""
         remove_leftovers(self._engine)
         recipe = current_recipe(self._engine.has_gpus)
         self._image = ensure_image(self._engine, recipe, self._say)
 
     def look(self) -> None:
-        """Take the image that is there; build and remove nothing. Raises WallNotBuiltError where
-        there is none, WallError."""
+        """Use the existing image. Raises WallNotBuiltError without one, and WallError."""
         self._image = built_image(self._engine)
 
     async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
@@ -99,16 +93,13 @@ class DockerWall:
         name = _NAME + secrets.token_hex(8)
         self._containers[name] = limits.memory_bytes
         self._marker.put()
-        creation = asyncio.ensure_future(
-            self._engine.run(self._create, name, folder, limits, image)
-        )
+        creating = self._engine.run(self._create, name, folder, limits, image)
+        creation = asyncio.ensure_future(creating)
         try:
             stream = await asyncio.shield(creation)
+            memory_bytes = limits.memory_bytes
             handle = DockerHandle(
-                name,
-                stream,
-                lambda: self._look(name, limits.memory_bytes),
-                lambda: self._end(handle),
+                name, stream, lambda: self._look(name, memory_bytes), lambda: self._end(handle)
             )
             await handle.begin()
             try:
@@ -117,7 +108,7 @@ class DockerWall:
                 await handle.finish()
                 raise
         except BaseException:
-            # given up while the engine made it: it is made all the same
+            # a cancelled start does not stop the engine from making it
             await asyncio.shield(self._undo(name, creation))
             raise
         return handle
@@ -129,8 +120,7 @@ class DockerWall:
         await handle.finish()
 
     async def _end(self, handle: DockerHandle) -> None:
-        """Ask how the container ended, kill and remove it. In bounded time, whatever the engine
-        does."""
+        """Read the container's end, kill and remove it, in bounded time."""
         name = handle.name
         memory_bytes = self._containers.get(name)
         if memory_bytes is None:
@@ -140,9 +130,8 @@ class DockerWall:
             async with asyncio.timeout(_KILL_SECONDS):
                 ending = await self._engine.run(self._kill, name, memory_bytes)
         except TimeoutError:
-            ending = engine_gone(
-                "the Docker engine gives no answer: its container may still be there"
-            )
+            words = "the Docker engine gives no answer: its container may still be there"
+            ending = engine_gone(words)
         except WallError as error:
             ending = engine_gone(f"{error.message}: its container may still be there")
         else:
@@ -161,7 +150,7 @@ class DockerWall:
         def look() -> Ending | None:
             try:
                 state = self._engine.client.api.inspect_container(name)["State"]
-            except NotFound:  # removed by name: killed
+            except NotFound:  # killed and removed
                 return Ending(-signal.SIGKILL)
             return ending_of(state, memory_bytes)
 
@@ -185,21 +174,19 @@ class DockerWall:
             self._marker.take_away()
 
     def _create(self, name: str, folder: Path, limits: Limits, image: str) -> Any:
-        """Make the container and attach to it; it does not run yet."""
+        """Create the container and attach to it, without starting it."""
         mounted = prepare(readable_folders(limits.readable, os.environ), folder)
         if limits.kernels is not None:
-            limits = replace(
-                limits, kernels=prepare([limits.kernels], folder / "kernels")[0].outside
-            )
+            (kernels,) = prepare([limits.kernels], folder / "kernels")
+            limits = replace(limits, kernels=kernels.outside)
+        cores = min(usable_cores(), self._engine.cores)
         surroundings = Surroundings(
             image=image,
             labels=container_labels(),
             folders=mounted,
             python_path=(package_parent(), *python_path(os.environ)),
             seccomp=_seccomp_profile(),
-            engine_cores=min(usable_cores(), self._engine.cores)
-            if self._engine.limits_processor
-            else None,
+            engine_cores=cores if self._engine.limits_processor else None,
             gpus=_gpus_of_the_driver() if self._engine.has_gpus else (),
         )
         client = self._engine.client
@@ -207,31 +194,23 @@ class DockerWall:
         return client.api.attach_socket(container.id, _ATTACHED)
 
     def _options(self, name: str, limits: Limits, surroundings: Surroundings) -> dict[str, Any]:
-        """For tests, which have another program run in the same container."""
+        """Options of a container; tests run another program in it."""
         return container_options(name, limits, surroundings)
 
 
 def _seccomp_profile() -> str:
-    """The project's profile as the engine takes it: its text, in the options. Raises WallError:
-    without it the wall would be a lower one."""
+    """The project's seccomp profile as text for the engine. Raises WallError."""
     path = worker_profile()
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise WallError(
-            f"cannot read the profile {str(path)!r}: {error.strerror}", "install the package again"
-        ) from None
+        what = f"cannot read the profile {str(path)!r}: {error.strerror}"
+        raise WallError(what, "install the package again") from None
 
 
 def _gpus_of_the_driver() -> tuple[str, ...] | None:
-    """As CUDA_VISIBLE_DEVICES names them; None: all."""
+    """Names in CUDA_VISIBLE_DEVICES; None: all GPUs."""
     visible = os.environ.get(VISIBLE_GPUS)
-    return (
-        None
-        if visible is None
-        else tuple(name for name in visible.split(",") if name and name != "-1")
-    )
-
-
-def _to_stderr(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    if visible is None:
+        return None
+    return tuple(name for name in visible.split(",") if name and name != "-1")

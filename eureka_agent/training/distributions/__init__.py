@@ -1,8 +1,8 @@
-"""Distributions of actions: the one place that tells a Gaussian from a categorical one.
+"""Distributions of actions: the only place that tells a Gaussian from a categorical one.
 
-Tensors have K members in front, and an operation never mixes two of them. Everything is made of
-sums, maxima, `exp`, `log` and `expm1`, which torch rounds alike wherever a number lies in a tensor:
-a member's numbers do not depend on its slot.
+The first dimension is the member; no operation mixes members. All operations are sums, maxima,
+`exp`, `log` and `expm1`, whose rounding in torch does not depend on a number's place in a tensor:
+so a member's numbers do not depend on its slot.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = [
 
 
 def distribution_of(environment: VecTask | type[VecTask]) -> ActionDistribution:
-    """The distribution for an environment's actions."""
+    """The distribution of an environment's actions."""
     choices = environment.action_choices
     return Categorical(choices) if choices else Gaussian(environment.num_actions)
 
@@ -33,8 +33,10 @@ def distribution_of(environment: VecTask | type[VecTask]) -> ActionDistribution:
 def distribution_of_file(
     metadata: Mapping[str, str], num_outputs: int
 ) -> ActionDistribution | None:
-    """The distribution that a policy's file names, whose network has so many outputs; None where
-    these do not fit. A file that names none is of a Gaussian."""
+    """The distribution that a policy file's metadata names; a Gaussian where it names none.
+
+    None where it does not fit `num_outputs`.
+    """
     if "distribution" not in metadata:
         return Gaussian(num_outputs)
     parts = metadata.get("choices", "").split(",")

@@ -1,4 +1,4 @@
-"""Choices: a categorical distribution, or several independent ones side by side."""
+"""Choices: one categorical distribution, or several independent ones."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ CATEGORICAL = "categorical"
 
 @dataclass(frozen=True)
 class Categorical(ActionDistribution):
-    """Independent categorical distributions, one for each number of an action, which is the index
-    of a choice. The network gives a logit for each choice."""
+    """Independent categorical distributions over indices; the network gives a logit per choice."""
 
     choices: tuple[int, ...]
-    """Choices of each number."""
+    """Number of choices by entry of the action."""
     answer_names: ClassVar[tuple[str, ...]] = ("action", "logits")
 
     def __str__(self) -> str:
@@ -44,8 +43,7 @@ class Categorical(ActionDistribution):
         return 0.0
 
     def draw_noise(self, generator: torch.Generator, out: Tensor) -> None:
-        """Gumbel's noise: the largest of logits with it added is a sample of their distribution
-        (Gumbel 1954)."""
+        """Fill with Gumbel noise: the largest of logits plus noise is a sample (Gumbel 1954)."""
         torch.rand(out.shape, generator=generator, out=out)
         out.clamp_(min=torch.finfo(out.dtype).tiny).log_().neg_().log_().neg_()
 
@@ -57,7 +55,7 @@ class Categorical(ActionDistribution):
         return taken if out is None else out.copy_(taken)
 
     def mode(self, outputs: Tensor, spread: Tensor) -> Tensor:
-        """The likeliest choices; of equally likely ones the first."""
+        """The likeliest choices; the first of equally likely ones."""
         return self._largest(outputs)
 
     def log_probability(
@@ -76,13 +74,13 @@ class Categorical(ActionDistribution):
         return _CategoricalLikelihood(self, outputs, actions, shift)
 
     def answer(self, outputs: Tensor, spread: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """Indices, int64, shape (batch,), or (batch, num_actions) where an action has several; and
-        the logits, shape (batch, num_outputs)."""
+        """Indices and logits: int64, shape (batch,), or (batch, num_actions) for several; logits of
+        shape (batch, num_outputs)."""
         parts = [group.argmax(dim=-1) for group in outputs.split(self.choices, dim=-1)]
         return parts[0] if len(parts) == 1 else torch.stack(parts, dim=-1), outputs
 
     def _largest(self, values: Tensor) -> Tensor:
-        """Indices of the largest values of each group, as floats; NaN where one of them is none."""
+        """Indices of each group's largest values, as floats; NaN where a value is NaN."""
         parts = []
         for group in values.split(self.choices, dim=-1):
             most, index = group.max(dim=-1)
@@ -90,18 +88,16 @@ class Categorical(ActionDistribution):
         return torch.stack(parts, dim=-1)
 
     def _logs(self, outputs: Tensor) -> Tensor:
-        """Logarithms of the probabilities of all choices, of outputs of the same shape (members,
-        num_outputs, rows)."""
+        """Log-probabilities of all choices. Shape of both: (members, num_outputs, rows)."""
         parts = []
         for group in outputs.split(self.choices, dim=1):
-            # torch's own takes another way through what is left over of SIMD registers
+            # torch's log_softmax rounds differently in the remainder of a SIMD register
             lowered = group - group.amax(dim=1, keepdim=True)
             parts.append(lowered - lowered.exp().sum(dim=1, keepdim=True).log())
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 
     def _taken(self, actions: Tensor) -> Tensor:
-        """1 at each choice that was taken, else 0. Shapes: (members, num_actions, rows) to
-        (members, num_outputs, rows)."""
+        """One-hot choices. Shape: (members, num_actions, rows) to (members, num_outputs, rows)."""
         parts = [
             torch.arange(count, device=actions.device).view(1, -1, 1) == index.unsqueeze(1)
             for count, index in zip(self.choices, actions.unbind(dim=1), strict=True)
@@ -109,15 +105,14 @@ class Categorical(ActionDistribution):
         return torch.cat(parts, dim=1).float()
 
     def _entropies(self, logs: Tensor, probabilities: Tensor) -> Tensor:
-        """Entropy of its group, for every choice. Shape of all: (members, num_outputs, rows)."""
+        """Entropy of each choice's group. Shape of all: (members, num_outputs, rows)."""
         parts = (probabilities * logs).split(self.choices, dim=1)
         sums = [part.sum(dim=1, keepdim=True).expand_as(part) for part in parts]
         return -(sums[0] if len(sums) == 1 else torch.cat(sums, dim=1))
 
 
 class _CategoricalLikelihood(Likelihood):
-    """The gradient is written out: by a logit, 1 where it is the choice made, minus its
-    probability."""
+    """Gradient of the log-probability by a logit: 1 for the choice made, minus its probability."""
 
     def __init__(
         self, distribution: Categorical, logits: Tensor, actions: Tensor, shift: Tensor
@@ -137,7 +132,7 @@ class _CategoricalLikelihood(Likelihood):
         probabilities = self._logs.exp()
         gradient = by_log_probability * (self._taken - probabilities)
         if entropy_coefficient > 0.0:
-            # dH/dz = -p (log p + H), and the bonus is of the mean over rows
+            # dH/dz = -p (log p + H); the bonus is a mean over rows
             entropies = self._distribution._entropies(self._logs, probabilities)
             share = entropy_coefficient / self._logs.shape[2]
             gradient += share * probabilities * (self._logs + entropies)
@@ -146,8 +141,8 @@ class _CategoricalLikelihood(Likelihood):
     def kl(self, old_outputs: Tensor, old_parameters: Tensor) -> Tensor:
         old = self._distribution._logs(old_outputs)
         change, weight = self._logs - old, old.exp()
-        # Σ p_old (e^d - 1 - d) is the same sum as that of -p_old d, but of the second order in what
-        # rounding makes of equal policies
+        # Σ p_old (e^d - 1 - d) equals Σ -p_old d, but for equal policies its rounding errors are of
+        # second order
         small = weight * (torch.expm1(change.clamp(max=1.0)) - change)
         large = self._logs.exp() - weight * (1.0 + change)
         return torch.where(change > 1.0, large, small).sum(dim=(1, 2)) / change.shape[2]

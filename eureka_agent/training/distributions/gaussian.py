@@ -17,11 +17,13 @@ _SATURATED = 0.99
 
 @dataclass(frozen=True)
 class Gaussian(ActionDistribution):
-    """Independent Gaussians, one for each number of an action, which the environment clips to [-1,
-    1]. The network gives the means; the standard deviations are the same in every state."""
+    """Independent Gaussians, clipped to [-1, 1] by the environment.
+
+    The network gives the means; the standard deviations are the same in every state.
+    """
 
     size: int
-    """Numbers of an action."""
+    """Entries of an action."""
     parameter: ClassVar[str] = "log_std"
 
     def __str__(self) -> str:
@@ -57,10 +59,10 @@ class Gaussian(ActionDistribution):
         return torch.add(outputs, noise, out=out)
 
     def mode(self, outputs: Tensor, spread: Tensor) -> Tensor:
-        """The mean of the actions that training applied: after clipping.
+        """Mean of the clipped actions, which training applied.
 
-        Where noise is wide and a mean lies off the middle, that differs from the clipped mean. A
-        hovering craft, whose thrust was on average right, would sink or rise with the latter.
+        It differs from the clipped mean where noise is wide and the mean is off centre: with the
+        latter a hovering craft would sink or rise.
         """
         return clipped_gaussian_mean(outputs, spread)
 
@@ -72,7 +74,7 @@ class Gaussian(ActionDistribution):
         self, outputs: Tensor, noise: Tensor, actions: Tensor, parameters: Tensor
     ) -> Tensor:
         constant = 0.5 * math.log(2.0 * math.pi)
-        # the noise is the deviation in standard deviations, without another rounding
+        # the noise is the deviation in standard deviations, without further rounding
         return -(0.5 * noise.square() + (parameters.unsqueeze(1) + constant)).sum(dim=-1)
 
     def entropy(self, outputs: Tensor, parameters: Tensor) -> Tensor:
@@ -92,7 +94,7 @@ class Gaussian(ActionDistribution):
 
 
 class _GaussianLikelihood(Likelihood):
-    """The gradient is written out: by the mean (a - m) / s², by log s ((a - m) / s)² - 1."""
+    """Gradient of the log-probability: (a - m) / s² by the mean, ((a - m) / s)² - 1 by log s."""
 
     def __init__(self, means: Tensor, parameters: Tensor, actions: Tensor, shift: Tensor) -> None:
         self._means, self._parameters = means, parameters
@@ -116,9 +118,8 @@ class _GaussianLikelihood(Likelihood):
 
     def kl(self, old_outputs: Tensor, old_parameters: Tensor) -> Tensor:
         log_std, old_log_std = self._parameters, old_parameters
-        spread = (log_std - old_log_std + 0.5 * (2.0 * (old_log_std - log_std)).exp() - 0.5).sum(
-            dim=-1
-        )
+        ratio = 0.5 * (2.0 * (old_log_std - log_std)).exp()
+        spread = (log_std - old_log_std + ratio - 0.5).sum(dim=-1)
         moved = (old_outputs - self._means).mul_(self._inverse_std).square_().sum(dim=(1, 2))
         return spread + 0.5 * moved / self._means.shape[2]
 
@@ -127,7 +128,6 @@ def clipped_gaussian_mean(mean: Tensor, std: Tensor) -> Tensor:
     """Expectation of a Gaussian variable clipped to [-1, 1]. Shapes that broadcast."""
     low, high = (-1.0 - mean) / std, (1.0 - mean) / std
     below, above = torch.special.ndtr(low), torch.special.ndtr(-high)
-    density = (torch.exp(-0.5 * low.square()) - torch.exp(-0.5 * high.square())) / math.sqrt(
-        2.0 * math.pi
-    )
+    density = torch.exp(-0.5 * low.square()) - torch.exp(-0.5 * high.square())
+    density = density / math.sqrt(2.0 * math.pi)
     return (above - below + mean * (1.0 - below - above) + std * density).clamp(-1.0, 1.0)

@@ -1,5 +1,4 @@
-"""A distribution of actions, as update, rollout, policy, evaluation and export see it: they do not
-know which one it is."""
+"""Interface of action distributions, for update, rollout, policy, evaluation and export."""
 
 from __future__ import annotations
 
@@ -13,12 +12,10 @@ from eureka_agent.settings import TrainingSettings
 
 
 class Likelihood(ABC):
-    """A minibatch's actions under the policy of the moment. Shapes have the rows last: (members, …,
-    rows)."""
+    """A minibatch's actions under the current policy. Shape: (members, …, rows)."""
 
     log_ratio: Tensor
-    """Logarithm of the probability's ratio to that of the policy that acted. Shape: (members, 1,
-    rows)."""
+    """Log of the probability ratio to the policy that acted. Shape: (members, 1, rows)."""
 
     @abstractmethod
     def write_gradients(
@@ -28,63 +25,61 @@ class Likelihood(ABC):
         by_outputs: Tensor,
         by_parameters: Tensor,
     ) -> None:
-        """Write the loss's gradients, with the entropy bonus in it.
+        """Write the loss's gradients, entropy bonus included.
 
-        `by_log_probability`: the loss's gradient, shape (members, 1, rows); `by_outputs`: of the
-        network's outputs, shape (members, num_outputs, rows); `by_parameters`: shape (members,
-        num_parameters).
+        `by_log_probability`: the loss's gradient, shape (members, 1, rows). Written: `by_outputs`,
+        shape (members, num_outputs, rows), and `by_parameters`, shape (members, num_parameters).
         """
 
     @abstractmethod
     def kl(self, old_outputs: Tensor, old_parameters: Tensor) -> Tensor:
-        """KL divergence of this policy from the old one, mean over rows. Shape: (members,).
+        """KL divergence of this policy from the old one, mean over rows, shape (members,).
 
         `old_outputs`: shape (members, num_outputs, rows).
         """
 
 
 class ActionDistribution(ABC):
-    """A policy's distribution of actions, given the outputs of its network and the parameters that
-    are the same in every state."""
+    """Distribution of actions, given network outputs and state-independent parameters."""
 
     parameter: ClassVar[str] = ""
-    """Name of these parameters in a policy's file; empty where there are none."""
+    """Name of these parameters in a policy's file; empty if there are none."""
     answer_names: ClassVar[tuple[str, ...]] = ("action",)
-    """Names of the tensors that `answer` gives."""
+    """Names of the tensors of `answer`."""
 
     @property
     @abstractmethod
     def num_actions(self) -> int:
-        """Numbers of an action."""
+        """Entries of an action."""
 
     @property
     @abstractmethod
     def num_outputs(self) -> int:
-        """Numbers that the network gives for a state."""
+        """Outputs of the network."""
 
     @property
     def noise_size(self) -> int:
-        """Random numbers behind an action."""
+        """Random numbers of an action."""
         return self.num_outputs
 
     @property
     def num_parameters(self) -> int:
-        """Parameters that are the same in every state."""
+        """State-independent parameters."""
         return 0
 
     @property
     def constant(self) -> float:
-        """Part of the log-probability that depends on nothing."""
+        """Constant part of the log-probability."""
         return 0.0
 
     @property
     def metadata(self) -> dict[str, str]:
-        """Entries of a policy file's metadata by which `distribution_of_file` knows it."""
+        """Metadata of a policy's file, for `distribution_of_file`."""
         return {}
 
     @abstractmethod
     def initial_parameter(self, settings: TrainingSettings) -> float:
-        """Value of every parameter before the first update."""
+        """Initial value of every parameter."""
 
     @abstractmethod
     def draw_noise(self, generator: torch.Generator, out: Tensor) -> None:
@@ -92,21 +87,18 @@ class ActionDistribution(ABC):
 
     @abstractmethod
     def scaled(self, noise: Tensor, parameters: Tensor) -> Tensor:
-        """Noise as `sample` takes it. Shapes: (members, …, noise_size), (members,
-        num_parameters)."""
+        """Noise for `sample`. Shapes: (members, …, noise_size), (members, num_parameters)."""
 
     @abstractmethod
     def sample(self, outputs: Tensor, noise: Tensor, out: Tensor | None = None) -> Tensor:
-        """Actions, shape (…, num_actions), from outputs and scaled noise. NaN where an output is
-        none."""
+        """Actions, shape (…, num_actions), from outputs and scaled noise; NaN for NaN outputs."""
 
     @abstractmethod
     def mode(self, outputs: Tensor, spread: Tensor) -> Tensor:
-        """Actions without noise, shape (…, num_actions). `spread`: what `spread` gives, for each
-        row or for all."""
+        """Actions without noise, shape (…, num_actions). `spread`: of `spread`."""
 
     def spread(self, parameters: Tensor) -> Tensor:
-        """Parameters as `mode` takes them. Same shape."""
+        """Parameters for `mode`, of the same shape."""
         return parameters
 
     @abstractmethod
@@ -126,18 +118,17 @@ class ActionDistribution(ABC):
     def likelihood(
         self, outputs: Tensor, parameters: Tensor, actions: Tensor, shift: Tensor
     ) -> Likelihood:
-        """The likelihood of a minibatch, rows last. `shift`: `constant` minus the log-probability
-        under the policy that acted, shape (members, 1, rows)."""
+        """Likelihood of a minibatch. `shift`: `constant` minus the log-probability under the policy
+        that acted, shape (members, 1, rows)."""
 
     def std(self, parameters: Tensor) -> Tensor | None:
-        """Mean standard deviation of an action's numbers, shape (members,); None where an action is
-        no quantity."""
+        """Mean standard deviation of an action's entries, shape (members,); None for choices."""
         return None
 
     def saturation(self, actions: Tensor) -> Tensor | None:
-        """Share of the numbers at their bounds, shape (members,); None where they have none."""
+        """Share of entries at their bounds, shape (members,); None for choices."""
         return None
 
     def answer(self, outputs: Tensor, spread: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """An exported policy's answer: the action without noise, and what else is of use."""
+        """An exported policy's result: the action without noise, and further tensors."""
         return self.mode(outputs, spread)

@@ -1,0 +1,72 @@
+"""Files and fingerprints on which results of an environment and its tasks depend."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from eureka_agent.simulation.loading import LoadedEnvironment
+
+_IMPORT = re.compile(r"^\s*(?:from|import)\b.*$", re.MULTILINE)
+
+
+def folder_files(folder: Path) -> dict[str, Path]:
+    """All files by relative name, without caches and hidden ones."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        parts = path.relative_to(folder).parts
+        hidden = any(part.startswith(".") or part == "__pycache__" for part in parts)
+        if path.is_file() and not hidden:
+            found["/".join(parts)] = path
+    return found
+
+
+def relevant_files(loaded: LoadedEnvironment, name: str) -> dict[str, Path]:
+    """Files that results of a task may depend on: without other tasks and their rewards."""
+    if loaded.folder is None:
+        return {}
+    files, task = folder_files(loaded.folder), loaded.tasks[name]
+    own = {task.human_reward, task.sparse_reward}
+    rewards = {str(PurePosixPath(reward).parent) for reward in own}
+    tasks = {f"tasks/{path.name}": path.stem for path in (loaded.folder / "tasks").glob("*.py")}
+    code = [
+        path
+        for key, path in files.items()
+        if path.suffix == ".py" and (key not in tasks or tasks[key] == name)
+    ]
+    imports = [
+        line
+        for path in code
+        for line in _IMPORT.findall(path.read_text(encoding="utf-8", errors="replace"))
+    ]
+    needed = {name, "__init__", *(word for line in imports for word in re.findall(r"\w+", line))}
+    return {
+        key: path
+        for key, path in files.items()
+        if tasks.get(key, name) in needed
+        and not (
+            path.suffix == ".py" and str(PurePosixPath(key).parent) in rewards and key not in own
+        )
+    }
+
+
+def fingerprint_of(files: Mapping[str, Path]) -> str:
+    """SHA-256 of names and contents."""
+    digest = hashlib.sha256()
+    for name, path in files.items():
+        content = path.read_bytes()
+        digest.update(f"{name}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def task_fingerprint(loaded: LoadedEnvironment, files: Mapping[str, Path]) -> str:
+    """`loaded.fingerprint` of these files alone, with that of a written fitness."""
+    if not files:
+        return loaded.fingerprint
+    _, plus, written = loaded.fingerprint.partition("+")
+    return f"{fingerprint_of(files)}{plus}{written}"
