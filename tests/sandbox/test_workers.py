@@ -108,13 +108,15 @@ async def test_a_worker_sees_no_key_and_dies_with_what_it_started(
 DRIVER = """
 import asyncio, sys
 from pathlib import Path
+from eureka_agent.designer.given import given_reward
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.problem import Problem
 
 async def main():
     dry_runner = DryRunner(choose_wall("auto"), Problem("cartpole"), Path(sys.argv[1]), 600.0)
-    await dry_runner.dry_run("def compute_reward(actions):\\n    while True:\\n        pass")
+    reward = given_reward("def compute_reward(actions):\\n    while True:\\n        pass")
+    await dry_runner.dry_run(reward)
 
 asyncio.run(main())
 """
