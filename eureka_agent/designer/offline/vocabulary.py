@@ -268,12 +268,10 @@ def _read_clause(clause: str, held_up: bool) -> list[Intent]:
 
 
 def _names_a_place(plain: list[str]) -> bool:
-    """True for words such as 'to the box', but not for 'to the left'."""
-    return any(
-        word in _PLACES
-        and any(q not in STOP_WORDS and not direction([q]) for q in plain[i + 1 : i + 4])
-        for i, word in enumerate(plain)
-    )
+    """True for 'to the box', but neither for 'to the left' nor for 'to run'."""
+    after = [plain[place + 1 : place + 4] for place, word in enumerate(plain) if word in _PLACES]
+    named = [next((each for each in three if each not in STOP_WORDS), "left") for three in after]
+    return any(not direction([each]) and stem(each) not in WORDS[Goal.MOVE] for each in named)
 
 
 def _way(
