@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from eureka_agent.conformance import check
 from eureka_agent.conformance.check import CheckResult
 from eureka_agent.conformance.checks import Nonconforming, Subject
 from eureka_agent.conformance.devices import masked_resets
-
 from eureka_agent.simulation.loading import load_environment
 
 WriteFolder = Callable[..., Path]
