@@ -1,9 +1,6 @@
-"""Failures of requests to models, of any SDK, as one line for the user.
-
-The openai and anthropic SDKs have parallel class trees above httpx and httpx2, and litellm's errors
-have these as causes. So an error is read along its chain of causes: a response with a status, a
-failed transport, a body that is not JSON. No SDK is imported here.
-"""
+"""Failures of requests to models, of any SDK, as one line for the user. SDKs have parallel class
+trees above httpx and httpx2, so an error is read along its chain of causes: a response with a
+status, a failed transport, a body that is not JSON. No SDK is imported here."""
 
 from __future__ import annotations
 

@@ -49,11 +49,8 @@ class Price(Record):
 
 
 def find_prices(models: Iterable[str], given: Iterable[str]) -> dict[str, Price]:
-    """Prices by model: given ones (`<model>=<prompt>,<completion>`), else the table's; unknown ones
-    are missing.
-
-    Raises SettingsError for an invalid price, and for a second one of a model.
-    """
+    """Prices by model: given ones (`<model>=<prompt>,<completion>`), else the table's, if any.
+    Raises SettingsError for an invalid or second price of a model."""
     prices: dict[str, Price] = {}
     for text in given:
         name, price = _parse(text)

@@ -19,12 +19,9 @@ WALL_VARIABLE = "EUREKA_SANDBOX"
 
 
 def choose_wall(name: str, say: Say | None = None) -> Wall:
-    """Open the named wall; `"auto"`: the one in EUREKA_SANDBOX, else the strongest available.
-
-    `say` receives one line: for `auto`, once a day, the wall, its gaps and why no stronger one is
-    available; and a note when a Docker image is built. Raises WallError, with the next step, for an
-    unknown name and for a wall that is not available.
-    """
+    """Open the named wall; `"auto"`: the one in EUREKA_SANDBOX, else the strongest available, with
+    a line to `say` once a day on the wall, its gaps and why it is no stronger one. Raises
+    WallError, with the next step, for an unknown name or a wall that is not available."""
     if name == AUTO:
         name = os.environ.get(WALL_VARIABLE) or AUTO
     if name != AUTO:
@@ -44,11 +41,8 @@ def choose_wall(name: str, say: Say | None = None) -> Wall:
 
 
 def open_wall(name: str, say: Say | None = None, build: bool = True) -> Wall:
-    """Open the named wall. `say` receives a note when a Docker image is built.
-
-    Raises WallError where it is not available; without `build` nothing is downloaded or built, and
-    WallNotBuiltError is raised instead.
-    """
+    """Open the named wall. Raises WallError where it is not available; without `build` nothing is
+    downloaded or built, and WallNotBuiltError is raised instead."""
     say = say or print_to_stderr
     # imported on demand: the Docker SDK takes a third of a second
     # each wall is imported by itself: the Docker SDK takes a third of a second

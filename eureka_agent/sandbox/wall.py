@@ -86,12 +86,8 @@ class Wall(Protocol):
     """Threats that are not covered, one phrase each, shown to the user."""
 
     async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
-        """Start `python -m eureka_agent.worker`.
-
-        `folder`: an existing empty folder of this worker, deleted with it; whether the worker sees
-        it depends on the wall. Driver and worker exchange nothing but the two streams. Raises
-        WallError where it cannot be started.
-        """
+        """Start `python -m eureka_agent.worker`, which exchanges nothing but two streams with the
+        driver. `folder`: existing, empty, deleted with the worker. Raises WallError."""
         ...
 
     async def kill(self, handle: WorkerHandle) -> None:

@@ -55,10 +55,7 @@ def num_actions(space: spaces.Space) -> int:
 
 
 def action_converter(space: spaces.Space) -> Callable[[Tensor], list[Any]]:
-    """Make a function from actions, shape (num_envs, num_actions), to one action per environment.
-
-    It rescales Box actions from [-1, 1], and counts choices from the space's start.
-    """
+    """Make a function from actions to one per environment: scaled for a Box, else choices."""
     if isinstance(space, spaces.Discrete):
         start = int(space.start)
         return lambda actions: (actions[:, 0].long() + start).tolist()

@@ -45,11 +45,9 @@ _WIDTHS = {
 
 
 class MujocoLookups(ABC):
-    """Lookups by name, called once in `__init__` after `super().__init__(…)`, read in every step.
-
-    A name gives one object. A list of names and regular expressions, which match whole names, gives
-    a group in the list's order. All raise EnvironmentLoadError for an unknown name.
-    """
+    """Lookups by name, called once in `__init__` after `super().__init__(…)`. A name gives one
+    object, a list of names and regular expressions (for whole names) a group in its order. All
+    raise EnvironmentLoadError for an unknown name."""
 
     model: mujoco.MjModel
     device: torch.device

@@ -1,8 +1,5 @@
-"""Sensors that a task adds to its MJCF, to read poses and contact forces with the sensor data.
-
-A lookup by name adds a sensor before the model is simulated. So the simulators on CPU and GPU
-calculate the same, only for the rows that are stepped, and nothing that is not looked up.
-"""
+"""Sensors that a lookup adds to the MJCF before simulation, for poses and contact forces. So CPU
+and GPU calculate the same, for stepped rows alone, and nothing that is not looked up."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""K independent PPO members on one simulator: their state, and an iteration of all of them.
-
-Jobs and reward sources are unknown here, and nothing mixes members: a member's numbers are those of
-a training on its own.
-"""
+"""K independent PPO members on one simulator: their state, and an iteration of all. Nothing mixes
+members: a member's numbers are those of a training on its own."""
 
 from __future__ import annotations
 

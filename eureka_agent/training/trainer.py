@@ -70,8 +70,7 @@ class MemberFailed:
 
     job: str
     code: str
-    """`"raised"`, `"contract"`, `"timeout"`, `"not-a-number"`, or `"fitness"` for a failed written
-    fitness."""
+    """`"raised"`, `"contract"`, `"timeout"`, `"not-a-number"` or, if written, `"fitness"`."""
     reason: str
     env_steps: int
 
@@ -143,10 +142,7 @@ def _overdue(member: _Member) -> str:
 
 
 def _whole_environment(make_environment: Callable[[int], VecTask], rows: int) -> VecTask:
-    """Make an environment of at least `rows` rows, padded to `row_multiple`.
-
-    In a remainder a row's numbers would depend on its place.
-    """
+    """Make an environment of at least `rows` rows, padded to `row_multiple` for equal rounding."""
     environment = make_environment(rows)
     whole = padded(rows, environment.row_multiple)
     if whole == rows:
@@ -168,8 +164,7 @@ class Trainer:
         reward_timeout: float = REWARD_TIMEOUT,
         iteration_limit: float | None = None,
     ) -> None:
-        """`make_environment` makes so many rows on `device`; `iteration_limit`: timeout in seconds
-        of one iteration's steps."""
+        """`iteration_limit`: timeout in seconds of an iteration's steps."""
         check_training(settings)
         self._settings = settings
         self._environment = _whole_environment(make_environment, slots * settings.num_envs)
@@ -246,11 +241,8 @@ class Trainer:
         snapshot: Snapshot | None = None,
         pauses: Sequence[int] = (),
     ) -> None:
-        """Queue a training; it takes the next free slot, and resumes from `snapshot` if given.
-
-        After the first iteration that reaches one of `pauses` (env steps) it gives its slot back
-        and waits. This needs a `restorable` trainer.
-        """
+        """Queue a training for the next free slot, from `snapshot` if given. After an iteration
+        that reaches one of `pauses` (env steps; for a `restorable` trainer) it frees its slot."""
         if pauses and not self.restorable:
             raise ValueError(f"job {job!r} cannot pause: the environment's state cannot be read")
         active = (member.job for member in self._members.values())
@@ -277,11 +269,8 @@ class Trainer:
     # without autograd's bookkeeping, a few percent of the time
     @torch.inference_mode()
     def iterate(self) -> list[TrainerEvent]:
-        """Make one PPO iteration of all running trainings; events in order of the slots.
-
-        Raises EnvironmentFaultError where the environment's code raises, takes too long, or gives
-        states that are not finite.
-        """
+        """Make one PPO iteration of all running trainings; events in order of the slots. Raises
+        EnvironmentFaultError where the environment raises, hangs or is not finite."""
         began = time.perf_counter()
         with self._environment_code():
             self._fill_slots()
@@ -414,11 +403,8 @@ class Trainer:
         return rewards, components, failures
 
     def _fitness_of(self, rollout: Rollout, failures: dict[int, _Failure]) -> Tensor:
-        """Fitness per step, shape (members, steps, num_envs).
-
-        A member fails where a written fitness fails on its states. Raises EnvironmentFaultError
-        where the task's own does.
-        """
+        """Fitness per step, shape (members, steps, num_envs). A written fitness that fails fails
+        the member; the task's own raises EnvironmentFaultError."""
         values = {name: rollout.arguments[name].flatten(0, 2) for name in self._fitness.arguments}
         members, *shape = rollout.terminated.shape
         # Members in one call could lie in other SIMD lanes than by themselves, where some functions

@@ -28,8 +28,7 @@ CALL_SECONDS = 10.0
 
 
 Loader = Callable[..., Reward]
-"""Loads a reward from source and variables, and `constants` and `quaternion_order` by keyword.
-Raises RewardLoadError and TimeLimitError."""
+"""`RewardFunction.from_source`, or its like. Raises RewardLoadError and TimeLimitError."""
 
 
 def load_here(source: str, variables: Sequence[Variable], **vocabulary: Any) -> RewardFunction:
@@ -80,11 +79,8 @@ def with_written_fitness(
     fitness: WrittenFitness,
     load: Loader = load_here,
 ) -> LoadedEnvironment:
-    """The environment with one task alone, whose metric is the written fitness.
-
-    `load` runs the source. Raises EnvironmentLoadError for a missing task, WrittenFitnessError for
-    a fitness that cannot be loaded.
-    """
+    """The environment with one task, whose metric is the written fitness. `load` runs the source.
+    Raises EnvironmentLoadError for a missing task, WrittenFitnessError."""
     name, task = loaded.task(task_name)
     found = loaded.environment_class
     load = partial(load, constants=found.constants, quaternion_order=found.quaternion_order)
@@ -110,11 +106,8 @@ def _fingerprint(fitness: WrittenFitness) -> str:
 def fitness_in_parts(
     function: FitnessFunction, values: Mapping[str, Tensor], parts: int, members: int
 ) -> tuple[Tensor, dict[int, str]]:
-    """Fitness of several members' steps, in `parts` calls; and reasons of failures by member.
-
-    Where a written fitness fails, each member gets a call of its own, so that one member's states
-    do not fail its neighbours. A task's own fitness that fails raises an environment fault.
-    """
+    """Fitness of several members' steps, in `parts` calls, and failures by member. After a failure
+    each member gets a call of its own. A task's own fitness that fails is an environment fault."""
     try:
         return torch.cat([function(part) for part in _split(values, parts)]), {}
     except WrittenFitnessError:

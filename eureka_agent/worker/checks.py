@@ -38,10 +38,7 @@ _ALLOCATION = re.compile(r"tried to allocate (\d+) bytes")
 def check_reward(
     source: str, recorded: Mapping[str, Tensor], environment_class: type[VecTask], trusted: bool
 ) -> list[Finding]:
-    """Run all checks on one reward.
-
-    `recorded`: by argument name, shape (transitions, *variable.shape).
-    """
+    """Run all checks on a reward. `recorded`: shape (transitions, *variable.shape)."""
     variables = environment_class.all_variables()
     try:
         reward = RewardFunction.from_source(
@@ -142,10 +139,7 @@ def _extreme_finding(
 def _check_repeatable(
     reward: RewardFunction, recorded: Mapping[str, Tensor], total: Tensor
 ) -> list[Finding]:
-    """Call it twice, and on two halves in either order while its top level stays loaded.
-
-    State that it keeps between calls then shows.
-    """
+    """Call it twice, and on two halves in either order with one top level, to find kept state."""
     half = len(total) // 2
     first, second = (
         {name: recorded[name][rows] for name in reward.arguments}
@@ -242,10 +236,7 @@ def _check_variation(
     extreme_total: Tensor,
     extreme_components: Mapping[str, Tensor],
 ) -> list[Finding]:
-    """Find a total that is constant on recorded states, and components constant on all states.
-
-    A component may act on a rare event, which is why extreme states count for it.
-    """
+    """Find a total constant on recorded states, and components constant on extreme states too."""
     findings = []
     if _is_constant(total):
         moves = not _is_constant(torch.cat([total, extreme_total]))
@@ -344,10 +335,7 @@ def _first(value: Tensor) -> float:
 
 
 def _contract_finding(error: RewardContractError, circumstance: str = "") -> Finding:
-    """Tell by code whether the reward raised or returned a bad value.
-
-    The error's message begins with the reward's line.
-    """
+    """The reward's fault by code: raised or a bad value. The error begins with the line."""
     match = _LINE.match(error.message)
     message = error.message[match.end() :] if match else error.message
     line = int(match.group(1)) if match else None

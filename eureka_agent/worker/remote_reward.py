@@ -59,12 +59,9 @@ class RemoteReward:
         constants: Sequence[Constant] = (),
         quaternion_order: QuaternionOrder = "wxyz",
     ) -> None:
-        """Start its process and load the source there. `rows`: expected steps of a call.
-
-        Raises RewardLoadError as `RewardFunction.from_source` does, TimeLimitError where its top
-        level takes longer than `LOADING_SECONDS`, and ProcessStartError where the machine has no
-        room for it, which is no fault of the source.
-        """
+        """Start its process and load the source there. `rows`: expected steps of a call. Raises
+        RewardLoadError as `RewardFunction.from_source`, TimeLimitError after `LOADING_SECONDS`,
+        ProcessStartError without room for it."""
         self._nursery = nursery
         self._source = source
         self._variables = tuple(variables)
@@ -81,13 +78,9 @@ class RemoteReward:
     def begin(
         self, values: Mapping[str, Tensor], timeout_s: float
     ) -> Callable[[], tuple[Tensor, dict[str, Tensor]]]:
-        """Start the calculation; the returned function waits for total and components.
-
-        `values`: by argument name, float32, shape of each (batch, *variable.shape). The total and
-        each component have shape (batch,), float32, on the values' device. The wait raises
-        RewardContractError as a `RewardFunction` does, also where the process ended or its answer
-        is invalid, and TimeLimitError after `timeout_s`.
-        """
+        """Start the calculation; the returned function waits for total and components, float32 of
+        shape (batch,) on their device. Shape of each value: (batch, *variable.shape). The wait
+        raises RewardContractError, also for a process that ended, and TimeLimitError."""
         first = values[self.arguments[0]]
         rows = len(first)
         if rows > self._process.load.rows:
