@@ -35,8 +35,7 @@ DEVIATION_FACTOR = 1.5
 ROUNDING = 1e-6
 """Relative change of a constant by rounding: means of single-precision numbers."""
 NO_LEARNING_NOISE = 3.0
-"""Least gain in standard deviations of noise: the best of ten equal checkpoints is 1.5 above the
-first on average, seldom 3."""
+"""Least gain in deviations of noise: ten equal checkpoints have 1.5 on average, seldom 3."""
 LATE_SHARE = 0.2
 """Last part of a training that counts as its end. A steady rise gains the same part there."""
 COLLAPSE_SHARE = 0.4

@@ -34,8 +34,7 @@ def bounded_client(client_class: Any) -> Any:
 
 
 def bound_all_clients(httpx: Any) -> None:
-    """Bound the answers to any client's requests within `requests_bounded`: litellm makes clients
-    in a dozen places. Idempotent and thread-safe."""
+    """Bound the answers to any client's requests within `requests_bounded`. Idempotent."""
     with _changing:
         if not hasattr(httpx.Client.send, "unbounded"):
             httpx.AsyncClient.send = _bounded_here(httpx.AsyncClient.send)

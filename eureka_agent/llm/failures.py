@@ -242,7 +242,8 @@ def failure_of(error: BaseException) -> RequestFailedError:
             return link.failure
     for link in chain:
         bases = _bases(link)
-        if "HTTPStatusError" in bases or ("APIStatusError" in bases and not _by_litellm(link)):
+        invented = type(link).__module__.startswith("litellm")  # a response that never came
+        if "HTTPStatusError" in bases or ("APIStatusError" in bases and not invented):
             return _status_failure(link)
     for link in chain:
         bases = _bases(link)
@@ -337,11 +338,6 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 def _bases(error: BaseException) -> frozenset[str]:
     return frozenset(base.__name__ for base in type(error).__mro__)
-
-
-def _by_litellm(error: BaseException) -> bool:
-    """True for litellm, which invents responses."""
-    return type(error).__module__.startswith("litellm")
 
 
 def _seconds(text: str | None, unit: float = 1.0) -> float | None:

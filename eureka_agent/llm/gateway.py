@@ -52,8 +52,7 @@ class Gateway:
         self._pauses = Pauses()
 
     async def ask(self, model: LanguageModel, request: CompletionRequest) -> Message:
-        """The reply, stored, requested at most once. Raises BudgetSpentError,
-        LanguageModelError."""
+        """Return a stored reply, made at most once. Raises BudgetSpentError, LanguageModelError."""
         key = message_key(model.name, request)
         async with self._alone(key):
             known = self._store.find(key)

@@ -34,7 +34,9 @@ def choose_wall(name: str, say: Say | None = None) -> Wall:
             reasons.append(f"not {candidate}: {error.message}")
         else:
             break
-    sentence = _sentence(wall, reasons)
+    lacking = f" ({'; '.join(reasons)})" if reasons else ""
+    gaps = "; ".join(wall.does_not_cover)
+    sentence = f"sandbox: {wall.name}, which does not cover {gaps}{lacking}"
     if not _said_today(sentence):
         (say or print_to_stderr)(sentence)
     return wall
@@ -65,11 +67,6 @@ def open_wall(name: str, say: Say | None = None, build: bool = True) -> Wall:
     if name == "process":
         return ProcessWall()
     raise WallError(f"there is no sandbox {name!r}", did_you_mean(name, (AUTO, *WALLS)))
-
-
-def _sentence(wall: Wall, reasons: list[str]) -> str:
-    lacking = f" ({'; '.join(reasons)})" if reasons else ""
-    return f"sandbox: {wall.name}, which does not cover {'; '.join(wall.does_not_cover)}{lacking}"
 
 
 def _said_today(sentence: str) -> bool:

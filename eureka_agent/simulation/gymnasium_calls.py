@@ -130,8 +130,7 @@ def unsound(
     steps: int,
     action: Sequence[float] | None = None,
 ) -> EnvironmentLoadError:
-    """The error for the first number that is not finite. `steps`: of the episode, 0 after a reset;
-    `action`: the policy's last, in [-1, 1]."""
+    """The error for a number that is not finite. `steps`: 0 after a reset; `action`: the last."""
     indices = numpy.flatnonzero(~numpy.isfinite(flat))[:1].tolist()
     space = environment.observation_space
     broken = [

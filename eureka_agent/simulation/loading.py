@@ -42,11 +42,7 @@ from eureka_agent.simulation.fingerprints import (
     task_fingerprint,
 )
 from eureka_agent.simulation.hooks import misspelt
-from eureka_agent.simulation.user_modules import (
-    import_file,
-    import_folder,
-    user_code,
-)
+from eureka_agent.simulation.user_modules import import_file, import_folder, user_code
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Channel, Task
 

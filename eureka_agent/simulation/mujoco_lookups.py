@@ -149,8 +149,7 @@ class MujocoLookups(ABC):
         return self._frame("site", names)
 
     def contact(self, names: Names, other: str | None = None) -> Contact:
-        """Contacts of a geom with `other`, or with anything. Either may be a body, for all its
-        geoms; each of a group has its own."""
+        """Contacts of a geom, or of a body's geoms, with `other` or anything; each of a group's."""
         if not isinstance(other, (str, type(None))):
             raise EnvironmentLoadError(
                 f"contact({names!r}, {other!r}): expected one name to be touched",

@@ -90,8 +90,7 @@ class AddedSensors:
         self.values = torch.zeros(num_envs, self.entries, device=device)
 
     def added_to(self, model: mujoco.MjModel, path: Path) -> mujoco.MjModel:
-        """The model with these sensors after its own, from the MJCF at `path`; `model` itself
-        without any. Changes of `model` are kept."""
+        """`model` with these sensors after its own, from the MJCF at `path`; keeps its changes."""
         if not self._readings:
             return model
         spec = mujoco.MjSpec.from_file(str(path))

@@ -135,8 +135,7 @@ class MujocoTask(MujocoLookups, VecTask):
         self._refresh(slice(None))
 
     def _refresh(self, rows: Tensor | slice) -> None:
-        """Copy the simulator's state, and the sensors of `rows`: a loaded row's sensors are those
-        of its predecessor until its next step."""
+        """Copy the simulator's state, and sensors of `rows`: a loaded row keeps its old ones."""
         self.joint_positions.copy_(self.qpos)
         self.joint_velocities.copy_(self.qvel)
         sensors, own = self.physics.sensordata, self._sensor_values.shape[1]

@@ -186,8 +186,7 @@ class Sensor:
 
     @property
     def value(self) -> Tensor:
-        """Values, float32. Shape: (num_envs,) for one entry, else (num_envs, entries); for a group
-        (num_envs, all entries in order)."""
+        """Values. Shape: (num_envs,) for one entry, else (num_envs, entries), all of a group."""
         return self._columns.of(self._state._sensor_values)
 
 

@@ -119,8 +119,7 @@ class VecTask(ABC):
     num_observations: int
     num_actions: int
     action_choices: ClassVar[tuple[int, ...]] = ()
-    """Number of choices for each of the `num_actions`: an action is an index from 0. Empty: actions
-    are continuous, in [-1, 1]."""
+    """Number of choices for each of `num_actions`: indices from 0. Empty: actions in [-1, 1]."""
     max_episode_length: int
     """Control steps after which an episode is truncated."""
     control_dt: float
@@ -174,8 +173,7 @@ class VecTask(ABC):
 
     @abstractmethod
     def pre_physics_step(self, actions: Tensor) -> None:
-        """Turn actions into forces or targets. Shape: (num_envs, num_actions), clipped to [-1, 1],
-        or indices below `action_choices`."""
+        """Turn actions, applied as by `applied`, into forces. Shape: (num_envs, num_actions)."""
 
     def simulate(self) -> None:  # noqa: B027
         """Advance the physics by `control_dt`, unless `pre_physics_step` does."""
@@ -360,8 +358,7 @@ class VecTask(ABC):
         self.random.reseed(env_ids, seeds)
 
     def row_state(self, env_ids: Tensor) -> dict[str, Tensor]:
-        """Copy the state of the rows `env_ids` (int64); first dimension: `len(env_ids)`. Called
-        between two steps, after `reset_done`."""
+        """Copy the state of rows `env_ids` (int64), shape (len(env_ids), …), after `reset_done`."""
         state = {name: value[env_ids].clone() for name, value in self.row_tensors().items()}
         streams = self.random.row_state(env_ids)
         return {**state, **{f"random.{name}": value for name, value in streams.items()}}

@@ -182,7 +182,7 @@ class _Recording:
 
 
 def room(model: mujoco.MjModel, pairs: NDArray[np.int32]) -> tuple[int | None, int | None]:
-    """Most contacts and constraint rows, if not mujoco_warp's choice. `pairs`: shape (pairs, 2)."""
+    """Most contacts and constraint rows (None: mujoco_warp chooses). `pairs`: shape (pairs, 2)."""
     if model.nflex or model.nhfield or (model.geom_type == _GEOM.mjGEOM_SDF).any():
         return None, None
     kinds = np.sort(model.geom_type[pairs], axis=1).tolist()

@@ -86,8 +86,7 @@ def curve_points(
 def _component_moments(
     members: Sequence[Mapping[str, Tensor]],
 ) -> list[tuple[dict[str, float], dict[str, float], dict[str, float]]]:
-    """Mean, mean magnitude and standard deviation of components, reduced by member: on a GPU a
-    sum's rounding depends on the number of rows."""
+    """Mean, mean magnitude and deviation of components, by member for equal rounding."""
     moments = [
         _moments(torch.stack(list(components.values()))) for components in members if components
     ]

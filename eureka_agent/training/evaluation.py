@@ -253,8 +253,7 @@ class _Pass:
         self._environment.skipped_rows = unused.to(self._environment.device)
 
     def _add_fitness(self, states: list[dict[str, Tensor]], end: int) -> None:
-        """Add the fitness of the steps between these states, up to step `end`, in a call for each
-        policy: rounding may depend on the batch."""
+        """Add fitness up to step `end`, in a call for each policy, for equal rounding."""
         steps = len(states) - 1
         stacked = {name: torch.stack([state[name] for state in states]) for name in self._read}
         fitness = torch.zeros(steps, self._environment.num_envs, device=self._environment.device)

@@ -20,8 +20,7 @@ Activation = Literal["elu", "tanh"]
 _ALIGNMENT = 64
 """Half a member's row is padded to this many floats, for equal SIMD lanes of all members."""
 _LEAST_OUTPUTS = 2
-"""Fewest outputs: for products of width 1 the library takes another code path for one member than
-for several, which rounds differently."""
+"""Fewest outputs: products of width 1 round differently for one member than for several."""
 _POLICY_HEAD_GAIN = 0.01
 _POLICY, _VALUE = "policy", "value"
 

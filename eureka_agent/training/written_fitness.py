@@ -28,7 +28,7 @@ CALL_SECONDS = 10.0
 
 
 Loader = Callable[..., Reward]
-"""`RewardFunction.from_source`, or its like. Raises RewardLoadError and TimeLimitError."""
+"""Function like `RewardFunction.from_source`. Raises RewardLoadError and TimeLimitError."""
 
 
 def load_here(source: str, variables: Sequence[Variable], **vocabulary: Any) -> RewardFunction:
@@ -93,14 +93,9 @@ def with_written_fitness(
         fitness_reduction=fitness.reduction,
         success_fitness=fitness.success_fitness,
     )
-    fingerprint = f"{loaded.fingerprint}+{_fingerprint(fitness)}"
+    content = json.dumps([fitness.source, fitness.reduction, fitness.success_fitness])
+    fingerprint = f"{loaded.fingerprint}+{hashlib.sha256(content.encode()).hexdigest()}"
     return replace(loaded, tasks={name: written}, fingerprint=fingerprint, written=fitness)
-
-
-def _fingerprint(fitness: WrittenFitness) -> str:
-    """SHA-256 of all inputs of a score."""
-    content = [fitness.source, fitness.reduction, fitness.success_fitness]
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def fitness_in_parts(

@@ -194,7 +194,8 @@ def _check_rows_alone(
         expected = total[rows]
         difference = (alone - expected).abs().nan_to_num(nan=0.0)
         one_is_finite = alone.isfinite() != expected.isfinite()
-        if bool((one_is_finite | (difference > _tolerances(expected))).any()):
+        tolerances = _TOLERANCE * (1.0 + expected.abs().nan_to_num())
+        if bool((one_is_finite | (difference > tolerances)).any()):
             values = {name: recorded[name] for name in reward.arguments}
             line, code, hint = mixing_of_rows(reward, source, values, rows)
             by = f" by `{code}`" if code else ""
@@ -315,10 +316,6 @@ def _broken_rows(total: Tensor, components: Mapping[str, Tensor]) -> Tensor:
     return ~torch.stack([total, *components.values()]).isfinite().all(dim=0)
 
 
-def _tolerances(expected: Tensor) -> Tensor:
-    return _TOLERANCE * (1.0 + expected.abs().nan_to_num())
-
-
 def _broken_value(total: Tensor, components: Mapping[str, Tensor], row: int) -> str:
     for name, value in components.items():
         if not value[row].isfinite():
@@ -335,7 +332,7 @@ def _first(value: Tensor) -> float:
 
 
 def _contract_finding(error: RewardContractError, circumstance: str = "") -> Finding:
-    """The reward's fault by code: raised or a bad value. The error begins with the line."""
+    """Finding of a contract error by its code; the error begins with the reward's line."""
     match = _LINE.match(error.message)
     message = error.message[match.end() :] if match else error.message
     line = int(match.group(1)) if match else None
@@ -361,11 +358,7 @@ def _with_shapes(finding: Finding, reward: RewardFunction, values: Mapping[str, 
 
 
 def _finding(
-    code: str,
-    message: str,
-    hint: str,
-    line: int | None = None,
-    severity: Severity = "error",
+    code: str, message: str, hint: str, line: int | None = None, severity: Severity = "error"
 ) -> Finding:
     if line is None and (match := _LINE.match(message)):
         line, message = int(match.group(1)), message[match.end() :]

@@ -122,8 +122,7 @@ class RemoteReward:
         return results[0], dict(zip(answer.components, results[1:], strict=True))
 
     def _answer(self, process: _Process, timeout_s: float) -> Answer:
-        """Wait for an answer. Ends the process and raises TimeLimitError, or RewardContractError
-        where it has ended or its answer is invalid."""
+        """Wait for an answer. Ends the process at RewardContractError and TimeLimitError."""
         try:
             if process.status is not None:
                 raise NoAnswerError
@@ -172,7 +171,8 @@ class RemoteReward:
         for variable in self._variables:
             for name in (variable.name, PREVIOUS_PREFIX + variable.name):
                 places.append(ArgumentPlace(name=name, shape=variable.shape, offset=end))
-                end = _aligned(end + _FLOAT_BYTES * rows * math.prod(variable.shape))
+                end += _FLOAT_BYTES * rows * math.prod(variable.shape)
+                end += -end % _ALIGNMENT
         load = Load(
             source=self._source,
             trusted=self._allow_private,
@@ -242,7 +242,3 @@ def _shared_memory(size: int) -> int:
 def _invalid_answer() -> RewardContractError:
     message = "the process that ran it gave no answer that can be read"
     return RewardContractError("contract", message, "compute with torch alone")
-
-
-def _aligned(size: int) -> int:
-    return -(-size // _ALIGNMENT) * _ALIGNMENT

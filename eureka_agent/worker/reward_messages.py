@@ -89,7 +89,7 @@ def send(channel: socket.socket, message: bytes) -> None:
 
 
 def send_call(channel: socket.socket, rows: int) -> None:
-    """Ask for the reward of `rows` steps; BlockingIOError instead of waiting for the buffer."""
+    """Ask for the reward of `rows` steps. Raises BlockingIOError where the buffer is full."""
     message = json.dumps(rows).encode()
     channel.send(_LENGTH.pack(len(message)) + message, socket.MSG_DONTWAIT)
 

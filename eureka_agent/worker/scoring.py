@@ -32,8 +32,7 @@ class StoredSteps:
     """All steps of some files' episodes, concatenated."""
 
     values: dict[str, Tensor]
-    """By argument name, with `previous_<variable>`; only variables that every episode has. Shape of
-    each: (steps, *variable.shape), float32."""
+    """Arguments that every episode has. Shape of each: (steps, *variable.shape), float32."""
     episodes: tuple[tuple[tuple[str, int], ...], ...]
     """Name and length of every episode, by file."""
 

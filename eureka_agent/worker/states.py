@@ -164,7 +164,9 @@ def _checked(environment: VecTask, values: Mapping[str, Tensor], moment: str) ->
         return moment or f"in step {step} of an episode of random actions"
 
     check_rows(cls, {**values, OBSERVATIONS: environment.obs_buf}, when, environment.actions)
-    return _snapshot(values)
+    return {
+        name: value.detach().to("cpu", torch.float32, copy=True) for name, value in values.items()
+    }
 
 
 def extreme_states(
@@ -271,9 +273,3 @@ def _levels(values: Tensor, variable: Variable) -> list[_Level]:
     high = most if values.max() > 0.0 or not values.any() else 0.0
     plausible = [_Level(value, "") for value in (0.0, low, high)]
     return [*plausible, *(_Level(value, "", beyond=True) for value in (-broken, broken))]
-
-
-def _snapshot(values: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {
-        name: value.detach().to("cpu", torch.float32, copy=True) for name, value in values.items()
-    }

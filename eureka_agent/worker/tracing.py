@@ -25,8 +25,7 @@ _OVER_ROWS = frozenset(_REDUCTIONS.split())
 """Functions and methods that reduce the whole tensor where no dimension is given."""
 
 Visit = Callable[[FrameType, int, Any], bool]
-"""Called with a frame of the reward, the line that it has just run and, at the frame's end, its
-return value. True ends the watch."""
+"""Called with a frame, the line just run and, at the end, its return value. True ends the watch."""
 
 
 def _watch(reward: RewardFunction, values: Mapping[str, Tensor], visit: Visit) -> None:

@@ -12,11 +12,7 @@ from docker.types import DeviceRequest, LogConfig, Mount, Ulimit
 
 from eureka_agent.sandbox.docker.mounts import Folder
 from eureka_agent.sandbox.wall import Limits
-from eureka_agent.sandbox.worker_environment import (
-    HUGE_PAGES,
-    WORKER_VARIABLES,
-    worker_arguments,
-)
+from eureka_agent.sandbox.worker_environment import HUGE_PAGES, WORKER_VARIABLES, worker_arguments
 
 NOBODY = "65534:65534"
 SCRATCH = "/scratch"

@@ -17,8 +17,7 @@ _SATURATED = 0.99
 
 @dataclass(frozen=True)
 class Gaussian(ActionDistribution):
-    """Independent Gaussians with means of the network and one deviation for all states, clipped to
-    [-1, 1] by the environment."""
+    """Independent Gaussians, one deviation for all states; the environment clips to [-1, 1]."""
 
     size: int
     """Entries of an action."""
