@@ -45,7 +45,6 @@ class Trouble(StrEnum):
     """An error of the server's."""
     TIMEOUT = "timeout"
     UNREACHABLE = "unreachable"
-    """No connection."""
     DROPPED = "dropped"
     """Connection lost within the answer."""
     NONSENSE = "nonsense"
@@ -53,7 +52,6 @@ class Trouble(StrEnum):
     REDIRECT = "redirect"
     """Redirect to another address, not followed, as it would get the key."""
     TOO_LONG = "too long"
-    """Answer longer than any reply."""
     OTHER = "other"
 
 
@@ -126,7 +124,6 @@ class UnusableAnswerError(Exception):
 
 
 _REQUEST_PATHS = ("/chat/completions", "/responses", "/v1/messages")
-"""Ends of request addresses after `--base-url`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,9 +135,7 @@ class Service:
     address: str | None
     """None: the provider's own."""
     key_name: str
-    """Name of the key's variable."""
     protocol: str
-    """Expected protocol."""
     address_hint: str
     timeout_s: float
     key: str | None = None

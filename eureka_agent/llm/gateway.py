@@ -27,7 +27,6 @@ PATIENCE_S = 120.0
 
 
 def _unobserved(model: str, request: CompletionRequest) -> Callable[[Message | None], None]:
-    """Observe nothing."""
     return lambda message: None
 
 

@@ -38,7 +38,6 @@ from eureka_agent.llm.replies import read_chat, refused
 from eureka_agent.llm.retry import Retries
 
 OWN_SDKS = ("openai", "anthropic")
-"""Providers with a client of their own."""
 LOCAL_PROVIDERS = frozenset(
     (
         *("ollama", "ollama_chat", "hosted_vllm", "lm_studio", "llamafile", "xinference"),

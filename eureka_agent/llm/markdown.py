@@ -13,7 +13,6 @@ _FENCE = re.compile(
 _DEEPER = 4
 """Further indentation from which a fence with a language belongs to the content of a block."""
 _DEEPEST = 3
-"""Most levels of nested blocks."""
 _PROSE = ("", "markdown", "md", "text", "txt")
 """Languages of prose, which may hold further blocks."""
 _THINKING = re.compile(r"<(?P<tag>think(?:ing)?)>.*?(?:</(?P=tag)>|\Z)", re.DOTALL | re.IGNORECASE)

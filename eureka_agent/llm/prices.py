@@ -32,7 +32,6 @@ class Price(Record):
     cache_write: Decimal | None = None
     """Of a prompt token written to the cache; None: as any other."""
     origin: str
-    """Source of the price."""
 
     def money(self, cost: Cost) -> Decimal | None:
         """Cost of these tokens; None where their numbers are unknown."""

@@ -27,7 +27,6 @@ class Limits:
     """By default half of the machine's memory."""
     open_files: int = 1024
     file_bytes: int = 1 << 30
-    """Largest file."""
     scratch_bytes: int = 1 << 30
     """Size of its scratch folder, behind walls that can limit it."""
     processes: int = 256

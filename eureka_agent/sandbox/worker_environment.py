@@ -30,7 +30,6 @@ WORKER_VARIABLES = {
     "MKL_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
-"""Variables of workers behind any wall."""
 
 
 def worker_arguments(scratch: str, limits: Limits, kernels: str) -> list[str]:

@@ -33,7 +33,6 @@ from eureka_agent.training.environment_faults import place_of_error
 from eureka_agent.training.time_limit import TimeLimitError, patient_time_limit
 
 LIMIT_SECONDS = 60.0
-"""Time limit of one check."""
 ROLLOUT_SECONDS = 4.0
 """Duration of whole episodes of random actions, and of a brief training."""
 _STANDARD_ERROR = 2

@@ -15,7 +15,6 @@ from eureka_agent.records import MOST_CHOICES
 from eureka_agent.task import Channel
 
 _MOST_WORDS = 400
-"""Most characters of the choices' description."""
 _IN_A_LIST = re.compile(r"^[ \t]*[-*][ \t]*`?(\d+)`?[ \t]*[:=][ \t]*(.+)$", re.MULTILINE)
 _SECTION = re.compile(r"^## Action Space[^\n]*\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _WRAP_HINT = "write a folder whose env.py has `def make()`, which returns the environment with {}"

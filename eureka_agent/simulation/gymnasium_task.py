@@ -59,10 +59,8 @@ class GymnasiumTask(VecTask):
     _entries: ClassVar[tuple[Entry, ...]] = ()
     _ends_doc: ClassVar[str] = ENDS
     _package: ClassVar[str] = "gymnasium"
-    """Package that owns the environment's code."""
     _spec: ClassVar[gymnasium.envs.registration.EnvSpec | None] = None
     _source: ClassVar[str] = ""
-    """Source text of the environment's module."""
 
     @classmethod
     def make_environment(cls, **options: Any) -> gymnasium.Env:

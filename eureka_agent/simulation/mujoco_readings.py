@@ -61,7 +61,6 @@ class AddedSensors:
         self._readings: list[Reading] = []
         self._columns: dict[tuple[Reading, ...], int] = {}
         self.entries = 0
-        """Number of columns."""
         self.values = torch.empty(0, 0)
         """float32 copies, once the model is simulated. Shape: (num_envs, entries)."""
         self._is_complete = False

@@ -62,7 +62,6 @@ class PolicyRequest:
 
     policy: Actor
     seed: int
-    """Seed of its rows' start states."""
     episodes: int
     record: bool = False
     """Return the trajectories `"worst"` and `"best"`."""

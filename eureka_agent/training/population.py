@@ -37,7 +37,6 @@ class LearningReport:
     action_saturation: Tensor | None
     learning_rate: Tensor
     healthy: Tensor
-    """True where all parameters are finite."""
 
 
 class Population:

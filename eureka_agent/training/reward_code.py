@@ -32,7 +32,6 @@ class RewardCode:
     """The top level of a reward's source, compiled once for many runs."""
 
     filename: str
-    """File name in tracebacks."""
     return_line: int
     """Line of the last `return` of `compute_reward`."""
     _code: CodeType

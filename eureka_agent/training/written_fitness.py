@@ -24,7 +24,6 @@ from eureka_agent.training.time_limit import TimeLimitError, time_limit
 LOADING_SECONDS = 5.0
 """Timeout of its top level."""
 CALL_SECONDS = 10.0
-"""Timeout of one call."""
 
 
 Loader = Callable[..., Reward]

@@ -40,7 +40,6 @@ from eureka_agent.worker.reward_messages import (
 from eureka_agent.worker.reward_process import SharedTensors
 
 LOADING_SECONDS = 5.0
-"""Timeout of a reward's top level."""
 _ALIGNMENT = 64
 _FLOAT_BYTES = 4
 

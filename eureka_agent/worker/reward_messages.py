@@ -17,7 +17,6 @@ from eureka_agent.records import ConstantSpec, Record
 from eureka_agent.task import QuaternionOrder
 
 MAX_MESSAGE_BYTES = 1 << 16
-"""Longest answer of a reward's process."""
 _LENGTH = struct.Struct("!I")
 
 
@@ -26,7 +25,6 @@ class ArgumentPlace(Record):
 
     name: str
     shape: tuple[int, ...]
-    """Shape of one row."""
     offset: int
     """Bytes."""
 

@@ -34,7 +34,6 @@ class Surroundings:
     python_path: Sequence[Path]
     """Folders of modules beside the image's own."""
     seccomp: str
-    """The profile of system calls as JSON."""
     engine_cores: int | None
     """None: the engine cannot limit processor time."""
     gpus: tuple[str, ...] | None = None
