@@ -29,7 +29,7 @@ class Limits:
     money: Decimal | None = None
     """US dollars."""
     tokens: int | None = None
-    """Of prompts and replies together."""
+    """Tokens of prompts and replies together."""
 
 
 @dataclass(frozen=True)

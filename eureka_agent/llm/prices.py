@@ -28,9 +28,9 @@ class Price(Record):
     prompt: Decimal
     completion: Decimal
     cached: Decimal | None = None
-    """Of a prompt token read from the provider's cache; None: as any other."""
+    """Price of a prompt token read from the provider's cache; None: as any other."""
     cache_write: Decimal | None = None
-    """Of a prompt token written to the cache; None: as any other."""
+    """Price of a prompt token written to the cache; None: as any other."""
     origin: str
 
     def money(self, cost: Cost) -> Decimal | None:

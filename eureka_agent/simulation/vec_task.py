@@ -92,9 +92,9 @@ class Transition:
     """Result of a control step, before any reset. Tensors are live views: copy what must last."""
 
     observations: Tensor
-    """Of the state reached, also at an episode's end. Shape: (num_envs, num_observations)."""
+    """Observations of the state reached, at an end too. Shape: (num_envs, num_observations)."""
     variables: Mapping[str, Tensor]
-    """Of the state reached, and its action. Shape of each: (num_envs, *variable.shape), float32."""
+    """Values of the state reached, and its action. Shape: (num_envs, *variable.shape), float32."""
     terminated: Tensor
     """Ends before the time limit. Shape: (num_envs,), bool."""
     truncated: Tensor

@@ -35,7 +35,7 @@ from eureka_agent.training.policy import Policy
 from eureka_agent.training.written_fitness import WrittenFitnessFunction
 
 Trajectory = dict[str, NDArray[np.generic]]
-"""By name: variables, `observations` (raw), `actions`, `fitness`; first dimension: the step."""
+"""Variables, `observations` (a policy's input), `actions`, `fitness`; first dimension: step."""
 Score = tuple[Evaluation, dict[str, Trajectory] | None]
 
 _STEPS_AT_ONCE = 64

@@ -33,17 +33,17 @@ class Batch:
     actions: Tensor
     """Shape: (members, rows, num_actions), before clipping."""
     outputs: Tensor
-    """Of the policy that acted. Shape: (members, rows, num_outputs)."""
+    """Outputs of the policy that acted. Shape: (members, rows, num_outputs)."""
     log_probabilities: Tensor
-    """Of the actions under that policy."""
+    """Log-probabilities of the actions under that policy."""
     advantages: Tensor
     """Normalised."""
     values: Tensor
-    """Of the value network before the update, in its own scale."""
+    """Outputs of the value network before the update, in its own scale."""
     targets: Tensor
     """Returns in the value network's scale."""
     parameters: Tensor
-    """Of the distribution. Shape: (members, num_parameters)."""
+    """Parameters of the distribution. Shape: (members, num_parameters)."""
 
     def members(self, first: int, end: int) -> Batch:
         """The part of the members `first` to `end` (exclusive)."""

@@ -61,7 +61,7 @@ class ExtremeStates:
     values: dict[str, Tensor]
     """By argument name, shape (rows, *variable.shape)."""
     labels: tuple[str, ...]
-    """Which quantity has which value, by row."""
+    """Quantity and value, by row."""
     beyond: tuple[bool, ...]
     """True for rows that only broken physics reaches."""
 
