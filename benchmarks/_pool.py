@@ -14,8 +14,11 @@ from pathlib import Path
 from _common import Subject
 
 from eureka_agent.archive.snapshots import SnapshotStore
-from eureka_agent.fleet.training_pool import TrainingPool, TrainingResult
+from eureka_agent.fleet.fleet import Fleet
+from eureka_agent.fleet.jobs import Population, TrainingResult
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.records import CurvePoint
+from eureka_agent.rewards import baseline
 from eureka_agent.sandbox.process_wall import ProcessHandle, ProcessWall
 from eureka_agent.sandbox.wall import Limits, Wall, WorkerHandle
 from eureka_agent.settings import SearchSettings, TrainingSettings
@@ -92,29 +95,21 @@ def train_in_pool(
 
     async def train(scratch: Path) -> list[TrainingResult]:
         environment, _, task = subject.name.partition("/")
-        pool = TrainingPool(
-            wall=wall or run.wall,
-            environment=environment,
-            task=task,
-            settings=settings,
-            slots=-(-len(sources) // workers),
-            workers=workers,
-            scratch_root=scratch / "workers",
-            on_progress=run,
-            snapshots=SnapshotStore(scratch),
-            snapshot_s=snapshot_s,
-            limits=limits,
+        population = Population(
+            Problem(environment, task), settings, -(-len(sources) // workers), snapshot_s=snapshot_s
         )
-        try:
-            jobs = enumerate(sources)
-            trainings = (
-                pool.train(f"job@{seed}", source, seed, trusted=True) for seed, source in jobs
-            )
+        async with (
+            Fleet(wall or run.wall, scratch / "workers", workers, limits=limits) as fleet,
+            fleet.trainings(population, SnapshotStore(scratch), on_progress=run) as trainings,
+        ):
             began = time.perf_counter()
-            results = await asyncio.gather(*trainings)
+            results = await asyncio.gather(
+                *(
+                    trainings.train(f"job@{seed}", baseline(source), seed)
+                    for seed, source in enumerate(sources)
+                )
+            )
             run.seconds = time.perf_counter() - began
-        finally:
-            await pool.close()
         return results
 
     with tempfile.TemporaryDirectory() as folder:

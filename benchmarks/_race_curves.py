@@ -276,7 +276,7 @@ def _trained(attempt: Attempt, search: int, scores: tuple[PolicyScore, ...]) -> 
     assert attempt.fitness is not None
     return Trained(
         reward=f"{search}-{attempt.sample}",
-        source=attempt.proposal.source,
+        source=attempt.proposal.reward.source,
         seed=attempt.seed,
         fitness=attempt.fitness,
         checkpoints=attempt.outcome.checkpoints,

@@ -24,6 +24,7 @@ from eureka_agent.archive.run_folder import Run, list_runs, open_run
 from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.gate import LEAST_PAIRS, ordering
 from eureka_agent.fleet.dry_runner import DryRunner
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.records import Attempt
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.search.memory import RunMemory
@@ -52,7 +53,7 @@ async def replay(run: Run) -> Tally:
     memory = RunMemory(run, in_order=True)
     with tempfile.TemporaryDirectory(prefix="eureka-") as scratch:
         runner = DryRunner(
-            choose_wall("auto"), run.settings.env, run.description.task, Path(scratch)
+            choose_wall("auto"), Problem(run.settings.env, run.description.task), Path(scratch)
         )
         try:
             await runner.start()
@@ -65,9 +66,9 @@ async def replay(run: Run) -> Tally:
                 good = attempt.fitness is not None and attempt.fitness > medians[attempt.iteration]
                 known = memory.before(attempt)
                 tally.trained += 1
-                alone = (await plain.judge(attempt.proposal.source)).seconds
+                alone = (await plain.judge(attempt.proposal.reward)).seconds
                 for step, critic in critics.items():
-                    verdict = await critic.judge(attempt.proposal.source, memory=known)
+                    verdict = await critic.judge(attempt.proposal.reward, memory=known)
                     tally.seconds += max(0.0, verdict.seconds - alone)
                     for found in verdict.findings:
                         if found.code in STEPS[step]:
@@ -80,7 +81,7 @@ async def replay(run: Run) -> Tally:
                             )
                 if known.episodes:
                     scored = await runner.score(
-                        attempt.proposal.source,
+                        attempt.proposal.reward,
                         {each.attempt: each.path for each in known.episodes},
                     )
                     returns = {

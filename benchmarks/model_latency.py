@@ -28,7 +28,7 @@ from _searches import Watch, search
 from _stand_in import stand_in
 
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.fleet.training_pool import TrainingPool
+from eureka_agent.fleet.dispatcher import Dispatcher
 from eureka_agent.journal.entries import (
     BaseEntry,
     IterationStarted,
@@ -58,23 +58,23 @@ def reward(weight: float) -> str:
 def counted_slots() -> Iterator[list[tuple[float, list[int]]]]:
     """Slots that have nothing to train, by worker, at points in time."""
     counts: list[tuple[float, list[int]]] = []
-    pools: list[TrainingPool] = []
-    made = TrainingPool.__init__
+    dispatchers: list[Dispatcher] = []
+    made = Dispatcher.__init__
 
-    def remember(pool: TrainingPool, *arguments: Any, **options: Any) -> None:
-        made(pool, *arguments, **options)
-        pools.append(pool)
+    def remember(dispatcher: Dispatcher, *arguments: Any, **options: Any) -> None:
+        made(dispatcher, *arguments, **options)
+        dispatchers.append(dispatcher)
 
     ended = threading.Event()
 
     def count() -> None:
         while not ended.wait(PERIOD_S):
-            if pools and pools[0]._workers:  # read from outside: the pool has no use for it itself
+            if dispatchers and dispatchers[0]._workers:  # read from outside: nobody inside needs it
                 # less than none are free where trainings that paused wait for their slot
-                free = [max(0, worker.free_slots) for worker in pools[0]._workers]
+                free = [max(0, worker.free_slots) for worker in dispatchers[0]._workers]
                 counts.append((time.perf_counter(), free))
 
-    with patch.object(TrainingPool, "__init__", remember):
+    with patch.object(Dispatcher, "__init__", remember):
         thread = threading.Thread(target=count, daemon=True)
         thread.start()
         try:

@@ -85,11 +85,10 @@ class Bench:
 
     def baselines(self) -> dict[str, list[float]]:
         """Fitness of the human and the sparse reward, a seed each."""
-        sources = {"human": self.description.human_reward, "sparse": self.description.sparse_reward}
+        rewards = self.description.baselines
         jobs = {
-            f"{kind}-{seed}": source
-            for kind, source in sources.items()
-            if source is not None
+            f"{kind}-{seed}": reward.source
+            for kind, reward in rewards.items()
             for seed in BASELINE_SEEDS
         }
         results = self.train(
@@ -99,7 +98,7 @@ class Bench:
             kind: [
                 each[2].fitness_mean() for name, each in results.items() if name.startswith(kind)
             ]
-            for kind in sources
+            for kind in rewards
         }
 
 
@@ -117,11 +116,15 @@ def generation(
     for sample, plan in enumerate(Greedy().plan(iteration, history, samples)):
         parents = tuple(
             ParentSummary(
-                name, known[name].proposal.source, known[name].fitness, known[name].diagnosis, ""
+                name,
+                known[name].proposal.reward,
+                known[name].fitness,
+                known[name].diagnosis,
+                "",
             )
             for name in plan.parents
         )
-        siblings = tuple(proposal.source for proposal in proposals.values())
+        siblings = tuple(proposal.reward.source for proposal in proposals.values())
         request_seed = 10_000 * seed + 100 * iteration + sample
         request = DesignRequest(
             bench.description,
@@ -136,7 +139,7 @@ def generation(
     seeds = {name: 10_000 * seed + 100 * iteration + place for place, name in enumerate(proposals)}
     attempts = []
     for name, (finished, points, evaluation) in bench.train(
-        {name: each.source for name, each in proposals.items()}, seeds
+        {name: each.reward.source for name, each in proposals.items()}, seeds
     ).items():
         outcome = finished.outcome.model_copy(update={"fitness": evaluation.fitness_mean()})
         diagnosis = diagnose(outcome, points, evaluation, bench.description)

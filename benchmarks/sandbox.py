@@ -29,6 +29,8 @@ from _pool import PoolRun, first_cores, human_source, pinned, train_in_pool
 from _results import write_result
 
 from eureka_agent.fleet.dry_runner import DryRunner
+from eureka_agent.fleet.problem import Problem
+from eureka_agent.rewards import baseline
 from eureka_agent.sandbox.choose import open_wall
 from eureka_agent.sandbox.docker.engine import connect
 from eureka_agent.sandbox.docker.leftovers import driver_of
@@ -55,17 +57,17 @@ async def dry_runs(wall: str, chosen: Subject, count: int) -> tuple[float, list[
     environment, _, task = chosen.name.partition("/")
     source = human_source(chosen)
     with tempfile.TemporaryDirectory() as scratch:
-        runner = DryRunner(open_wall(wall), environment, task, Path(scratch))
+        runner = DryRunner(open_wall(wall), Problem(environment, task), Path(scratch))
         try:
             began = time.perf_counter()
             await runner.start()
             opened = time.perf_counter() - began
             idle = _container_bytes() if wall == "docker" else 0
-            await runner.dry_run(source, trusted=True)  # the first one records its states
+            await runner.dry_run(baseline(source))  # the first one records its states
             seconds = []
             for _ in range(count):
                 began = time.perf_counter()
-                findings = await runner.dry_run(source, trusted=True)
+                findings = await runner.dry_run(baseline(source))
                 seconds.append(time.perf_counter() - began)
                 if any(finding.severity == "error" for finding in findings):
                     raise RuntimeError(f"the human reward was refused: {findings}")

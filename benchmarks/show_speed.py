@@ -22,7 +22,8 @@ from pathlib import Path
 from _results import write_result
 
 from eureka_agent.archive.database import Archive
-from eureka_agent.archive.run_folder import create_run, locked
+from eureka_agent.archive.run_folder import create_run
+from eureka_agent.archive.run_lock import locked
 from eureka_agent.journal import entries
 from eureka_agent.records import (
     CheckpointRecord,
@@ -41,6 +42,7 @@ from eureka_agent.records import (
     TaskDescription,
     Verdict,
 )
+from eureka_agent.rewards import CodeReward
 from eureka_agent.settings import SearchSettings
 
 NAME = "show_speed"
@@ -128,11 +130,10 @@ def _write_attempt(archive: Archive, number: int) -> None:
     )
     warning = Finding(code="C301", severity="warning", line=3, message="it is always positive")
     proposal = Proposal(
-        source=SOURCE * 15,
+        reward=CodeReward(source=SOURCE * 15, author="openai/tiny"),
         reasoning="height is what counts " * 20,
         operator=Operator.IMPROVE,
         parents=("1-01",),
-        designer="openai/tiny",
         prompt="the conversation so far " * 100,
         reply="the reply " * 200,
         cost=cost,

@@ -36,13 +36,15 @@ from _intervals import interval
 from _results import write_result
 from offline_designer import Bench
 
+from eureka_agent.designer.given import given_reward
 from eureka_agent.designer.interface import DesignRequest, ParentSummary, TunedReward
 from eureka_agent.designer.tuning.constants import tunable_constants, with_constants
 from eureka_agent.designer.tuning.designer import TuningDesigner
 from eureka_agent.designer.tuning.optimiser import REACH, SPREAD
 from eureka_agent.records import Operator
+from eureka_agent.rewards import baseline
 from eureka_agent.simulation.loading import describe
-from eureka_agent.training.reward import RewardFunction
+from eureka_agent.training.reward_loading import load_reward
 
 NAME = "tuning"
 FACTOR = 4.0
@@ -125,7 +127,7 @@ class Arm:
         return max(self.trained, key=lambda each: each.fitness)
 
     def _random(self, job: str) -> str:
-        generator, parent = random.Random(job), self.trained[0].source
+        generator, parent = random.Random(job), self.trained[0].reward.source
         reach = math.log(REACH)
         steps = {
             name: min(max(generator.gauss(0.0, SPREAD), -reach), reach)
@@ -141,7 +143,7 @@ class Arm:
 
     def _tuned(self, bench: Bench, jobs: list[str]) -> list[str]:
         best, designer = self.best(), TuningDesigner()
-        parents = (ParentSummary(best.id, best.source, best.fitness, None, ""),)
+        parents = (ParentSummary(best.id, best.reward, best.fitness, None, ""),)
         requests = [
             DesignRequest(
                 description=bench.description,
@@ -157,7 +159,7 @@ class Arm:
 
         async def ask() -> list[str]:
             return [
-                each.source
+                each.reward.source
                 for each in await asyncio.gather(
                     *(designer.propose(request) for request in requests)
                 )
@@ -189,7 +191,9 @@ def search(bench: Bench, seeds: list[int], trainings: int, batch: int) -> list[A
     arms = []
     for job, seed in zip(begins, seeds, strict=True):
         for name in ("tuned", "random"):
-            arms.append(Arm(name, seed, [TunedReward(PARENT, begins[job], found[job])]))
+            arms.append(
+                Arm(name, seed, [TunedReward(PARENT, given_reward(begins[job]), found[job])])
+            )
     for done in range(0, trainings, batch):
         proposed = [(arm, arm.proposals(bench, min(batch, trainings - done))) for arm in arms]
         sources = {job: source for _, each in proposed for job, source in each.items()}
@@ -197,7 +201,8 @@ def search(bench: Bench, seeds: list[int], trainings: int, batch: int) -> list[A
         for arm, each in proposed:
             # a training that failed is worth nothing, and the optimiser is to know it
             arm.trained += [
-                TunedReward(job, source, found.get(job, 0.0)) for job, source in each.items()
+                TunedReward(job, given_reward(source), found.get(job, 0.0))
+                for job, source in each.items()
             ]
             print(
                 f"  seed {arm.seed} {arm.name:6}"
@@ -210,7 +215,7 @@ def search(bench: Bench, seeds: list[int], trainings: int, batch: int) -> list[A
 def final(bench: Bench, arms: list[Arm], final_seeds: int) -> dict[str, list[float]]:
     """The human's, the spoiled and every arm's best reward, each from the same fresh seeds."""
     rewards = {"human": HUMAN, PARENT: spoiled()} | {
-        f"{arm.name}-{arm.seed}": arm.best().source for arm in arms
+        f"{arm.name}-{arm.seed}": arm.best().reward.source for arm in arms
     }
     jobs = {
         f"{name}/{seed}": source for name, source in rewards.items() for seed in range(final_seeds)
@@ -227,8 +232,8 @@ def check_named_reward(bench: Bench) -> None:
     generator = torch.Generator().manual_seed(0)
     states = {each.name: torch.randn(256, *each.shape, generator=generator) for each in variables}
     named, human = (
-        RewardFunction.from_source(source, variables, allow_private=True)(states)[0]
-        for source in (HUMAN, bench.description.human_reward or "")
+        load_reward(each, variables)(states)[0]
+        for each in (baseline(HUMAN), bench.description.baselines["human"])
     )
     torch.testing.assert_close(named, human)
 
@@ -249,7 +254,7 @@ def measure(bench: Bench, arguments: argparse.Namespace) -> dict[str, Any]:
             f" {bench.task.fitness_unit} (95 %)"
         )
     for arm in arms:
-        print(f"{arm.name}-{arm.seed}: {tunable_constants(arm.best().source)}")
+        print(f"{arm.name}-{arm.seed}: {tunable_constants(arm.best().reward.source)}")
     return {
         "trainings": arguments.trainings,
         "batch": arguments.batch,
@@ -258,7 +263,7 @@ def measure(bench: Bench, arguments: argparse.Namespace) -> dict[str, Any]:
             f"{arm.name}-{arm.seed}": [trial.fitness for trial in arm.trained] for arm in arms
         },
         "constants": {
-            f"{arm.name}-{arm.seed}": tunable_constants(arm.best().source) for arm in arms
+            f"{arm.name}-{arm.seed}": tunable_constants(arm.best().reward.source) for arm in arms
         },
         "final": scores,
         "gains": gains,

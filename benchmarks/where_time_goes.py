@@ -41,8 +41,8 @@ from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.offline.designer import OfflineDesigner
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.training_pool import TrainingPool
 from eureka_agent.fleet.training_worker import TrainingWorker
+from eureka_agent.fleet.trainings import Trainings
 from eureka_agent.journal.entries import RunStarted, TrainingEnded, TrainingQueued
 
 TRAINING = {
@@ -90,9 +90,7 @@ class Stopwatch:
                 stack.enter_context(
                     patch.object(owner, name, self._timed(getattr(owner, name), what))
                 )
-            stack.enter_context(
-                patch.object(TrainingPool, "train", self._train(TrainingPool.train))
-            )
+            stack.enter_context(patch.object(Trainings, "train", self._train(Trainings.train)))
             stack.enter_context(
                 patch.object(TrainingWorker, "start", self._start(TrainingWorker.start))
             )
@@ -116,7 +114,7 @@ class Stopwatch:
 
     def _train(self, method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         @functools.wraps(method)
-        async def train(pool: TrainingPool, job: str, *arguments: Any, **keywords: Any) -> Any:
+        async def train(pool: Trainings, job: str, *arguments: Any, **keywords: Any) -> Any:
             return await self._timed(method, f"job {job}")(pool, job, *arguments, **keywords)
 
         return train

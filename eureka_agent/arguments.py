@@ -1,5 +1,4 @@
-"""Arguments by name: which variables and constants of an environment a reward or a fitness reads.
-No torch."""
+"""Arguments by name: the variables and constants that a reward or a fitness reads. No torch."""
 
 from __future__ import annotations
 
@@ -16,18 +15,16 @@ _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_O
 
 @dataclass(frozen=True)
 class Binding:
-    """Arguments of a function's call. A parameter in neither has a number as its default, which it
-    keeps."""
+    """Arguments of a function's call. A parameter in neither keeps its default."""
 
     variables: tuple[str, ...]
-    """Parameters that get a tensor, variables and `previous_<variable>`, in the function's
-    order."""
+    """Parameters that get a tensor, in the function's order."""
     constants: dict[str, float]
-    """Parameters that get a constant of the environment, with its value."""
+    """Constants of the environment, by parameter."""
 
 
 def variable_of(argument: str) -> str:
-    """The variable that an argument reads: `previous_height` reads `height`."""
+    """Variable that an argument reads: `previous_height` reads `height`."""
     return argument.removeprefix(PREVIOUS_PREFIX)
 
 
@@ -38,11 +35,10 @@ def bind_arguments(
     error: type[EurekaError],
     constants: Sequence[Constant] = (),
 ) -> Binding:
-    """Find what each of a function's parameters gets: a variable, `previous_<variable>`, a
-    constant, or else its own default where that is a number.
+    """Bind each parameter to a variable, `previous_<variable>`, a constant, or its numeric default.
 
-    Raises `error` for a parameter that is none of these, for a private variable unless
-    `allow_private`, and for `*args` and the like.
+    Raises `error` for any other parameter, for a private variable unless `allow_private`, and for
+    `*args` and the like.
     """
     known = {variable.name: variable for variable in variables}
     numbers = {constant.name: float(constant.value) for constant in constants}

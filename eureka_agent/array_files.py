@@ -1,5 +1,5 @@
-"""Files of arrays that a worker or a stranger wrote, bounded before a library reads them: libraries
-trust what a header says of itself."""
+"""Untrusted files of arrays, bounded before a library reads them: libraries trust a header's
+sizes."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from pathlib import Path
 from typing import Any
 
 MOST_HEADER_BYTES = 16 << 20
-"""Longest header of a safetensors file: tensors take about 100 bytes each, and a saved training
-keeps its latest curve points there."""
+"""Longest header of a safetensors file: about 100 bytes a tensor; a checkpoint also keeps its
+latest curve points there."""
 MOST_TENSORS = 10_000
 MOST_ARRAY_BYTES = 512 << 20
-"""That the arrays of one npz file may take in memory."""
+"""Most memory for the arrays of one npz file."""
 MOST_ARRAYS = 2000
 _MARKS_PER_TENSOR = 20
-"""Names, braces, brackets and commas that one takes in a header."""
+"""Names, braces, brackets and commas of one tensor in a header."""
 _MARK = re.compile(rb'"(?:[^"\\]++|\\.?+)*+(?:"|\Z)|[{\[,]', re.DOTALL)
-"""A name that nothing closes goes to the end: where a match fails, it would be tried again from
-every quotation mark in it."""
+"""An unclosed name matches to the end: a failed match would be retried from every quotation
+mark."""
 _CHUNK_BYTES = 1 << 20
 
 
 def open_tensors(path: Path, framework: str, device: str = "cpu") -> Any:
-    """`safetensors.safe_open`, for a header in bounds. Raises OSError, SafetensorError."""
+    """`safetensors.safe_open` for a bounded header. Raises OSError, SafetensorError."""
     from safetensors import safe_open
 
     check_tensor_header(path)
@@ -35,8 +35,8 @@ def open_tensors(path: Path, framework: str, device: str = "cpu") -> Any:
 
 
 def check_tensor_header(path: Path) -> None:
-    """Raises SafetensorError for a header that is too long, or speaks of too many tensors. It is
-    not parsed: that is what takes the time."""
+    """Raises SafetensorError for a header that is too long or names too many tensors. The header is
+    not parsed, since parsing takes the time."""
     from safetensors import SafetensorError
 
     with path.open("rb") as file:
@@ -50,7 +50,7 @@ def check_tensor_header(path: Path) -> None:
 
 
 class _ReadInParts(io.FileIO):
-    """A file of which nobody reads much at a time, such as a list of millions of members."""
+    """A file that is read in small parts only, so that a list of millions of members fails."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         wanted = _CHUNK_BYTES + 1 if size is None or size < 0 else min(size, _CHUNK_BYTES + 1)
@@ -61,8 +61,8 @@ class _ReadInParts(io.FileIO):
 
 
 def check_arrays(path: Path) -> None:
-    """Read an npz file through, keeping nothing. Raises ValueError for what holds other than plain
-    arrays of numbers, or too much, and whatever zip, zlib and numpy raise for a broken one."""
+    """Read an npz file through, keeping nothing. Raises ValueError for anything but plain arrays of
+    numbers, or too many, and the errors of zip, zlib and numpy for a broken file."""
     from numpy.lib import format as npy
 
     with zipfile.ZipFile(_ReadInParts(path)) as archive:
@@ -86,7 +86,5 @@ def check_arrays(path: Path) -> None:
                     raise ValueError(
                         f"{member.filename[:100]!r} holds other than numbers, or less than it says"
                     )
-                while file.read(
-                    _CHUNK_BYTES
-                ):  # to its checksum: whoever reads it later expects no error
+                while file.read(_CHUNK_BYTES):  # to its checksum: later reads expect no error
                     pass

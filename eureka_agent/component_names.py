@@ -1,5 +1,4 @@
-"""What a reward's components may be called: their names stand in tables, reports and other models'
-prompts."""
+"""Names of a reward's components: they stand in tables, reports and other models' prompts."""
 
 from __future__ import annotations
 
@@ -8,22 +7,21 @@ from collections.abc import Collection
 LONGEST_NAME = 80
 """Characters of a component's name."""
 MOST_COMPONENTS = 100
-"""That a reward may have: each is a curve, and a row in tables and prompts."""
+"""Components of a reward: each is a curve, and a row in tables and prompts."""
 
 
 def component_fault(name: str) -> tuple[str, str] | None:
-    """Message and hint for a name that cannot stand there; None for one that can."""
+    """Message and hint for an invalid name; None for a valid one."""
     if len(name) <= LONGEST_NAME and name.isprintable():
         return None
-    shown = (
-        f"{name[:LONGEST_NAME]!r}, expected at most {LONGEST_NAME} visible characters in one line"
-    )
-    return f"a component's name is {shown}", "use names such as 'forward'"
+    expected = f"expected at most {LONGEST_NAME} visible characters in one line"
+    message = f"a component's name is {name[:LONGEST_NAME]!r}, {expected}"
+    return message, "use names such as 'forward'"
 
 
 def changed_names_fault(first: Collection[str], now: Collection[str]) -> tuple[str, str] | None:
-    """Message and hint for components that are not those of the first call; None for the same ones,
-    in whatever order."""
+    """Message and hint for components that differ from the first call's; None for the same ones in
+    any order."""
     changes = {
         "new": [name for name in now if name not in first],
         "missing": [name for name in first if name not in now],

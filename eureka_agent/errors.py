@@ -1,5 +1,5 @@
-"""Errors meant for the person at the terminal: what, the offending value, what was expected, the
-next step."""
+"""Errors for the person at the terminal: what, the offending value, what was expected, the next
+step."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class EnvironmentLoadError(EurekaError):
 
 
 class EnvironmentFaultError(EurekaError):
-    """An environment, or a task's fitness, that fails while it is used: no reward is to blame, and
-    no model is asked to mend one."""
+    """An environment or a task's fitness that fails in use. No reward is to blame, and no model is
+    asked to mend one."""
 
 
 class RunFolderError(EurekaError):
@@ -45,15 +45,15 @@ class RunFolderError(EurekaError):
 
 
 class WallError(EurekaError):
-    """A sandbox wall that was asked for and is not there."""
+    """A requested sandbox wall that is not available."""
 
 
 OTHER_WALL = ", or use --sandbox auto"
-"""End of a hint for whoever may choose another wall."""
+"""End of a hint where another wall may be chosen."""
 
 
 class WallNotBuiltError(WallError):
-    """A wall that can be had, once what it needs has been built."""
+    """A wall that is available once its parts are built."""
 
 
 class WorkerDiedError(EurekaError):
@@ -61,14 +61,14 @@ class WorkerDiedError(EurekaError):
 
 
 class WorkerFaultError(EurekaError):
-    """A worker reported that it could not do a job; it lives on."""
+    """A worker could not do a job; its process goes on."""
 
 
 class ProcessStartError(EurekaError):
-    """The machine has no room for one more process: no fault of the code that was to run in it."""
+    """The machine has no room for one more process, which is no fault of the code for it."""
 
     def __init__(self, number: int) -> None:
-        """`number`: what the system said, an `errno`."""
+        """`number`: the system's `errno`."""
         super().__init__(
             f"cannot start a process for a reward: {os.strerror(number)}",
             "free memory or processes of this machine, or use fewer --slots, and start the run"
@@ -81,8 +81,7 @@ class RewardLoadError(EurekaError):
 
 
 def signal_name(number: int) -> str:
-    """`SIGKILL` for 9; the number where it has no name: a process may end itself by any of the
-    64."""
+    """`SIGKILL` for 9; `signal <number>` where it has no name."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -94,11 +93,10 @@ _MOST_LISTED = 20
 
 
 def close_match(word: str, known: Iterable[str]) -> str | None:
-    """The known word that `word` is a slip of, capitals aside, or a longer or shorter form of; None
-    where all differ much.
+    """Known word that resembles `word`, or that one of the two begins; None where all differ much.
 
-    Dashes in front and a version behind are left out of the comparison: with them short words would
-    resemble each other.
+    Capitals, leading dashes and a version suffix are ignored: with them short words would resemble
+    each other.
     """
     names = {_core(name): name for name in sorted(known)}
     core = _core(word)
@@ -113,8 +111,7 @@ def close_match(word: str, known: Iterable[str]) -> str | None:
 
 
 _LEAST_RESEMBLANCE = 0.74
-"""Ratio of `difflib` from which a word is taken for another one: one letter in four may be wrong,
-or two of them swapped in a word of four."""
+"""Least ratio of `difflib`: one letter in four may be wrong, or two swapped in a word of four."""
 _SHORTEST_FORM = 3
 
 
@@ -127,7 +124,7 @@ def _one_begins_the_other(name: str, other: str) -> bool:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`"did you mean 'x'?"` for the closest known word, or a list of what there is."""
+    """`"did you mean 'x'?"` for the closest known word, else a list of the known words."""
     names = sorted(known)
     close = close_match(word, names)
     if close is not None:
@@ -139,7 +136,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def system_reason(error: OSError) -> str:
-    """The system's error in plain words, to stand behind a colon."""
+    """The system's error in plain words, to follow a colon."""
     return _SYSTEM_REASONS.get(error.errno or 0) or error.strerror or str(error)
 
 

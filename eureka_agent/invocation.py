@@ -1,4 +1,4 @@
-"""The command as the person types it: hints, reports and help name commands that can be pasted."""
+"""This program's command line: hints, reports and help name commands that can be pasted."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import sys
 from pathlib import Path
 
 PROGRAM = "EUREKA_PROGRAM"
-"""Environment variable in which the checkout's launcher hands on how it was called."""
+"""Environment variable by which the checkout's launcher passes on its own path."""
 INSTALL_GPU = "<install gpu>"
-"""Stands for `install_extra("gpu")` in a hint that a worker may raise: it is told nothing of the
-person's folders, so the driver puts the command there."""
+"""Placeholder for `install_extra("gpu")` in a worker's hints. A worker does not know the person's
+folders, so the driver fills it in."""
 FIRST_SEARCH = 'search "hover at the goal" --env quadcopter'
-"""A search in which the reward decides: the sparse reward teaches nothing there."""
+"""Example search in which the reward matters: the sparse reward teaches nothing there."""
 _DISTRIBUTION = "eureka-agent"
 _PACKAGE_PARENT = Path(__file__).resolve().parents[1]
 
 
 def program() -> str:
-    """The program's name for a shell: `eureka` where PATH leads to this installation, else the path
-    by which it was called."""
+    """Name of the program for a shell: `eureka` where PATH leads to this installation, else the
+    path it was called by."""
     called = os.environ.get(PROGRAM) or sys.argv[0]
     found = shutil.which("eureka")
     if os.sep not in called or Path(called).name != "eureka":
@@ -33,37 +33,33 @@ def program() -> str:
 
 
 def command(arguments: str) -> str:
-    """A command of this program that can be pasted: `command("show latest")` is `./eureka show
-    latest` in a checkout."""
+    """Command that can be pasted: `command("show latest")` is `./eureka show latest` in a
+    checkout."""
     return f"{program()} {arguments}"
 
 
 def pasteable(text: str) -> str:
-    """`text` with every command `eureka …` in it as it can be pasted; for help, and for hints of
-    workers, which do not know that."""
+    """Text with every command `eureka …` made pasteable, for help and for workers' hints."""
     if INSTALL_GPU in text:
         text = text.replace(INSTALL_GPU, install_extra("gpu"))
     return re.sub(r"(?<![\w/.-])eureka(?= [a-z[])", lambda _: program(), text)
 
 
 def checkout() -> Path | None:
-    """The checkout whose own `.venv` this Python is; None for any other installation."""
+    """Checkout whose `.venv` this Python is; None for any other installation."""
     return _PACKAGE_PARENT if Path(sys.prefix) == _PACKAGE_PARENT / ".venv" else None
 
 
 def install_extra(extra: str) -> str:
-    """The one command that installs an extra of this package into this installation: `./setup.sh
-    gpu`, or pip or uv with the extra's packages."""
+    """Command that installs an extra: `./setup.sh gpu`, or pip or uv with the extra's packages."""
     folder = checkout()
-    return (
-        install_packages(*_packages_of(extra))
-        if folder is None
-        else f"{_typed(folder / 'setup.sh')} {extra}"
-    )
+    if folder is None:
+        return install_packages(*_packages_of(extra))
+    return f"{_typed(folder / 'setup.sh')} {extra}"
 
 
 def install_packages(*requirements: str) -> str:
-    """The command that installs packages beside this one, whichever installer made the place."""
+    """Command that installs packages beside this one, with the installer of this environment."""
     import importlib.util
 
     words = shlex.join(requirements)
@@ -77,7 +73,7 @@ def install_packages(*requirements: str) -> str:
 
 
 def executable(name: str) -> str:
-    """A package's program, by its name where PATH leads to the one beside this Python, else by its
+    """Program of a package: its name where PATH leads to the one beside this Python, else its
     path."""
     beside = Path(sys.prefix) / "bin" / name
     found = shutil.which(name)
@@ -87,7 +83,7 @@ def executable(name: str) -> str:
 
 
 def _typed(path: Path) -> str:
-    """A path for a shell, from the current folder where it lies below it."""
+    """Path for a shell, relative to the current folder where it lies below."""
     try:
         inside = path.relative_to(Path.cwd())
     except (ValueError, OSError):  # elsewhere, or the current folder has gone
@@ -96,7 +92,7 @@ def _typed(path: Path) -> str:
 
 
 def _packages_of(extra: str) -> list[str]:
-    """Requirements of an extra, by this installation's own metadata."""
+    """Requirements of an extra, from this installation's metadata."""
     import importlib.metadata
 
     from packaging.requirements import Requirement
@@ -115,8 +111,7 @@ def _packages_of(extra: str) -> list[str]:
 
 
 def _has_torch_for_cpu() -> bool:
-    """True for the build that is a tenth of the size, which uv leaves for another one unless it is
-    told."""
+    """True for torch's CPU build, a tenth of the size, which uv would replace unless told."""
     import importlib.metadata
 
     try:
@@ -126,8 +121,8 @@ def _has_torch_for_cpu() -> bool:
 
 
 def _origin() -> str:
-    """Origin of this installation: a folder or an address where the installer wrote one down, else
-    its name."""
+    """Folder or address that this was installed from, where the installer recorded it; else the
+    name."""
     import importlib.metadata
     import json
     from urllib.parse import unquote, urlsplit

@@ -1,8 +1,7 @@
-"""Somebody's text within Markdown that the program writes: shown as it is, whoever wrote it, with
-nothing in it that a viewer would load, link or lay out.
+"""Untrusted text within Markdown: escaped, so that a viewer loads, links and lays out nothing of
+it.
 
-The text is a model's, or came out of a process that ran what a model wrote: a picture in it would
-tell a server who opened the report, and when.
+A picture in a model's text would tell a server who opened the report, and when.
 """
 
 from __future__ import annotations
@@ -13,22 +12,22 @@ from collections.abc import Iterable, Sequence
 LONGEST_QUOTATION = 20_000
 """Characters of one text that a report quotes."""
 _WORD = re.compile(r"[^\s|`<>\\!()\[\]]+")
-"""Words within which all lies that a viewer could take for an address."""
+"""Words that could hold an address."""
 _ADDRESS = re.compile(r"//|@|www\.", re.IGNORECASE)
 _SYNTAX = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])")
-"""Characters that mean something within a line; an underscore within a word means nothing."""
+"""Characters with a meaning within a line; an underscore within a word has none."""
 _ENTITY = re.compile(r"&(?=[#\w])")
 _BLOCK = re.compile(r"^(?:(\d{1,9})(?=[.)](?:\s|$))|(?=[#=>]|[-+](?:[\s-]|$)))")
-"""Where a line begins that would be a heading, a list or a quotation."""
+"""Beginning of a heading, a list or a quotation."""
 
 
 class Markup(str):
-    """Text that is Markdown already: `table` takes it as it is."""
+    """Text that is Markdown already: `table` does not escape it."""
 
 
 def escaped(text: str) -> Markup:
-    """The text in one line, for any place but a code block. Addresses become code, which no viewer
-    makes links of."""
+    """Text in one line, for any place but a code block. Addresses become code, which no viewer
+    links."""
     return Markup(_BLOCK.sub(r"\1\\", _within_a_line(text)))
 
 
@@ -45,28 +44,26 @@ def _escaped_syntax(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """The text as a quotation, line by line; the end of what is longer than `LONGEST_QUOTATION` is
-    left out."""
+    """Quotation of a text, line by line, cut after `LONGEST_QUOTATION` characters."""
     left = len(text) - LONGEST_QUOTATION
-    lines = [
-        *text[:LONGEST_QUOTATION].strip().splitlines(),
-        *([f"[… {left} more characters]"] if left > 0 else []),
-    ]
+    lines = text[:LONGEST_QUOTATION].strip().splitlines()
+    if left > 0:
+        lines.append(f"[… {left} more characters]")
     # two spaces end a line: without them a viewer would make one paragraph of a list
     return "\n".join(f"> {escaped(line)}  " if line.strip() else ">" for line in lines).rstrip()
 
 
 def code(text: object) -> Markup:
-    """The text in one line, as code within a line; for a table, too."""
+    """Code within a line, also for a table."""
     line = " ".join(str(text).split())
     ticks = "`" * (1 + max((len(run) for run in re.findall("`+", line)), default=0))
     space = " " if line.startswith("`") or line.endswith("`") or not line else ""
     return Markup(f"{ticks}{space}{line}{space}{ticks}")
 
 
-def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table. Cells that are no `Markup` are escaped."""
-    lines = ["| " + " | ".join(titles) + " |", "|" + "|".join(" --- " for _ in titles) + "|"]
+def table(titles: str, rows: Iterable[Sequence[str]]) -> str:
+    """Table with titles such as `a | b`. Cells that are no `Markup` are escaped."""
+    lines = [f"| {titles} |", "|" + " --- |" * (1 + titles.count(" | "))]
     lines += ["| " + " | ".join(map(_cell, row)) + " |" for row in rows]
     return "\n".join(lines)
 
@@ -78,7 +75,7 @@ def _cell(text: str) -> str:
 
 
 def fenced(text: str, language: str = "") -> str:
-    """A code block that none of the text's own lines can end."""
+    """Code block that none of the text's own lines can end."""
     longest = max((len(run) for run in re.findall("`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"

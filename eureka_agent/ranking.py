@@ -1,4 +1,4 @@
-"""The order of attempts, for choosing parents and finalists and for showing who leads."""
+"""Order of attempts: for parents, finalists and the leaderboard."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ def by_fitness(attempts: Sequence[Attempt]) -> list[Attempt]:
 
 
 def ranked(attempts: Sequence[Attempt]) -> list[Attempt]:
-    """Trained attempts by the fitness that one more training may be expected to give, best first.
+    """Trained attempts by the fitness expected of one more training, best first.
 
-    The best of many single trainings is as much lucky as good. So every mean is drawn towards the
-    median of all attempts, as if each had been trained once more with that result: (n · mean +
-    median) / (n + 1) after n trainings. This is the estimate of a normal prior (James and Stein
-    1961) whose spread between rewards equals that between the seeds of one reward. Where all were
-    trained equally often it changes no order. A training that failed counts as the worst of all: a
-    reward that breaks from some seeds must not be ahead of one that is mediocre there.
+    The best of many single trainings is partly luck. So every mean is shrunk towards the median of
+    all attempts: (n · mean + median) / (n + 1) after n trainings. This is the estimate of a normal
+    prior (James and Stein 1961) whose spread between rewards equals that between the seeds of one
+    reward. It changes no order where all were trained equally often. A failed training counts as
+    the worst of all, so a reward that fails from some seeds ranks below a mediocre one.
     """
     trained = _trained(attempts)
     if not trained:

@@ -1,39 +1,39 @@
-"""What passes between the parts, and what the archive stores: proposals, verdicts, outcomes,
+"""Records that pass between the parts and that the archive stores: proposals, verdicts, outcomes,
 diagnoses, attempts.
 
-Everything here is plain data (pydantic models), so a record means the same in the driver, in a
-worker and on disk.
+All are pydantic models, so a record means the same in the driver, in a worker and on disk.
 """
 
 from __future__ import annotations
 
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    FiniteFloat,
+    field_validator,
+    model_validator,
+)
 
+from eureka_agent.base_record import Record
 from eureka_agent.component_names import MOST_COMPONENTS, component_fault
+from eureka_agent.rewards import Baseline, CodeReward, RewardSpecification
 from eureka_agent.task import FitnessReduction, QuaternionOrder
 
 MOST_MEASURED = 1000
-"""Entries of what a worker measured, by any name."""
+"""Entries of each kind of a worker's measurements."""
 MOST_FILES = 200
-"""Number of files of an environment's folder whose hashes are kept one by one."""
+"""Files of an environment's folder whose hashes are kept one by one."""
 MOST_CHOICES = 4096
 """Choices of all numbers of an action together."""
 MOST_COLUMNS = 12
-"""Of a variable with more columns one range is given for all."""
+"""Columns of a variable with a range each; one with more has one range."""
 MOST_CHARACTERS = 400
-"""Of one sentence among them."""
-
-
-class Record(BaseModel):
-    """Base of all records: closed (no unknown keys) and immutable."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, ser_json_inf_nan="null", defer_build=True
-    )
+"""Characters of a `ShortSentence`."""
 
 
 # ── the task as the driver and the designer see it ────────────────────────────────────────────────
@@ -61,7 +61,7 @@ class ConstantSpec(Record):
 
 
 Count = Annotated[int, Field(ge=0, lt=1 << 63)]
-"""A number of things, such that a float and the archive can hold it."""
+"""A number that the archive can hold."""
 
 
 class ChannelSpec(Record):
@@ -77,7 +77,7 @@ class ChannelSpec(Record):
 
 
 class UntrainedScore(Record):
-    """Fitness of a policy that nobody trained, over some episodes."""
+    """Fitness of an untrained policy over some episodes."""
 
     mean: FiniteFloat
     std: FiniteFloat
@@ -92,42 +92,41 @@ ColumnRange = tuple[FiniteFloat, FiniteFloat, FiniteFloat]
 
 
 class Measurements(Record):
-    """Measurements that a worker made on the environment before the first request to a model; the
-    run's prompts hold them."""
+    """A worker's measurements of the environment, made before the first request to a model and told
+    in the prompts."""
 
     starts: dict[str, Annotated[tuple[ColumnRange, ...], Field(max_length=MOST_COLUMNS)]] = Field(
         default_factory=dict, max_length=MOST_MEASURED
     )
-    """Lowest and highest value and smallest magnitude right after a reset, by variable: of every
-    column, or of all together where they are many."""
+    """Lowest and highest value and smallest magnitude after a reset, by variable, for every column
+    or, where they are many, for all together."""
     resets: Count = 0
-    """Resets that `starts` was taken from."""
+    """Resets behind `starts`."""
     termination_conditions: dict[ShortSentence, ShortSentence] = Field(
         default_factory=dict, max_length=MOST_MEASURED
     )
-    """In words with the number, by cause: for this task, where the class says more than one task
-    needs."""
+    """This task's conditions in words with their numbers, by cause."""
     masses_and_sizes: tuple[ShortSentence, ...] = Field((), max_length=MOST_MEASURED)
     zero_actions: UntrainedScore | None = None
-    """All actions 0; None where it was not measured."""
+    """All actions 0; None where not measured."""
     random_actions: UntrainedScore | None = None
     """Every entry of every action uniform in [-1, 1]."""
 
 
 class TaskDescription(Record):
-    """All that anyone outside the worker knows of an environment and its task. Never holds the
+    """Facts about an environment and its task for everyone outside the worker, without the
     fitness's code."""
 
     environment: str
-    """What `--env` was: a built-in name, a folder, or `gymnasium:<id>`."""
+    """Value of `--env`: a built-in name, a folder, or `gymnasium:<id>`."""
     task: str
     """Task name within the environment."""
     sentence: str
     """The task file's sentence (a search may have its own)."""
     doc: str
-    """The environment class's docstring, first paragraph."""
+    """First paragraph of the environment class's docstring."""
     details: str = ""
-    """The rest of it: what a designer is told besides."""
+    """Its other paragraphs, for the designer."""
     fitness_doc: str
     fitness_unit: str
     fitness_reduction: str
@@ -136,85 +135,82 @@ class TaskDescription(Record):
     num_observations: int
     num_actions: int
     action_choices: Annotated[tuple[Count, ...], Field(max_length=MOST_CHOICES)] = ()
-    """Numbers of choices, one for each number of the action, which is the choice's index; empty
-    where actions are continuous, in [-1, 1]."""
+    """Number of choices for each number of the action, which is the choice's index; empty for
+    continuous actions in [-1, 1]."""
     control_dt: FiniteFloat
     """Seconds between two control steps."""
     max_episode_length: int
     """Control steps after which an episode is truncated."""
     episode_source: str = ""
-    """Origin of these two, where they were read from a simulator or guessed."""
+    """Origin of these two, where read from a simulator or guessed."""
     termination_causes: tuple[str, ...]
     termination_conditions: dict[str, str] = Field(default_factory=dict)
-    """As the environment's class declares them, by cause."""
+    """Conditions that the environment's class declares, by cause."""
     success_causes: tuple[str, ...] = ()
     """The `termination_causes` that are successes."""
     env_steps: int
-    """The task's own; a run's settings may say otherwise, and so with `num_envs`."""
+    """The task's default, as `num_envs` is."""
     num_envs: int
     training_overrides: dict[str, FiniteFloat | int | bool | str | list[int]]
-    human_reward: str | None
-    """Source of the expert's reward; None where the environment has none."""
-    sparse_reward: str | None
+    human_reward: Baseline | None
+    """The expert's; None where the environment has none."""
+    sparse_reward: Baseline | None
     fingerprint: str
-    """SHA-256 over the environment folder's files that count for the task: what a cached baseline
-    depends on. With a written fitness, `+` and SHA-256 of that follow."""
+    """SHA-256 over the environment folder's files that count for the task, on which a cached
+    baseline depends. With a written fitness, `+` and its SHA-256 follow."""
     remarks: tuple[ShortSentence, ...] = Field(default=(), max_length=MOST_FILES)
-    """Likely mistakes that its source alone shows, such as a misspelt hook: told at a search's
-    start."""
+    """Likely mistakes in its source, such as a misspelt hook, shown at a search's start."""
     files: dict[ShortSentence, str] = Field(default_factory=dict, max_length=MOST_FILES)
-    """A short hash of each file in the fingerprint, by its name in the folder; empty where there
-    are more."""
+    """Short hash of each file in the fingerprint, by name; empty for more than `MOST_FILES`."""
     restorable: bool = False
-    """Whether a training can pause, and be taken up again after an interruption."""
+    """True where a training can be saved and resumed."""
     fitness_author: str = ""
-    """The language model that wrote the fitness; empty where it is the task's own metric."""
+    """Language model that wrote the fitness; empty for the task's own metric."""
     constants: tuple[ConstantSpec, ...] = ()
-    """Numbers of the environment that a reward may name as arguments."""
     quaternion_order: QuaternionOrder = "wxyz"
-    """Order in the environment's variables, and in the helper functions that a reward may call."""
+    """Order in the environment's variables and in the reward's helper functions."""
     observation_channels: tuple[ChannelSpec, ...] = ()
-    """The observation's numbers in their order; empty where the environment does not name them."""
+    """Quantities of the observation in order; empty where the environment does not name them."""
     action_channels: tuple[ChannelSpec, ...] = ()
-    """The same of the action."""
     measured: Measurements | None = None
-    """None where no model is told of it."""
+    """None where no model is asked."""
 
     @property
     def endings(self) -> dict[str, str]:
-        """Meaning of each termination cause in this task; empty where nobody says."""
-        known = (
-            self.termination_conditions
-            if self.measured is None
-            else self.measured.termination_conditions
-        )
+        """Condition of each termination cause in this task, in words; empty where unknown."""
+        known = (self.measured or self).termination_conditions
         return {cause: known.get(cause, "") for cause in self.termination_causes}
 
     @property
     def failure_causes(self) -> tuple[str, ...]:
-        """The termination causes that are no successes."""
+        """Termination causes that are no successes."""
         return tuple(cause for cause in self.termination_causes if cause not in self.success_causes)
 
     @property
+    def baselines(self) -> dict[str, RewardSpecification]:
+        """The rewards to compare with that the environment has, by name."""
+        rewards = {"human": self.human_reward, "sparse": self.sparse_reward}
+        return {name: reward for name, reward in rewards.items() if reward is not None}
+
+    @property
     def environment_fingerprint(self) -> str:
-        """The fingerprint's part that a written fitness does not change."""
+        """Fingerprint without the written fitness."""
         return self.fingerprint.partition("+")[0]
 
     def public_variables(self) -> tuple[VariableSpec, ...]:
-        """The variables that a proposed reward may read."""
+        """Variables that a proposed reward may read."""
         return tuple(variable for variable in self.variables if not variable.private)
 
 
 class WrittenFitness(Record):
-    """A fitness that a language model wrote for a sentence which has none, in the form of a reward:
-    its total is the fitness of a step."""
+    """A fitness that a language model wrote for a search's sentence, in the form of a reward: its
+    total is the fitness of a step."""
 
     sentence: str
-    """The task in the searcher's words, which it measures."""
     source: str
     """Python source with `compute_reward`; it reads public variables only."""
     doc: str
-    """The episode's fitness in words."""
+    """An episode's fitness in words."""
     unit: str = "1"
     reduction: FitnessReduction
     success_fitness: float | None = None
@@ -222,12 +218,17 @@ class WrittenFitness(Record):
     """Name of the model."""
     reasoning: str = ""
 
+    @property
+    def reward(self) -> RewardSpecification:
+        """The reward that it is written as."""
+        return CodeReward(source=self.source, author=self.author)
+
 
 # ── the critic ────────────────────────────────────────────────────────────────────────────────────
 
 
 class Finding(Record):
-    """One remark of the critic's, like a linter's."""
+    """One finding of the critic, like a linter's."""
 
     code: str
     """`P…` parse, `M…` mended, `A…` allow-list, `C…` contract, `D…` dry run, `N…` novelty, `G…`
@@ -244,11 +245,10 @@ class Verdict(Record):
 
     findings: tuple[Finding, ...] = ()
     steps_run: tuple[str, ...] = ()
-    """Names of the critic's steps that ran, in order; the first one with an error is the last."""
+    """Names of the critic's steps that ran, in order; a step with an error is the last."""
     seconds: float = 0.0
     repaired: str | None = None
-    """The source with what has one sure repair mended, which is then judged and trained; None where
-    there was nothing to mend."""
+    """Source with sure repairs, which is judged and trained; None without repairs."""
 
     @property
     def accepted(self) -> bool:
@@ -259,7 +259,7 @@ class Verdict(Record):
 
 
 class Operator(StrEnum):
-    """What a designer is asked to do."""
+    """Task of a designer."""
 
     FRESH = "fresh"
     IMPROVE = "improve"
@@ -268,20 +268,19 @@ class Operator(StrEnum):
     CROSSOVER = "crossover"
     DIFFERENT = "different"
     REASON_OVER_PATH = "reason_over_path"
-    """To continue a line of attempts, each made from the one before (RF-Agent 2025): the parent,
-    then its ancestors."""
+    """Continue a line of attempts, each made from the one before (RF-Agent 2025): the parent, then
+    its ancestors."""
     TUNE_WEIGHTS = "tune_weights"
-    """Nobody: a numeric optimiser chooses the parent's named constants, which costs no tokens."""
+    """Tune the parent's named constants by a numeric optimiser, which costs no tokens."""
 
 
 MOST_TOKENS = 100_000_000
-"""Most tokens of one request, far beyond any model's: what a server says that it counted beyond
-that is no count."""
+"""Most tokens of one request, far beyond any model's; a server's larger count is unknown."""
 _MOST_MONEY = Decimal(10**12)
 
 
 def known_tokens(count: object) -> int | None:
-    """A number of tokens as a server tells it; None, unknown, for what can be none."""
+    """Number of tokens from a server; None, unknown, for an impossible one."""
     return count if type(count) is int and 0 <= count <= MOST_TOKENS else None
 
 
@@ -297,38 +296,50 @@ Tokens = Annotated[int | None, BeforeValidator(known_tokens)]
 
 
 class Cost(Record):
-    """Cost of a proposal. Unknown is None, never 0. Archives of earlier versions hold whatever a
-    server told."""
+    """Cost of a request to a model. Unknown is None, never 0."""
 
     money: Money = None
-    """US dollars."""
     prompt_tokens: Tokens = None
-    """All of the prompt's, those from a cache and those written to it included."""
+    """All tokens of the prompt, cached ones included."""
     completion_tokens: Tokens = None
-    """Those of the model's reasoning included."""
+    """All tokens of the reply, reasoning included."""
     cached_tokens: Tokens = None
-    """Part of the prompt's that the provider had in its cache."""
+    """Prompt tokens read from the provider's cache."""
     cache_write_tokens: Tokens = None
-    """Part of the prompt's that the provider put into its cache, where that has a price of its
-    own."""
+    """Prompt tokens written to the provider's cache, where that has a price of its own."""
     seconds: float = 0.0
 
 
 class Proposal(Record):
-    """Reward source with its reasoning and where it came from."""
+    """Reward with its designer's reasoning and its origin."""
 
-    source: str
-    """Python source with `compute_reward`. Empty when a designer's reply held no code."""
+    reward: RewardSpecification
     reasoning: str
     operator: Operator
     parents: tuple[str, ...] = ()
     """Attempt ids."""
-    designer: str = "offline"
     prompt: str = ""
     reply: str = ""
     finish_reason: str = "stop"
-    """`eureka_agent.llm.interface.FinishReason`: whether the reply is whole."""
+    """`eureka_agent.llm.interface.FinishReason`."""
     cost: Cost = Cost()
+
+    @field_validator("reward")
+    @classmethod
+    def _is_not_trusted(cls, reward: RewardSpecification) -> RewardSpecification:
+        if reward.trusted:
+            raise ValueError("a proposed reward may not read private variables")
+        return reward
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_earlier_versions(cls, fields: Any) -> Any:
+        """Archives of earlier versions hold the source and its designer beside the rest."""
+        if not isinstance(fields, dict) or "source" not in fields:
+            return fields
+        fields = dict(fields)
+        reward = {"source": fields.pop("source"), "author": fields.pop("designer", "offline")}
+        return {"reward": reward, **fields}
 
 
 # ── training ──────────────────────────────────────────────────────────────────────────────────────
@@ -340,35 +351,34 @@ def _checked_name(name: str) -> str:
     return name
 
 
-# of a worker, which is not believed: what it sends is shown to people and to models
+# a worker is not trusted, and these are shown to people and to models
 ShortName = Annotated[str, AfterValidator(_checked_name)]
 ComponentNumbers = Annotated[dict[ShortName, FiniteFloat], Field(max_length=MOST_COMPONENTS)]
 
 
 class CurvePoint(Record):
-    """One PPO iteration of one training. Means are over the iteration's steps of that member
-    alone."""
+    """One PPO iteration of one training. Means are over this member's steps of the iteration."""
 
     env_steps: Count
     fitness: FiniteFloat | None
-    """Mean fitness of the full episodes that ended in this iteration; None where none did."""
+    """Mean over the full episodes that ended in this iteration; None without any."""
     episode_length: FiniteFloat | None
-    """Mean length in control steps of those episodes."""
+    """Mean length of those episodes in control steps."""
     episodes: Count
     reward: FiniteFloat
     """Mean total reward per step."""
     components: ComponentNumbers
-    """Mean of every component per step."""
+    """Mean per step."""
     component_magnitudes: ComponentNumbers
-    """Mean absolute value of every component per step."""
+    """Mean absolute value per step."""
     component_deviations: ComponentNumbers
-    """Standard deviation of every component over the iteration's steps."""
+    """Standard deviation over the steps."""
     terminations: dict[ShortName, Count]
-    """Episodes ended by cause; `"time_out"` is a truncation."""
+    """Ended episodes by cause; `"time_out"` is a truncation."""
     action_saturation: FiniteFloat | None
-    """Share of action entries at their bound (|a| > 0.99); None, as the next one is, where actions
-    are choices."""
+    """Share of action entries at their bound (|a| > 0.99); None for discrete actions."""
     action_std: FiniteFloat | None
+    """None for discrete actions."""
     learning_rate: FiniteFloat
     kl: FiniteFloat
     entropy: FiniteFloat
@@ -378,12 +388,12 @@ class CurvePoint(Record):
 
 
 class CheckpointRecord(Record):
-    """One of about ten points of a training at which the policy is kept and the curves are summed
+    """A checkpoint of a training: its policy is kept, and the curve since the last one is summed
     up."""
 
     env_steps: Count
     fitness: FiniteFloat | None
-    """Mean fitness of the full episodes since the checkpoint before."""
+    """Mean over the full episodes since the last checkpoint."""
     episode_length: FiniteFloat | None
     episodes: Count
     reward: FiniteFloat
@@ -391,27 +401,27 @@ class CheckpointRecord(Record):
 
 
 class Outcome(Record):
-    """What one training gave."""
+    """Result of one training."""
 
     env_steps: Count
     seconds: FiniteFloat
-    """Wall seconds from the slot's first step to its last."""
+    """Wall time from the first step to the last."""
     checkpoints: tuple[CheckpointRecord, ...]
     best_checkpoint: int
-    """Index of the checkpoint whose policy was kept: of the few with the highest training fitness
-    the one that scored best without noise."""
+    """Index of the kept policy's checkpoint: among the highest by training fitness the one that
+    scored best without noise."""
     training_fitness: FiniteFloat | None
-    """That checkpoint's fitness, with exploring actions."""
+    """Fitness of the best checkpoint, with exploration noise."""
     fitness: FiniteFloat | None = None
-    """Mean episode fitness of the kept policy acting without noise, from a process that never
-    loaded the reward."""
+    """Mean episode fitness of the kept policy without noise, from a process that never loaded the
+    reward."""
     fitness_std: FiniteFloat | None = None
     """Standard deviation over those episodes."""
     success_rate: FiniteFloat | None = None
     evaluation_episodes: int = 0
-    ended_by: dict[ShortName, Count] = {}
-    """Number of those episodes by what ended them: a termination cause or `"time_out"`. Empty in
-    archives of earlier versions."""
+    ended_by: dict[ShortName, Count] = Field(default_factory=dict)
+    """Number of those episodes by termination cause or `"time_out"`; empty in archives of earlier
+    versions."""
 
 
 class EpisodeSummary(Record):
@@ -439,7 +449,7 @@ class Evaluation(Record):
 
 
 class ComponentSummary(Record):
-    """A component of the reward over a training, as Eureka's reward reflection shows it."""
+    """A component of the reward over a training, for the reward reflection (Ma et al. 2023)."""
 
     name: str
     values: tuple[float, ...]
@@ -448,12 +458,12 @@ class ComponentSummary(Record):
     mean: float
     minimum: float
     share: float
-    """Its part of the sum of all components' mean magnitudes, 0 to 1, over the last third of the
+    """Part of the sum of all components' mean magnitudes, 0 to 1, over the last third of the
     training."""
 
 
 class DiagnosisFinding(Record):
-    """Something that the analyzer read off the data."""
+    """One finding of the analyzer."""
 
     code: Literal[
         "dead-component",
@@ -472,9 +482,9 @@ class DiagnosisFinding(Record):
     advice: str
     component: str | None = None
     cause: str | None = None
-    """Name of a termination cause, where the finding has one."""
+    """Name of a termination cause."""
     value: float | None = None
-    """The number that the finding rests on."""
+    """The number behind the finding."""
 
 
 class Diagnosis(Record):
@@ -486,57 +496,55 @@ class Diagnosis(Record):
     components: tuple[ComponentSummary, ...]
     findings: tuple[DiagnosisFinding, ...]
     endings: str = ""
-    """Number and length of the evaluated episodes, and how many ended early, by what; empty where
-    none was evaluated."""
+    """Sentence on the evaluated episodes and their causes of termination; empty without any."""
     text: str
-    """The reward reflection: what the designer is told."""
+    """The reward reflection, for the designer."""
 
 
 # ── the archive ───────────────────────────────────────────────────────────────────────────────────
 
 
 class Stage(StrEnum):
-    """How far an attempt got."""
+    """Stage that an attempt has reached."""
 
     PROPOSED = "proposed"
     REJECTED = "rejected"
-    """By the critic; the reason is its first error."""
+    """The critic found an error: the attempt's reason."""
     ACCEPTED = "accepted"
-    """By the critic; waiting for or in training."""
+    """The critic found none; the training waits or runs."""
     FAILED = "failed"
-    """In training."""
+    """The training failed."""
     STOPPED = "stopped"
-    """In training, clearly behind the others of its generation."""
+    """Racing stopped the training."""
     TRAINED = "trained"
 
 
 class RungScore(Record):
-    """How good a training's policy was when it came to a rung."""
+    """Score of a training's policy at a rung."""
 
     env_steps: int
-    """Where the rung is."""
+    """Place of the rung."""
     fitness: float | None
-    """Mean over episodes of the policy of that moment, acting without noise, in a process that
-    never loaded the reward; None where it could not be scored."""
+    """Mean episode fitness without noise, from a process that never loaded the reward; None where
+    the policy could not be scored."""
     evaluation: Evaluation | None = None
-    """The episodes that this is the mean of; None in archives of earlier versions, too."""
+    """None in archives of earlier versions, too."""
 
 
 class Repeat(Record):
-    """An attempt's reward trained once more from another seed, to tell a good reward from a lucky
-    training."""
+    """One more training of an attempt's reward from another seed."""
 
     iteration: int
-    """The generation after which it was made."""
+    """Generation after which it was made."""
     seed: int
     outcome: Outcome | None
     failure: str = ""
-    """Why there is no outcome."""
+    """Reason for a missing outcome."""
     retries: int = 0
 
 
 class Attempt(Record):
-    """A proposal with whatever of verdict, outcome and diagnosis it got to."""
+    """A proposal with its verdict, outcome and diagnosis, as far as it got."""
 
     id: str
     """`<iteration>-<sample>`, with `-r<n>` for the n-th revision after a rejection."""
@@ -546,27 +554,26 @@ class Attempt(Record):
     proposal: Proposal
     stage: Stage
     reason: str = ""
-    """Why it ended where it did."""
+    """Reason for its stage."""
     seed: int
     """Training seed."""
     retries: int = 0
-    """Times its training was started again because the worker died."""
+    """Restarts of its training after a worker died."""
     verdict: Verdict | None = None
     outcome: Outcome | None = None
     diagnosis: Diagnosis | None = None
-    """Of its first training."""
+    """Diagnosis of its first training."""
     analysis: str = ""
-    """What the trajectory analyst, a language model, read from its training; empty where none was
-    asked."""
+    """Text of the trajectory analyst, a language model; empty where none was asked."""
     rungs: tuple[RungScore, ...] = ()
-    """Those that its first training has come to."""
+    """Rungs that its first training has reached."""
     repeats: tuple[Repeat, ...] = ()
     created: str = ""
     """ISO 8601, UTC."""
 
     @property
     def fitness_per_seed(self) -> tuple[float, ...]:
-        """Fitness of its trainings that did not fail, the first one first."""
+        """Fitness of its trainings that did not fail, in order."""
         outcomes = (self.outcome, *(repeat.outcome for repeat in self.repeats))
         return tuple(
             outcome.fitness
@@ -576,13 +583,13 @@ class Attempt(Record):
 
     @property
     def fitness(self) -> float | None:
-        """Mean over its trainings in the search; None where none came to an end."""
+        """Mean over its trainings in the search; None without a finished one."""
         values = self.fitness_per_seed
         return sum(values) / len(values) if values else None
 
 
 class Score(Record):
-    """A reward's honest score: trained again from several seeds under one budget, each policy
+    """Final score of a reward: trained from several fresh seeds under one budget, each policy
     evaluated apart."""
 
     name: str
@@ -594,16 +601,16 @@ class Score(Record):
     std: float | None
     """Sample standard deviation over the seeds (n − 1)."""
     human_normalized: float | None = None
-    """HNS = (mean − sparse) / |human − sparse| (Ma et al. 2023); None where human and sparse are
-    not told apart."""
+    """HNS = (mean − sparse) / |human − sparse| (Ma et al. 2023); None where human and sparse cannot
+    be distinguished."""
     cached: bool = False
-    """True: taken from an earlier run that trained the same reward, task, settings and seeds."""
+    """True for a baseline that an earlier run trained."""
 
 
 BASELINES = ("human", "sparse")
-"""Names of the scores and final trainings that are not an attempt's."""
+"""Names of the scores and final trainings of baselines."""
 GIVEN_DESIGNER = "given"
-"""Name of the designer in a run on a reward that a person wrote."""
+"""Name of the designer in a run on a person's own reward."""
 
 
 class FinalTraining(Record):
@@ -629,15 +636,15 @@ class Message(Record):
     """One request to an LLM and its reply."""
 
     role: str
-    """Who asked: `eureka_agent.llm.interface.Role`."""
+    """`eureka_agent.llm.interface.Role`."""
     attempt: str = ""
-    """Id of the attempt that it was asked for; empty where it was for none."""
+    """Id of the attempt that it is for, if any."""
     model: str
     request: str
     """The conversation as Markdown."""
     reply: str
     finish_reason: str = "stop"
-    """`eureka_agent.llm.interface.FinishReason`: whether the reply is whole."""
+    """`eureka_agent.llm.interface.FinishReason`."""
     cost: Cost = Field(default_factory=Cost)
     created: str = ""
-    """ISO 8601, UTC: when the reply was stored."""
+    """Time at which the reply was stored, ISO 8601, UTC."""

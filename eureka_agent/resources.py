@@ -1,5 +1,5 @@
-"""Folders: of the files that are not Python modules, beside the package in a clone, inside it in an
-installed wheel; and of what is kept for a person."""
+"""Folders of data files (beside the package in a clone, inside it in a wheel) and of the user's
+state."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def resource_folder(name: str) -> Path:
 
 
 def state_folder() -> Path:
-    """`$XDG_STATE_HOME/eureka_agent`, or `~/.local/state/eureka_agent`. It need not be there.
-    Raises RuntimeError for a user without a home."""
+    """`$XDG_STATE_HOME/eureka_agent`, or `~/.local/state/eureka_agent`; it need not exist. Raises
+    RuntimeError for a user without a home."""
     given = os.environ.get(STATE_VARIABLE, "")
     state = Path(given) if os.path.isabs(given) else Path.home() / ".local" / "state"
     return state / "eureka_agent"

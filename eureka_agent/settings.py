@@ -1,5 +1,5 @@
-"""The one definition of every setting: it feeds the command line's flags, `--config` files and the
-run's record."""
+"""Definition of every setting, for the command line's flags, `--config` files and the run's
+record."""
 
 from __future__ import annotations
 
@@ -21,23 +21,22 @@ DAY_SECONDS = 86_400.0
 SNAPSHOT_SECONDS = 20.0
 """Default of `snapshot_interval`."""
 MOST_SEED = 2**63 - 1
-"""Largest whole number that a database, a file of settings and a random generator all take."""
+"""Largest whole number that SQLite, YAML and a random generator all take."""
 MOST_ENV_STEPS = 10**15
 MOST_ITERATIONS = 1_000_000
 MOST_PROPOSALS = 1000
 """Proposals of one generation, which are all in memory."""
 MOST_EPISODES = 100_000
-"""Episodes whose scores have room in one message of a worker."""
+"""Episodes whose scores fit into one message of a worker."""
 MOST_SENTENCE_CHARACTERS = 2000
 _SHOWN_CHARACTERS = 60
-"""Longest part of a line at fault that an error shows."""
+"""Characters of a faulty value or line that an error shows."""
 MOST_SETTINGS_BYTES = 64 << 10
 """Longest file of settings: parsing YAML takes a second for half a megabyte."""
 
 
 def _scalar_type(annotation: Any) -> Any:
-    """Type of a field's value, or of each member of it: `int` of `int | None` and of `tuple[int,
-    ...]`."""
+    """Scalar type of an annotation: `int` for `int | None` and for `tuple[int, ...]`."""
     arguments = get_args(annotation)
     if annotation is None or not arguments or get_origin(annotation) is Literal:
         return annotation
@@ -48,75 +47,56 @@ class TrainingSettings(BaseModel):
     """PPO's settings, equal for every candidate of a run. Defaults follow Isaac Gym's locomotion
     tasks, but for the epochs (benchmarks/LOG.md)."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
-    env_steps: int = Field(
-        200_000, gt=0, le=MOST_ENV_STEPS, description="environment steps of one training"
-    )
-    num_envs: int = Field(
-        16, gt=0, le=1_000_000, description="parallel environments of one training"
-    )
-    horizon: int = Field(32, gt=0, le=1_000_000, description="control steps between two updates")
+    env_steps: int = Field(200_000, gt=0, le=MOST_ENV_STEPS)
+    """Environment steps of one training."""
+    num_envs: int = Field(16, gt=0, le=1_000_000)
+    """Parallel environments of one training."""
+    horizon: int = Field(32, gt=0, le=1_000_000)
+    """Control steps between two updates."""
     hidden_sizes: tuple[Annotated[int, Field(gt=0, le=100_000)], ...] = Field(
-        (64, 64),
-        min_length=1,
-        max_length=100,
-        description="hidden layers of the policy and of the value network",
+        (64, 64), min_length=1, max_length=100
     )
-    activation: Literal["elu", "tanh"] = Field(
-        "tanh", description="activation of the hidden layers"
-    )
-    learning_rate: float = Field(1e-3, gt=0, le=10, description="Adam's first learning rate")
-    desired_kl: float = Field(
-        0.01,
-        ge=0,
-        le=100,
-        description="KL per update that the adaptive learning rate aims at; 0 keeps it fixed",
-    )
-    epochs: int = Field(3, gt=0, le=1000, description="passes over an iteration's samples")
-    minibatches: int = Field(4, gt=0, le=1_000_000, description="minibatches of one pass")
-    discount: float = Field(0.99, gt=0, le=1, description="discount factor")
-    gae_lambda: float = Field(
-        0.95, ge=0, le=1, description="lambda of generalised advantage estimation"
-    )
-    clip: float = Field(0.2, gt=0, le=100, description="PPO's clip range of the probability ratio")
-    entropy_coefficient: float = Field(0.0, ge=0, le=1e6, description="weight of the entropy bonus")
-    value_coefficient: float = Field(1.0, ge=0, le=1e6, description="weight of the value loss")
-    clip_value_loss: bool = Field(
-        True, description="clip the value function's change like the policy's"
-    )
-    max_gradient_norm: float = Field(
-        1.0, gt=0, le=1e9, description="gradient norm is clipped to this, per member"
-    )
-    initial_action_std: float = Field(
-        1.0,
-        gt=0,
-        le=1000,
-        description="standard deviation of the first policy's actions; choices have none",
-    )
-    checkpoints: int = Field(
-        10,
-        ge=1,
-        le=1000,
-        description=(
-            "points of a training at which the policy may be kept and the curves are summed up"
-        ),
-    )
-    kept_policies: int = Field(
-        3,
-        ge=1,
-        le=1000,
-        description=(
-            "checkpoints with the best curve, of which the one that scores best is a training's"
-            " result"
-        ),
-    )
+    """Hidden layers of the policy and of the value network."""
+    activation: Literal["elu", "tanh"] = "tanh"
+    """Activation of the hidden layers."""
+    learning_rate: float = Field(1e-3, gt=0, le=10)
+    """Adam's first learning rate."""
+    desired_kl: float = Field(0.01, ge=0, le=100)
+    """KL per update that the adaptive learning rate aims at; 0 keeps it fixed."""
+    epochs: int = Field(3, gt=0, le=1000)
+    """Passes over an iteration's samples."""
+    minibatches: int = Field(4, gt=0, le=1_000_000)
+    """Minibatches of one pass."""
+    discount: float = Field(0.99, gt=0, le=1)
+    """Discount factor."""
+    gae_lambda: float = Field(0.95, ge=0, le=1)
+    """Lambda of generalised advantage estimation."""
+    clip: float = Field(0.2, gt=0, le=100)
+    """PPO's clip range of the probability ratio."""
+    entropy_coefficient: float = Field(0.0, ge=0, le=1e6)
+    """Weight of the entropy bonus."""
+    value_coefficient: float = Field(1.0, ge=0, le=1e6)
+    """Weight of the value loss."""
+    clip_value_loss: bool = True
+    """Clip the value function's change like the policy's."""
+    max_gradient_norm: float = Field(1.0, gt=0, le=1e9)
+    """Gradient norm is clipped to this, per member."""
+    initial_action_std: float = Field(1.0, gt=0, le=1000)
+    """Standard deviation of the first policy's actions; choices have none."""
+    checkpoints: int = Field(10, ge=1, le=1000)
+    """Points of a training at which the policy may be kept and the curves are summed up."""
+    kept_policies: int = Field(3, ge=1, le=1000)
+    """Checkpoints with the best curve, of which the one that scores best is a training's result."""
 
     @field_validator("*", mode="before")
     @classmethod
     def _check_type(cls, value: Any, info: ValidationInfo) -> Any:
-        """No text for a number or a boolean, and no boolean for a number: pydantic would take `yes`
-        for 1 and "no" for false."""
+        """Refuse text for a number or a boolean, and a boolean for a number: pydantic would take
+        `yes` for 1 and "no" for false."""
         kind = _scalar_type(cls.model_fields[str(info.field_name)].annotation)
         members = value if isinstance(value, list | tuple) else (value,)
         if kind is bool and not isinstance(value, bool | None):
@@ -135,244 +115,133 @@ class TrainingSettings(BaseModel):
 
 
 class SearchSettings(TrainingSettings):
-    """Settings of a search. A flag, a key of a `--config` file and a field of a run's
-    `settings.yaml` have these names."""
+    """Settings of a search: names of flags, of keys in a `--config` file and in a run's
+    `settings.yaml`. The docstrings are the flags' help."""
 
-    env: str = Field(
-        "cartpole", description="environment: a built-in name, a folder, or gymnasium:<id>"
-    )
-    task: str | None = Field(
-        None, description="task of the environment; default: its only or first one"
-    )
-    sentence: str | None = Field(
-        None, description="the task in plain words; default: the task's own"
-    )
-    model: tuple[str, ...] = Field(
-        ("offline",),
-        min_length=1,
-        description=(
-            "who designs: offline, <provider>/<model> such as openai/gpt-5.5 or"
-            " anthropic/claude-sonnet-5, or replay:<run>. Given several times, the models share the"
-            " proposals by how well each has done"
-        ),
-    )
-    base_url: str | None = Field(
-        None, description="address of a server that speaks like the first model's provider"
-    )
-    api: Literal["auto", "chat", "responses"] = Field(
-        "auto",
-        description=(
-            "what openai/ models are asked through: auto is Responses at OpenAI itself, Chat"
-            " Completions at a --base-url"
-        ),
-    )
-    temperature: float | None = Field(
-        None, ge=0, le=2, description="temperature of the models; default: their own"
-    )
-    reply_tokens: int | None = Field(
-        None,
-        gt=0,
-        le=100_000_000,
-        description=(
-            "bound on a reply, the model's reasoning included; default: the model's own, 16000 for"
-            " anthropic/"
-        ),
-    )
-    request_timeout: float = Field(
-        600.0, gt=0, le=DAY_SECONDS, description="seconds to wait for a model's reply"
-    )
-    concurrency: int = Field(8, gt=0, le=1000, description="requests to models at a time")
-    reviewer: str = Field(
-        "auto",
-        description=(
-            "model that reviews rewards against the task: off, <provider>/<model> for every reward,"
-            " or auto for the first --model, where the critic doubts"
-        ),
-    )
-    analyst: str = Field(
-        "auto",
-        description=(
-            "model that reads parents' trainings and episodes: off, <provider>/<model>, or auto for"
-            " the first --model"
-        ),
-    )
-    blind: bool = Field(False, description="the designer is not told what the human reward scores")
-    max_cost: Decimal | None = Field(
-        None,
-        gt=0,
-        le=1_000_000_000,
-        description="US dollars that may be spent on models, such as 5.00",
-    )
-    max_tokens: int | None = Field(
-        None, gt=0, le=10**15, description="tokens that may be spent on models, prompts and replies"
-    )
-    max_time: str | None = Field(
-        None,
-        description=(
-            "wall time of the search, such as 8h: nothing new begins that would not end in it"
-        ),
-    )
-    price: tuple[str, ...] = Field(
-        (),
-        description=(
-            "price of a model that is not in the table, as <provider>/<model>=<dollars for a"
-            " million tokens of prompts>,<of replies>"
-        ),
-    )
-    strategy: Literal["greedy", "best-of-n", "islands", "tree"] = Field(
-        "greedy", description="how parents and operators are chosen"
-    )
-    tuning: bool = Field(
-        False,
-        description=(
-            "let a numeric optimiser choose the constants of a good reward once five trainings of"
-            " its form are known, as often as that pays, at no cost of tokens"
-        ),
-    )
-    fitness: Literal["task", "written"] = Field(
-        "task",
-        description=(
-            "whose metric counts: the task's own, or one that the model first writes for the"
-            " sentence"
-        ),
-    )
-    budget: str | None = Field(
-        None,
-        description=(
-            "what the whole search may take, wall time (90s, 10m, 8h, 1h30m) or env steps (500k,"
-            " 5M, 2G); 10m is ten minutes, 10M ten million env steps. Iterations and samples follow"
-            " from it, and in need fewer baselines, final seeds, finalists and env steps"
-        ),
-    )
-    iterations: int = Field(2, gt=0, le=MOST_ITERATIONS, description="generations of the search")
-    samples: int = Field(8, gt=0, le=MOST_PROPOSALS, description="proposals of one generation")
-    revisions: int = Field(
-        3, ge=0, le=3, description="times a rejected proposal goes back to the designer"
-    )
-    retry_rounds: int = Field(
-        2,
-        ge=0,
-        le=100,
-        description="times a generation in which all proposals failed is tried again",
-    )
-    seed: int = Field(
-        0, ge=0, le=MOST_SEED, description="seed of the search; equal seeds give equal attempts"
-    )
-    novelty: bool = Field(
-        True, description="send back rewards that this run has tried before, renamed or rescaled"
-    )
-    gate: bool = Field(
-        True,
-        description=(
-            "send back rewards that give recorded episodes of higher fitness the lower returns"
-        ),
-    )
-    racing: bool = Field(
-        True, description="stop candidates that are clearly behind the others of their generation"
-    )
-    rungs: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = Field(
-        (0.7,),
-        max_length=100,
-        description="parts of a training after which candidates are compared",
-    )
-    scoring_episodes: int = Field(
-        16,
-        gt=0,
-        le=MOST_EPISODES,
-        description=(
-            "episodes that score a policy at a rung, and each of the policies kept at a"
-            " training's end"
-        ),
-    )
-    schedule: Literal["auto", "generations", "steady"] = Field(
-        "auto",
-        description=(
-            "generations: design the next generation when this one has ended; steady: design the"
-            " next proposal as soon as there is room for it; auto: steady where a model designs"
-        ),
-    )
-    confirm: int = Field(
-        4,
-        ge=0,
-        le=MOST_PROPOSALS,
-        description=(
-            "best attempts so far that are trained from further seeds after every generation; 0:"
-            " none"
-        ),
-    )
-    confirm_seeds: int = Field(1, gt=0, le=1000, description="further seeds of each of them")
-    finalists: int = Field(
-        3,
-        ge=0,
-        le=MOST_PROPOSALS,
-        description="best attempts trained again with fresh seeds; 0: none, and no baselines",
-    )
-    baselines: bool = Field(
-        True, description="train the human and the sparse reward too, to compare with"
-    )
-    final_seeds: int = Field(5, gt=0, le=1000, description="seeds of every final training")
-    baseline_seeds: int | None = Field(
-        None,
-        gt=0,
-        le=1000,
-        description="seeds of the human and the sparse reward; default: as many as --final-seeds",
-    )
-    evaluation_episodes: int = Field(
-        32, gt=0, le=MOST_EPISODES, description="episodes that score a policy"
-    )
-    slots: int = Field(16, gt=0, le=1000, description="trainings side by side in one worker")
-    device: str = Field(
-        "auto",
-        description=(
-            "where trainings run: auto, cpu, cuda (all GPUs, a worker on each) or cuda:<number>,"
-            " several with commas between them"
-        ),
-    )
-    workers: int = Field(
-        0, ge=0, le=1000, description="training workers; 0: one per CPU core, or per GPU"
-    )
-    sandbox: Literal["auto", "docker", "bubblewrap", "process"] = Field(
-        "auto", description="wall around generated code; auto: the strongest one that is there"
-    )
-    dry_run_timeout: float = Field(
-        10.0,
-        gt=0,
-        le=DAY_SECONDS,
-        description="seconds that a reward may take in the critic's dry run",
-    )
-    training_timeout: float = Field(
-        120.0,
-        gt=0,
-        le=DAY_SECONDS,
-        description="seconds without a sign of life after which a training worker is killed",
-    )
-    snapshot_interval: float = Field(
-        SNAPSHOT_SECONDS,
-        gt=0,
-        le=DAY_SECONDS,
-        description="seconds between two saved states of a training, from which it can go on",
-    )
+    env: str = "cartpole"
+    """Environment: a built-in name, a folder, or gymnasium:<id>."""
+    task: str | None = None
+    """Task of the environment; default: its only or first one."""
+    sentence: str | None = None
+    """The task in plain words; default: the task's own."""
+    model: tuple[str, ...] = Field(("offline",), min_length=1)
+    """Designer: offline, <provider>/<model> such as openai/gpt-5.5 or anthropic/claude-sonnet-5, or
+    replay:<run>. Several models share the proposals by their success so far."""
+    base_url: str | None = None
+    """Address of a server that speaks like the first model's provider."""
+    api: Literal["auto", "chat", "responses"] = "auto"
+    """Interface of openai/ models: auto is Responses at OpenAI itself, Chat Completions at a
+    --base-url."""
+    temperature: float | None = Field(None, ge=0, le=2)
+    """Temperature of the models; default: their own."""
+    reply_tokens: int | None = Field(None, gt=0, le=100_000_000)
+    """Bound on a reply, the model's reasoning included; default: the model's own, 16000 for
+    anthropic/."""
+    request_timeout: float = Field(600.0, gt=0, le=DAY_SECONDS)
+    """Seconds to wait for a model's reply."""
+    concurrency: int = Field(8, gt=0, le=1000)
+    """Requests to models at a time."""
+    reviewer: str = "auto"
+    """Model that reviews rewards against the task: off, <provider>/<model> for every reward, or
+    auto for the first --model, where the critic doubts."""
+    analyst: str = "auto"
+    """Model that reads parents' trainings and episodes: off, <provider>/<model>, or auto for the
+    first --model."""
+    blind: bool = False
+    """The designer is not told what the human reward scores."""
+    max_cost: Decimal | None = Field(None, gt=0, le=1_000_000_000)
+    """US dollars that may be spent on models, such as 5.00."""
+    max_tokens: int | None = Field(None, gt=0, le=10**15)
+    """Tokens that may be spent on models, prompts and replies."""
+    max_time: str | None = None
+    """Wall time of the search, such as 8h: nothing new begins that would not end in it."""
+    price: tuple[str, ...] = ()
+    """Price of a model that is not in the table, as <provider>/<model>=<dollars for a million
+    tokens of prompts>,<of replies>."""
+    strategy: Literal["greedy", "best-of-n", "islands", "tree"] = "greedy"
+    """Strategy that chooses parents and operators."""
+    tuning: bool = False
+    """Let a numeric optimiser choose the constants of a good reward once five trainings of its form
+    are known, as often as that pays, at no cost of tokens."""
+    fitness: Literal["task", "written"] = "task"
+    """Metric that counts: the task's own, or one that the model first writes for the sentence."""
+    budget: str | None = None
+    """Limit of the whole search: wall time (90s, 10m, 8h, 1h30m) or env steps (500k, 5M, 2G); 10m
+    is ten minutes, 10M ten million env steps. It sets iterations and samples and, if it is small,
+    fewer baselines, final seeds, finalists and env steps."""
+    iterations: int = Field(2, gt=0, le=MOST_ITERATIONS)
+    """Generations of the search."""
+    samples: int = Field(8, gt=0, le=MOST_PROPOSALS)
+    """Proposals of one generation."""
+    revisions: int = Field(3, ge=0, le=3)
+    """Times a rejected proposal goes back to the designer."""
+    retry_rounds: int = Field(2, ge=0, le=100)
+    """Times a generation in which all proposals failed is tried again."""
+    seed: int = Field(0, ge=0, le=MOST_SEED)
+    """Seed of the search; equal seeds give equal attempts."""
+    novelty: bool = True
+    """Send back rewards that this run has tried before, renamed or rescaled."""
+    gate: bool = True
+    """Send back rewards that give recorded episodes of higher fitness the lower returns."""
+    racing: bool = True
+    """Stop candidates that are clearly behind the others of their generation."""
+    rungs: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = Field((0.7,), max_length=100)
+    """Parts of a training after which candidates are compared."""
+    scoring_episodes: int = Field(16, gt=0, le=MOST_EPISODES)
+    """Episodes that score a policy at a rung, and each of the policies kept at a training's end."""
+    schedule: Literal["auto", "generations", "steady"] = "auto"
+    """Generations: design the next generation when this one has ended; steady: design the next
+    proposal as soon as there is room for it; auto: steady where a model designs."""
+    confirm: int = Field(4, ge=0, le=MOST_PROPOSALS)
+    """Best attempts so far that are trained from further seeds after every generation; 0: none."""
+    confirm_seeds: int = Field(1, gt=0, le=1000)
+    """Further seeds of each of them."""
+    finalists: int = Field(3, ge=0, le=MOST_PROPOSALS)
+    """Best attempts trained again with fresh seeds; 0: none, and no baselines."""
+    baselines: bool = True
+    """Train the human and the sparse reward too, to compare with."""
+    final_seeds: int = Field(5, gt=0, le=1000)
+    """Seeds of every final training."""
+    baseline_seeds: int | None = Field(None, gt=0, le=1000)
+    """Seeds of the human and the sparse reward; default: as many as --final-seeds."""
+    evaluation_episodes: int = Field(32, gt=0, le=MOST_EPISODES)
+    """Episodes that score a policy."""
+    slots: int = Field(16, gt=0, le=1000)
+    """Trainings side by side in one worker."""
+    device: str = "auto"
+    """Device of trainings: auto, cpu, cuda (all GPUs, a worker on each) or cuda:<number>, several
+    with commas between them."""
+    workers: int = Field(0, ge=0, le=1000)
+    """Training workers; 0: one per CPU core, or per GPU."""
+    sandbox: Literal["auto", "docker", "bubblewrap", "process"] = "auto"
+    """Wall around generated code; auto: the strongest one that is there."""
+    dry_run_timeout: float = Field(10.0, gt=0, le=DAY_SECONDS)
+    """Seconds that a reward may take in the critic's dry run."""
+    training_timeout: float = Field(120.0, gt=0, le=DAY_SECONDS)
+    """Seconds without a sign of life after which a training worker is killed."""
+    snapshot_interval: float = Field(SNAPSHOT_SECONDS, gt=0, le=DAY_SECONDS)
+    """Seconds between two saved states of a training, from which it can go on."""
 
     @property
     def trains_baselines(self) -> bool:
-        """True where the human and the sparse reward are trained beside the finalists."""
+        """True where baselines are trained beside the finalists."""
         return self.baselines and self.finalists > 0
 
     @property
     def seeds_of_baselines(self) -> int:
-        """Number of seeds of each baseline: the first ones of the finalists'."""
+        """Number of seeds of each baseline, the first of the final seeds."""
         return self.baseline_seeds or self.final_seeds
 
     @field_validator("budget", mode="before")
     @classmethod
     def _budget_as_text(cls, budget: Any) -> Any:
-        """In YAML a plain number of env steps is no text."""
+        """Text of a budget that is a plain number in YAML."""
         return str(budget) if isinstance(budget, int) else budget
 
     @field_validator("model", "price", mode="before")
     @classmethod
     def _one_or_several(cls, value: Any) -> Any:
-        """In YAML a single one may stand without a list."""
+        """List of a single value, which YAML allows without one."""
         return (value,) if isinstance(value, str) else value
 
     @field_validator("model")
@@ -406,8 +275,7 @@ class SearchSettings(TrainingSettings):
     )
     @classmethod
     def _check_encoding(cls, text: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
-        """A shell hands over bytes that are not UTF-8 as lone surrogates, which no file can
-        take."""
+        """Refuse lone surrogates, a shell's bytes that are not UTF-8: no file can hold them."""
         try:
             "".join(text or ()).encode()
         except UnicodeEncodeError:
@@ -417,7 +285,7 @@ class SearchSettings(TrainingSettings):
     @field_validator("base_url")
     @classmethod
     def _check_base_url(cls, address: str | None) -> str | None:
-        """Settings are stored, and a stored password is a leaked one."""
+        """Refuse an address with a password, since settings are stored."""
         if address is not None and re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^/?#]*@", address):
             raise ValueError(
                 "an address must not hold a password or a key; export the provider's key variable"
@@ -428,15 +296,15 @@ class SearchSettings(TrainingSettings):
     @field_validator("sentence")
     @classmethod
     def _check_sentence(cls, sentence: str | None) -> str | None:
-        """The task without spaces around it."""
-        if sentence is not None and not sentence.strip():
+        """Stripped sentence."""
+        if sentence is None:
+            return None
+        if not sentence.strip():
             raise ValueError("expected the task in plain words, such as 'balance the pole'")
-        if sentence is not None and len(sentence) > MOST_SENTENCE_CHARACTERS:
-            raise ValueError(
-                f"it has {len(sentence):,} characters, expected at most"
-                f" {MOST_SENTENCE_CHARACTERS:,}"
-            )
-        return sentence if sentence is None else sentence.strip()
+        if len(sentence) > MOST_SENTENCE_CHARACTERS:
+            most = f"expected at most {MOST_SENTENCE_CHARACTERS:,}"
+            raise ValueError(f"it has {len(sentence):,} characters, {most}")
+        return sentence.strip()
 
     @field_validator("env")
     @classmethod
@@ -475,14 +343,13 @@ FREE_SETTINGS = frozenset(
         "snapshot_interval",
     }
 )
-"""Settings that may change when a run is resumed: they say how far and on what it goes and what is
-worth training to the end, not what a training is, what it is scored by or what a generation is
-designed from."""
+"""Settings that may change when a run is resumed. They change neither a training, nor its score,
+nor the designs of a generation."""
 
 
 def schedule_of(settings: SearchSettings) -> Literal["generations", "steady"]:
-    """When a search designs its proposals. A recording is played back by generations: its replies
-    belong to prompts, and these to what was known."""
+    """Schedule of a search. A replay needs generations, since its replies belong to the prompts of
+    its recording."""
     if settings.schedule != "auto":
         return settings.schedule
     by_model = any(name != "offline" and not name.startswith("replay:") for name in settings.model)
@@ -490,10 +357,10 @@ def schedule_of(settings: SearchSettings) -> Literal["generations", "steady"]:
 
 
 RETIRED_SETTINGS = frozenset({"work_ahead"})
-"""Settings of earlier versions: runs of theirs have them, and nothing depends on them any more."""
+"""Settings of earlier versions, which old runs have and nothing reads."""
 
 THE_FLAGS = "the flags"
-"""Origin of settings that were typed as flags: an error names them as such."""
+"""Origin of settings that were typed as flags."""
 
 SettingsT = TypeVar("SettingsT", bound=BaseModel)
 
@@ -504,32 +371,28 @@ def parse_settings(
     origin: str,
     help_command: str = "search --help",
 ) -> SettingsT:
-    """Validated settings from loose values; `origin` names their place in the error, `help_command`
-    lists them.
+    """Validated settings. `origin`: their place, for an error; `help_command`: lists them.
 
-    Raises SettingsError for an unknown key (with a suggestion) or a bad value.
+    Raises SettingsError for an unknown key or a bad value, with a suggestion.
     """
     for key in values:
         if key not in model.model_fields:
             close = close_match(str(key), model.model_fields)
-            hint = (
-                f"did you mean {close!r}?"
-                if close
-                else f"`{command(help_command)}` lists the settings"
+            listing = f"`{command(help_command)}` lists the settings"
+            raise SettingsError(
+                f"unknown setting {key!r} in {origin}",
+                f"did you mean {close!r}?" if close else listing,
             )
-            raise SettingsError(f"unknown setting {key!r} in {origin}", hint)
     try:
         return model.model_validate(dict(values))
     except ValidationError as error:
         first = error.errors()[0]
         close = _close_choice(first)
-        hint = (
-            f"did you mean {close!r}?"
-            if close
-            else f"see `{command(help_command)}` for what it takes"
-        )
+        hint = f"see `{command(help_command)}` for what it takes"
         if first["loc"] == ("sentence",) and origin == THE_FLAGS:
             hint = f"such as: {command(FIRST_SEARCH)}"
+        elif close:
+            hint = f"did you mean {close!r}?"
         raise SettingsError(_problem(first, origin), hint) from None
 
 
@@ -553,8 +416,7 @@ def _problem(error: ErrorDetails, origin: str) -> str:
 
 
 def validation_fault(error: ValidationError) -> str:
-    """First fault of a record that was read from a file, in words: `"'task' is 3, expected
-    text"`."""
+    """First fault of a record from a file, in words: `"'task' is 3, expected text"`."""
     first = error.errors()[0]
     cause = first.get("ctx", {}).get("error")
     place = ".".join(map(str, first["loc"]))
@@ -587,7 +449,7 @@ _TYPES = {
 
 
 def _expected(error: ErrorDetails) -> str:
-    """Expected value, in words, of a validation error."""
+    """Expected value in words."""
     kind, bound = error["type"], error.get("ctx", {})
     match kind:
         case "greater_than":
@@ -608,25 +470,25 @@ def _expected(error: ErrorDetails) -> str:
 
 
 def _close_choice(error: ErrorDetails) -> str | None:
-    """The choice that a mistyped one is nearest to."""
+    """Choice that resembles a mistyped one."""
     if error["type"] != "literal_error":
         return None
     return close_match(str(error["input"]), re.findall(r"'([^']*)'", str(error["ctx"]["expected"])))
 
 
 class _RefusedError(yaml.MarkedYAMLError):
-    """YAML that means something, which settings do not take."""
+    """Valid YAML that settings do not allow."""
 
 
 class _SettingsLoader(yaml.SafeLoader):
-    """YAML in which a name that is written twice is an error, plain YAML silently takes the last
-    one; and an alias, of which a few lines make gigabytes.
+    """YAML without repeated names, of which plain YAML silently takes the last, and without
+    aliases, of which a few lines make gigabytes.
 
-    What looks like a date is text: no setting is one. Numbers and booleans are those of YAML 1.2.
+    Dates are text. Numbers and booleans are those of YAML 1.2.
     """
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """The next node. Raises _RefusedError for an alias."""
+        """Compose the next node. Raises _RefusedError for an alias."""
         if self.check_event(yaml.AliasEvent):
             raise _RefusedError(
                 None, None, "settings have no aliases", self.peek_event().start_mark
@@ -634,7 +496,7 @@ class _SettingsLoader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """The mapping of a node. Raises _RefusedError for a repeated name."""
+        """Mapping of a node. Raises _RefusedError for a repeated name."""
         seen = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
@@ -649,8 +511,7 @@ _SettingsLoader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag.endswith((":null", ":merge"))]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-# of YAML 1.2, where `yes` and `no` are text, 010 is not eight, 1:30 is not ninety and 1e-3 is a
-# number
+# YAML 1.2: `yes` and `no` are text, 010 is not eight, 1:30 is not ninety, 1e-3 is a number
 _SettingsLoader.add_implicit_resolver(
     "tag:yaml.org,2002:bool", re.compile(r"(?:true|True|TRUE|false|False|FALSE)$"), None
 )
@@ -670,8 +531,8 @@ _SettingsLoader.add_implicit_resolver(
 def read_settings_file(
     path: Path, read: Callable[[Path, int], bytes] | None = None
 ) -> dict[str, Any]:
-    """The mapping in a YAML file. `read`: gives at most so many bytes of it, in place of `open`.
-    Raises SettingsError when there is none."""
+    """Mapping in a YAML file. `read`: reads at most so many bytes, in place of `open`. Raises
+    SettingsError where there is none."""
     content = b""
     try:
         content = (read or _first_bytes)(path, MOST_SETTINGS_BYTES + 1)
@@ -704,7 +565,7 @@ def _first_bytes(path: Path, most: int) -> bytes:
 
 
 def _yaml_problem(error: Exception, content: bytes) -> str:
-    """Fault of a YAML text, in one line, with the line that it is in."""
+    """Fault of a YAML text in one line, with its line number."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         number = error.problem_mark.line
         if isinstance(error, _RefusedError):
@@ -728,8 +589,8 @@ def _yaml_problem(error: Exception, content: bytes) -> str:
 
 
 def check_training(settings: TrainingSettings) -> None:
-    """A training is at least one update long, and every minibatch has a sample. Raises
-    SettingsError; ask once all settings are known."""
+    """Check a complete set of settings: a training has at least one update, and every minibatch a
+    sample. Raises SettingsError."""
     if settings.horizon > settings.env_steps:
         raise SettingsError(
             f"horizon is {settings.horizon}, expected at most the {settings.env_steps} env steps of"
@@ -746,7 +607,7 @@ def check_training(settings: TrainingSettings) -> None:
 
 
 def training_part(settings: SearchSettings) -> TrainingSettings:
-    """The fields that a training depends on."""
+    """Fields that a training depends on."""
     return TrainingSettings(
         **{name: getattr(settings, name) for name in TrainingSettings.model_fields}
     )

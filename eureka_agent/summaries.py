@@ -1,5 +1,5 @@
-"""Curve points summed up: the trainer's checkpoints, and the analyzer's where a training broke
-off."""
+"""Summaries of curve points: the trainer's checkpoints, and the analyzer's of a broken-off
+training."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ from eureka_agent.records import CheckpointRecord, CurvePoint
 
 
 def checkpoint_iterations(iterations: int, checkpoints: int) -> tuple[int, ...]:
-    """The iterations (from 1) after which a checkpoint is due, evenly spaced; the last one is the
-    last iteration.
-
-    Fewer than `checkpoints` where there are fewer iterations.
-    """
+    """Iterations (from 1) after which a checkpoint is due, evenly spaced up to the last one; fewer
+    than `checkpoints` where there are fewer iterations."""
     count = min(iterations, checkpoints)
     return tuple(-(-iterations * (index + 1) // count) for index in range(count))
 
@@ -21,19 +18,14 @@ def checkpoint_iterations(iterations: int, checkpoints: int) -> tuple[int, ...]:
 def checkpoints_of(
     points: Sequence[CurvePoint], iterations: int, checkpoints: int
 ) -> tuple[CheckpointRecord, ...]:
-    """The checkpoints that a training of so many iterations has behind it, as its trainer sums them
-    up."""
-    due = [
-        iteration
-        for iteration in checkpoint_iterations(iterations, checkpoints)
-        if iteration <= len(points)
-    ]
+    """Checkpoints that a training of so many iterations has reached by these points."""
+    due = [end for end in checkpoint_iterations(iterations, checkpoints) if end <= len(points)]
     return tuple(summarize(points[begin:end]) for begin, end in zip([0, *due], due, strict=False))
 
 
 def summarize(points: Sequence[CurvePoint]) -> CheckpointRecord:
-    """The points of one checkpoint, which have the same components: means over episodes, and over
-    steps (iterations are of one length)."""
+    """Checkpoint of points with the same components: means over episodes, and over steps (all
+    iterations have one length)."""
     episodes = sum(point.episodes for point in points)
     return CheckpointRecord(
         env_steps=points[-1].env_steps,
@@ -49,12 +41,9 @@ def summarize(points: Sequence[CurvePoint]) -> CheckpointRecord:
 
 
 def _episode_mean(values: list[tuple[float | None, int]]) -> float | None:
-    episodes = sum(count for value, count in values if value is not None)
-    return (
-        sum(value * count for value, count in values if value is not None) / episodes
-        if episodes
-        else None
-    )
+    known = [(value, count) for value, count in values if value is not None]
+    episodes = sum(count for _, count in known)
+    return sum(value * count for value, count in known) / episodes if episodes else None
 
 
 def _mean(values: list[float]) -> float:

@@ -1,5 +1,5 @@
-"""The words an environment folder is written in: `Variable`, `Constant`, `Channel`, `Task`,
-`TrainingBudget`. No torch is imported here."""
+"""Vocabulary of an environment folder: `Variable`, `Constant`, `Channel`, `Task`, `TrainingBudget`.
+No torch is imported here."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 FitnessReduction = Literal["sum", "mean", "last", "max"]
 QuaternionOrder = Literal["wxyz", "xyzw"]
-"""Where a quaternion has its real part `w`."""
+"""Order of a quaternion's entries; `w` is the real part."""
 
 PREVIOUS_PREFIX = "previous_"
-"""An argument `previous_<variable>` is the variable's value one step earlier."""
+"""Prefix of an argument that is the variable's value one step earlier."""
 
 
 @dataclass(frozen=True)
@@ -31,20 +31,18 @@ class Variable:
     name: str
     """Argument name, a Python identifier."""
     shape: tuple[int, ...]
-    """Shape of one environment's value; the batch comes in front. `()` is a scalar: the tensor has
-    shape `(batch,)`."""
+    """Shape of one environment's value; the tensor has the batch in front: `(batch,)` for `()`."""
     unit: str
     """SI unit, `"1"` for dimensionless."""
     frame: str
     """`"world"`, `"body"`, `"joint"`, … or `"-"` where no frame applies."""
     doc: str
-    """One line: what it is and in which order its entries come."""
+    """One line: its meaning and the order of its entries."""
     range: tuple[float, float] | None = None
-    """Smallest and largest value that the physics allows, where known (joint limits, action
-    bounds)."""
+    """Physical limits, where known: joint limits, action bounds."""
     private: bool = False
-    """True: for the fitness and the baselines only; hidden from the designer and refused in a
-    proposed reward."""
+    """True: only fitness and baselines read it; the designer does not see it, and the critic
+    rejects a reward that reads it."""
 
     def __post_init__(self) -> None:
         _check_argument_name("variable", self.name)
@@ -54,16 +52,15 @@ class Variable:
 
 @dataclass(frozen=True)
 class Constant:
-    """A number of the environment that a reward function may name as an argument, such as the time
+    """A number of the environment that a reward function may take as an argument, such as the time
     step."""
 
     name: str
-    """Argument name, a Python identifier, and no variable's."""
+    """Argument name: a Python identifier that no variable has."""
     value: float
     unit: str = "1"
     """SI unit, `"1"` for dimensionless."""
     doc: str = ""
-    """One line."""
 
     def __post_init__(self) -> None:
         _check_argument_name("constant", self.name)
@@ -76,24 +73,21 @@ class Constant:
 
 @dataclass(frozen=True)
 class Channel:
-    """Neighbouring numbers of the observation or the action that belong together: told to whoever
-    runs the policy elsewhere."""
+    """A quantity of several neighbouring numbers in the observation or the action, for use of the
+    policy elsewhere."""
 
     name: str
-    """Name of the quantity; where it is a variable too, the variable's."""
+    """Name of the quantity; the variable's, where it is one."""
     entries: tuple[str, ...] = ()
-    """A name for each of its numbers, in their order (`("x", "y", "z")`, joints); `()` is one
-    number."""
+    """Names of its numbers in order: `("x", "y", "z")`, joints; `()` is one number."""
     unit: str = "1"
     """SI unit, `"1"` for dimensionless."""
     frame: str = "-"
-    """As a Variable's."""
     doc: str = ""
-    """One line."""
     scale: float = 1.0
-    """The observation holds the quantity times this."""
+    """Factor from the quantity to the observation's value."""
     range: tuple[float, float] | None = None
-    """Commands of an action at -1 and at 1; the values between are in proportion."""
+    """Commands of an action at -1 and at 1; linear in between."""
 
     def __post_init__(self) -> None:
         if (
@@ -122,8 +116,7 @@ class Channel:
 
 
 def check_range(what: str, range: Any) -> None:
-    """Raises EnvironmentLoadError where `range` is not two finite numbers, the smaller one
-    first."""
+    """Raises EnvironmentLoadError where `range` is not two finite numbers in ascending order."""
     ends = range if isinstance(range, (tuple, list)) else ()
     if len(ends) != 2 or not all(map(is_finite, ends)):
         raise EnvironmentLoadError(
@@ -142,7 +135,7 @@ def check_range(what: str, range: Any) -> None:
 
 
 def is_finite(value: object) -> bool:
-    """True for a number that is neither infinite nor NaN. A bool is none."""
+    """True for a number, not a bool, that is neither infinite nor NaN."""
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
@@ -156,15 +149,14 @@ def _check_argument_name(kind: str, name: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingBudget:
-    """How long one training takes on this task, and PPO's settings where the task needs others than
-    the defaults."""
+    """Length of one training on this task, and the PPO settings that the task overrides."""
 
     env_steps: int = 200_000
-    """Environment steps (control steps, summed over the environments) of one training."""
+    """Control steps of one training, summed over the environments."""
     num_envs: int = 16
     """Parallel environments of one training."""
     overrides: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of `eureka_agent.settings.TrainingSettings` that this task sets, by name."""
+    """Fields of `eureka_agent.settings.TrainingSettings`, by name."""
 
     def __post_init__(self) -> None:
         for name in ("env_steps", "num_envs"):
@@ -178,29 +170,25 @@ class TrainingBudget:
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """An environment's task: the sentence, the metric that counts, and what to compare with."""
+    """An environment's task: the sentence, the metric and the baselines."""
 
     sentence: str
-    """The task in plain words; the default for a search that names none."""
+    """The task in plain words; the default of a search."""
     fitness: Callable[..., Tensor]
-    """Per-step metric: takes variables by name, like a reward, and returns a tensor of shape
-    `(batch,)`."""
+    """Per-step metric: takes variables by name, like a reward. Returns shape `(batch,)`."""
     fitness_doc: str
-    """The episode's fitness in words, as people and designers see it (`"metres travelled forward in
-    an episode"`)."""
+    """An episode's fitness in words: `"metres travelled forward in an episode"`."""
     fitness_unit: str = "1"
-    """Unit of the episode's fitness."""
     fitness_reduction: FitnessReduction = "sum"
-    """How the per-step values of an episode become its fitness."""
+    """Reduction of the per-step values of an episode to its fitness."""
     success_fitness: float | None = None
-    """Episode fitness from which an episode counts as solved."""
+    """Least fitness of a solved episode."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Keyword arguments of the environment's constructor that make it this task (a start state, a
-    goal range)."""
+    """Keyword arguments of the environment's constructor for this task: a start state, a goal."""
     human_reward: str = "rewards/human.py"
-    """Reward written by an expert, a path within the environment's folder."""
+    """Path of an expert's reward within the environment's folder."""
     sparse_reward: str = "rewards/sparse.py"
-    """Reward that is the fitness itself, a path within the environment's folder."""
+    """Path of the reward that is the fitness itself."""
     training: TrainingBudget = field(default_factory=TrainingBudget)
 
     def __post_init__(self) -> None:
@@ -213,7 +201,7 @@ class Task:
                 f"a task's fitness_reduction is {self.fitness_reduction!r}",
                 f"expected one of {', '.join(map(repr, get_args(FitnessReduction)))}",
             )
-        # infinite is a way to say that no episode counts as solved, as None is
+        # infinite means, as None does, that no episode counts as solved
         if self.success_fitness is not None and not (
             is_finite(self.success_fitness) or self.success_fitness == math.inf
         ):

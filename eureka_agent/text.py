@@ -1,5 +1,4 @@
-"""What a model wrote is data: made fit to be parsed, stored, and shown in a terminal, a report or
-another model's prompt."""
+"""Untrusted text, made safe to parse, to store, and to show in a terminal, a report or a prompt."""
 
 from __future__ import annotations
 
@@ -25,25 +24,24 @@ _INVISIBLE = re.compile(
 
 
 def printable(text: str) -> str:
-    """The text with `\\n` as its only line end, without escape sequences, control characters, and
-    what is there but cannot be seen."""
+    """Text with `\\n` as its only line end, without escape sequences, control characters and
+    invisible characters."""
     return _INVISIBLE.sub("", _ESCAPE_SEQUENCES.sub("", _LINE_ENDS.sub("\n", text)))
 
 
 def visible(text: str) -> str:
-    """The text without what commands a terminal or cannot be seen; what is left of an escape
-    sequence is shown. It is as wide as before."""
+    """Text of the same width without control and invisible characters; the rest of an escape
+    sequence stays."""
     return _INVISIBLE.sub("", text.translate(_NO_WIDTH))
 
 
 def escaped(json_text: str) -> str:
-    """JSON in which the same characters are written as escapes. What JSON escapes by itself are
-    those below 32 alone."""
+    """JSON with those characters as escapes; JSON itself escapes only those below 32."""
     return _INVISIBLE.sub(lambda found: json.dumps(found[0])[1:-1], json_text)
 
 
 def one_line(text: str, limit: int) -> str:
-    """The text in one line of at most `limit` characters."""
+    """Text in one line of at most `limit` characters."""
     line = " ".join(printable(text).split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
@@ -61,17 +59,13 @@ def escape_unprintable(text: str, keep: str = "") -> str:
 
 
 def clipped(text: str, limit: int) -> str:
-    """The first `limit` characters of a text of several lines, and how many more there were."""
-    return (
-        text
-        if len(text) <= limit
-        else f"{text[:limit].rstrip()}\n[… {len(text) - limit} more characters]"
-    )
+    """First `limit` characters of a text of several lines, and the number of the others."""
+    left = len(text) - limit
+    return text if left <= 0 else f"{text[:limit].rstrip()}\n[… {left} more characters]"
 
 
 def without_headings(text: str) -> str:
-    """The text without the marks that would make headings or code blocks of its lines, wherever it
-    is put."""
+    """Text without the marks of headings and code blocks, so that it can stand in any prompt."""
     return re.sub(
         r"^[ \t]*(?:#{1,6}(?=\s)|`{3,}\w*[ \t]*$|~{3,}\w*[ \t]*$)[ \t]*",
         "",

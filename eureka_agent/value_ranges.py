@@ -1,4 +1,4 @@
-"""Ranges of values in words, with as many digits as their width needs."""
+"""Ranges of values in words, with the digits that their width needs."""
 
 from __future__ import annotations
 
@@ -6,27 +6,24 @@ import math
 from collections.abc import Sequence
 
 ValueRange = tuple[float, float, float]
-"""Lowest and highest value, and the smallest magnitude: an angle that is around ±π is never 0."""
+"""Lowest value, highest value, smallest magnitude: an angle around ±π is never 0."""
 
 _ALIKE = 0.25
-"""Part of their width by which the ends of two ranges may differ that were sampled from one
-distribution."""
+"""Part of their width by which two ranges sampled from one distribution may differ."""
 _NO_WIDTH = 1e-6
 _LARGE = 1e7
-"""From here on the digits before the point say nothing."""
+"""Magnitude from which three digits are shown."""
 _GAP = 0.5
-"""Where the smallest magnitude is more than this part of the largest one, there is a gap about
-0."""
+"""Ratio of the smallest to the largest magnitude above which there is a gap about 0."""
 
 
 def short_number(value: float) -> str:
-    """Three digits; of larger whole numbers all, up to ten millions."""
+    """Three digits; all digits of whole numbers up to ten millions."""
     return _plain(f"{value:.0f}" if 1e3 <= abs(value) < _LARGE else f"{value:.3g}")
 
 
 def range_text(low: float, high: float, smallest: float = 0.0) -> str:
-    """`-0.1 to 0.1`, `1.249 to 1.251`, `±(2.9 to 3.1)`; one number of three digits where the ends
-    are the same."""
+    """`-0.1 to 0.1`, `1.249 to 1.251`, `±(2.9 to 3.1)`; one number where the ends are equal."""
     largest = max(abs(low), abs(high))
     if low < 0.0 < high and smallest > _GAP * largest:
         return f"±({range_text(smallest, largest)})"
@@ -38,7 +35,7 @@ def range_text(low: float, high: float, smallest: float = 0.0) -> str:
 
 
 def mean_text(mean: float, deviation: float | None) -> str:
-    """`12.3 ± 0.4`: two digits of the standard deviation, as many decimals of the mean."""
+    """`12.3 ± 0.4`: two digits of the standard deviation, the mean with the same decimals."""
     if deviation is None:
         return short_number(mean)
     if deviation <= _NO_WIDTH * abs(mean):
@@ -48,8 +45,7 @@ def mean_text(mean: float, deviation: float | None) -> str:
 
 
 def column_ranges_text(ranges: Sequence[ValueRange]) -> str:
-    """Ranges of a variable's columns, those that are alike together: `-0.1 to 0.1`, `[0:2] 0; [2]
-    0.57`."""
+    """Ranges of a variable's columns, similar ones together: `-0.1 to 0.1`, `[0:2] 0; [2] 0.57`."""
     groups: list[tuple[ValueRange, list[int]]] = []
     for column, found in enumerate(ranges):
         for index, (known, columns) in enumerate(groups):
@@ -81,7 +77,7 @@ def _alike(one: ValueRange, other: ValueRange) -> bool:
 
 
 def _columns_text(columns: Sequence[int]) -> str:
-    """`0`, `0:3`, `0, 2, 4`: columns as an index has them."""
+    """Columns as an index: `0`, `0:3`, `0, 2, 4`."""
     first, last = columns[0], columns[-1]
     if len(columns) > 1 and last - first == len(columns) - 1:
         return f"{first}:{last + 1}"
@@ -89,7 +85,7 @@ def _columns_text(columns: Sequence[int]) -> str:
 
 
 def _plain(number: str) -> str:
-    """Without zeros that say nothing, and without a minus before a zero."""
+    """Number without trailing zeros and without a minus before zero."""
     if "." in number and "e" not in number:
         number = number.rstrip("0").rstrip(".")
     return "0" if number == "-0" else number

@@ -13,7 +13,7 @@ MISSING = "–"
 
 
 def number(value: float | None) -> str:
-    """Four significant digits, thousands apart; a dash for what is unknown."""
+    """Four significant digits with thousands separators; a dash for unknown."""
     if value is None or math.isnan(value):
         return MISSING
     if math.isinf(value):
@@ -33,12 +33,12 @@ def number(value: float | None) -> str:
 
 
 def significant(value: float | None, digits: int = 4, unknown: str = "unknown") -> str:
-    """A number as models are told it: so many significant digits."""
+    """Number for a prompt, with so many significant digits."""
     return unknown if value is None else f"{value:.{digits}g}"
 
 
 def plus_minus(mean: float | None, deviation: float | None) -> str:
-    """`12.34 ± 0.56`, with the mean's decimals; the mean alone where there is no deviation."""
+    """`12.34 ± 0.56`, with the mean's decimals; the mean alone without a deviation."""
     text = number(mean)
     if mean is None or deviation is None or not math.isfinite(deviation):
         return text
@@ -58,7 +58,7 @@ def count(value: float) -> str:
 
 
 def clock_time(seconds: float) -> str:
-    """`1:05` or `2:03:04`, for a view that keeps changing."""
+    """`1:05` or `2:03:04`, for the live view."""
     whole = max(0, round(seconds))
     hours, minutes = divmod(whole // 60, 60)
     return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
@@ -92,14 +92,13 @@ def plural(amount: int, one: str, many: str = "") -> str:
 
 
 def words(operator: str) -> str:
-    """An operator's or stage's name for people: underscores become spaces."""
+    """Name of an operator or a stage with spaces for underscores."""
     return operator.replace("_", " ")
 
 
 def without_trailing_comments(source: str) -> str:
     """`source` up to its last line of code."""
-    # not `splitlines`, which also breaks where Python does not: the rest of such a comment would
-    # become code
+    # `splitlines` also breaks where Python does not: the rest of such a comment would become code
     lines = re.split("\r\n|\r|\n", source)
     while len(lines) > 1 and (not lines[-1].strip() or lines[-1].startswith("#")):
         lines.pop()
@@ -107,5 +106,5 @@ def without_trailing_comments(source: str) -> str:
 
 
 def title(sentence: str) -> str:
-    """A sentence as a heading: a long one in one line and in part."""
+    """A sentence as a heading, cut to one line where it is long."""
     return sentence if len(sentence) <= LONGEST_TITLE else one_line(sentence, LONGEST_TITLE)

@@ -22,6 +22,7 @@ from eureka_agent.records import (
     TaskDescription,
     VariableSpec,
 )
+from eureka_agent.rewards import CodeReward
 
 pytest_plugins = ["worker_processes"]
 
@@ -154,7 +155,11 @@ def make_attempt() -> Callable[..., Attempt]:
             iteration=iteration,
             sample=sample,
             revision=revision,
-            proposal=Proposal(source=REWARD, reasoning="because", operator=Operator.FRESH),
+            proposal=Proposal(
+                reward=CodeReward(source=REWARD, author="offline"),
+                reasoning="because",
+                operator=Operator.FRESH,
+            ),
             stage=stage,
             seed=7,
             outcome=None if fitness is None else make_outcome(fitness),

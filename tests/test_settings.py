@@ -11,7 +11,7 @@ import pytest
 from eureka_agent.cli.options import given_settings
 from eureka_agent.errors import SettingsError
 from eureka_agent.records import TaskDescription
-from eureka_agent.search.session import effective_settings
+from eureka_agent.search.preparation import effective_settings
 from eureka_agent.settings import (
     SearchSettings,
     TrainingSettings,

@@ -10,6 +10,7 @@ from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
 from eureka_agent.llm.markdown import without_thinking
 from eureka_agent.llm.prompts import render, system_message
 from eureka_agent.records import Diagnosis, TaskDescription
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.settings import SearchSettings
 from eureka_agent.text import printable, without_headings
 
@@ -32,9 +33,9 @@ class Analyst:
         self._model = model
         self._system = system_message("analyse.md", description, sentence, settings)
 
-    async def analyse(self, attempt: str, source: str, diagnosis: Diagnosis) -> str:
+    async def analyse(self, attempt: str, reward: RewardSpecification, diagnosis: Diagnosis) -> str:
         """Explain a training; empty for a refusal or a spent budget. Raises LanguageModelError."""
-        text = render("analyse_order.md", source=source, diagnosis=diagnosis.text)
+        text = render("analyse_order.md", source=reward.source, diagnosis=diagnosis.text)
         order = ChatMessage("user", text)
         try:
             message = await self._model.ask(Role.ANALYST, self._system, order, attempt=attempt)

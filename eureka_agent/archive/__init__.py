@@ -1,2 +1,1 @@
-"""What a run remembers: the SQLite archive, the run folder, its artefacts, the cache of
-baselines."""
+"""Memory of a run: the SQLite archive, the run folder, its artefacts, the cache of baselines."""

@@ -1,6 +1,6 @@
-"""The readable side of a run folder: one folder an attempt, one a final training, one for the best.
+"""Readable files of a run folder: a folder for each attempt, each final training, and the best.
 
-Everything is written under a temporary name and renamed, so a file that is there is whole.
+A file is written under a temporary name and renamed, so it is complete once it exists.
 """
 
 from __future__ import annotations
@@ -13,25 +13,19 @@ from eureka_agent.markup import fenced
 from eureka_agent.records import BASELINES, Attempt
 
 ATTEMPTS, FINALS, BASELINES_FOLDER, BEST = "attempts", "finals", "baselines", "best"
-REWARD, POLICY, CURVES, TRAJECTORIES = (
-    "reward.py",
-    "policy.safetensors",
-    "curves.csv",
-    "trajectories.npz",
-)
+REWARD, POLICY = "reward.py", "policy.safetensors"
+CURVES, TRAJECTORIES = "curves.csv", "trajectories.npz"
 MESSAGES = "messages.jsonl"
-"""Every request to a model with its reply, as text that can be played back; there once a run that
-asked one has ended or was stopped."""
+"""Recording of all requests to models with their replies, written when the run ends or stops."""
 
 
 def attempt_folder(run: Path, attempt_id: str) -> Path:
-    """`attempts/<id>`. Raises RunFolderError, as those below do, where a link or an id leads out of
-    the run."""
+    """`attempts/<id>`. Raises RunFolderError, as the two below do, for a path out of the run."""
     return inside(run, ATTEMPTS, attempt_id)
 
 
 def repeat_folder(run: Path, attempt_id: str, seed: int) -> Path:
-    """`attempts/<id>/seed-<seed>`: the files of a training that confirms the attempt."""
+    """`attempts/<id>/seed-<seed>`: files of a repeat."""
     return inside(run, ATTEMPTS, attempt_id, f"seed-{seed}")
 
 
@@ -42,24 +36,23 @@ def training_folder(run: Path, name: str, seed: int) -> Path:
 
 
 def write_proposal(run: Path, attempt: Attempt) -> None:
-    """`reward.py`, `prompt.md` and `reply.md` of an attempt. What models write stands in a code
-    block, of which a viewer of Markdown loads nothing."""
+    """Write `reward.py`, `prompt.md` and `reply.md`. A model's text stands in a code block, of
+    which a viewer of Markdown loads nothing."""
     folder, proposal = attempt_folder(run, attempt.id), attempt.proposal
-    write_text(folder / REWARD, proposal.source)
+    write_text(folder / REWARD, proposal.reward.source)
     write_text(folder / "prompt.md", _shown(proposal.prompt))
     write_text(folder / "reply.md", _shown(proposal.reply))
 
 
 def write_verdict(run: Path, attempt: Attempt) -> None:
-    """`verdict.json` of an attempt that the critic has judged."""
+    """Write `verdict.json`, if there is a verdict."""
     if attempt.verdict is not None:
         content = {"accepted": attempt.verdict.accepted, **attempt.verdict.model_dump(mode="json")}
         write_text(attempt_folder(run, attempt.id) / "verdict.json", dump_json(content))
 
 
 def write_diagnosis(run: Path, attempt: Attempt) -> None:
-    """`outcome.json`, `diagnosis.json` and `diagnosis.md` of an attempt that was trained or failed
-    in training."""
+    """Write `outcome.json`, `diagnosis.json` and `diagnosis.md`, as far as they exist."""
     folder = attempt_folder(run, attempt.id)
     if attempt.outcome is not None:
         write_text(folder / "outcome.json", dump_json(attempt.outcome.model_dump(mode="json")))
@@ -69,10 +62,10 @@ def write_diagnosis(run: Path, attempt: Attempt) -> None:
 
 
 def write_analysis(run: Path, attempt: Attempt) -> None:
-    """`analysis.md` of an attempt that an analyst has read."""
+    """Write `analysis.md`."""
     write_text(attempt_folder(run, attempt.id) / "analysis.md", _shown(attempt.analysis.strip()))
 
 
 def _shown(text: str) -> str:
-    """Nothing for nothing: the offline designer is asked and answers without words."""
+    """Code block of a text; empty for an empty one, such as the offline designer's reply."""
     return f"{fenced(text, 'text')}\n" if text.strip() else ""

@@ -1,5 +1,4 @@
-"""Human and sparse baselines, trained once for all that they depend on and shared by the runs of
-one folder."""
+"""Cache of trained baselines, shared by the runs of one folder."""
 
 from __future__ import annotations
 
@@ -13,6 +12,7 @@ from eureka_agent.archive.artefacts import POLICY
 from eureka_agent.archive.files import copy_file, write_text
 from eureka_agent.archive.run_folder import versions
 from eureka_agent.records import Outcome, TaskDescription
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.settings import SearchSettings, training_part
 
 CACHE_FOLDER = ".cache"
@@ -26,7 +26,7 @@ _CODE_THAT_TRAINS = (
 
 
 def _code_fingerprint() -> str:
-    """SHA-256 over the modules that a training's result depends on."""
+    """SHA-256 over the modules that determine a training's result."""
     digest = hashlib.sha256()
     package = Path(__file__).resolve().parents[1]
     for pattern in _CODE_THAT_TRAINS:
@@ -36,7 +36,7 @@ def _code_fingerprint() -> str:
 
 
 class BaselineCache:
-    """Outcomes and policies of baselines, content-addressed."""
+    """Outcomes and policies of baselines, addressed by everything that they depend on."""
 
     def __init__(
         self,
@@ -45,8 +45,8 @@ class BaselineCache:
         settings: SearchSettings,
         device_kind: str = "cpu",
     ) -> None:
-        """`runs`: the folder of all runs; the cache lies in it as a hidden folder. `device_kind`:
-        `"cpu"` or `"cuda"`, whose bits differ."""
+        """`runs`: folder of all runs, which has the cache as a hidden folder; `device_kind`:
+        `"cpu"` or `"cuda"`, whose results differ."""
         self._folder = runs / CACHE_FOLDER / "baselines"
         self._context = json.dumps(
             {
@@ -62,26 +62,22 @@ class BaselineCache:
             sort_keys=True,
         )
 
-    def _entry(self, source: str, seed: int) -> Path:
-        return (
-            self._folder / hashlib.sha256(f"{self._context}\0{source}\0{seed}".encode()).hexdigest()
-        )
+    def _entry(self, reward: RewardSpecification, seed: int) -> Path:
+        key = f"{self._context}\0{reward.source}\0{seed}"
+        return self._folder / hashlib.sha256(key.encode()).hexdigest()
 
-    def find(self, source: str, seed: int) -> tuple[Outcome, Path] | None:
-        """Outcome and policy file of this reward trained from this seed, where an earlier run left
-        them."""
-        entry = self._entry(source, seed)
+    def find(self, reward: RewardSpecification, seed: int) -> tuple[Outcome, Path] | None:
+        """Outcome and policy file of this reward and seed; None where they are not cached."""
+        entry = self._entry(reward, seed)
         try:
-            outcome = Outcome.model_validate_json(
-                (entry / "outcome.json").read_text(encoding="utf-8")
-            )
+            text = (entry / "outcome.json").read_text(encoding="utf-8")
+            outcome = Outcome.model_validate_json(text)
         except (OSError, ValidationError):
             return None
         return (outcome, entry / POLICY) if (entry / POLICY).is_file() else None
 
-    def put(self, source: str, seed: int, outcome: Outcome, policy: Path) -> None:
-        """Keep a baseline for later runs. The outcome is written last: an entry that has one is
-        whole."""
-        entry = self._entry(source, seed)
+    def put(self, reward: RewardSpecification, seed: int, outcome: Outcome, policy: Path) -> None:
+        """Store a baseline. The outcome is written last: an entry that has one is complete."""
+        entry = self._entry(reward, seed)
         copy_file(policy, entry / POLICY)
         write_text(entry / "outcome.json", outcome.model_dump_json(indent=2))

@@ -1,18 +1,13 @@
-"""The archive: one SQLite file in the run folder that holds the run's journal and the messages of
-its models.
+"""The archive: one SQLite file in the run folder with the run's journal and its models' messages.
 
-What is decided is written before anybody acts on it, in a transaction of its own, so a kill at any
-moment loses only what was under way. The file may be a stranger's (`archive/sqlite_files.py`): what
-is read of it is bounded and checked.
+A decision is stored in a transaction of its own before anything acts on it, so a kill loses only
+work under way. The file is not trusted (`archive/sqlite_files.py`): reads are bounded and checked.
 """
 
 from __future__ import annotations
 
-import errno
 import hmac
 import os
-import shlex
-import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -22,12 +17,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from eureka_agent.archive.migrations import (
-    MIGRATIONS,
-    applied_migrations,
-    migrate,
-    migrated_copy,
-)
+from eureka_agent.archive.migrations import MIGRATIONS, applied_migrations, migrate, migrated_copy
 from eureka_agent.archive.rows import PLACES, attempt_row
 from eureka_agent.archive.safe_files import check_numbers
 from eureka_agent.archive.sqlite_files import (
@@ -38,117 +28,37 @@ from eureka_agent.archive.sqlite_files import (
     connect_to_copy,
     fetch,
 )
-from eureka_agent.errors import RunFolderError, system_reason
+from eureka_agent.archive.storage_errors import (
+    FILE_NAME,
+    database_error,
+    reason_of,
+    rest_of_run,
+    storage_errors,
+)
+from eureka_agent.errors import RunFolderError
 from eureka_agent.invocation import command
 from eureka_agent.journal.entries import KINDS, OF_RUN, PASSING, BaseEntry, kind_of
 from eureka_agent.journal.state import Recorded, RunState, changed
 from eureka_agent.records import Attempt, Cost, FinalTraining, Message, Record
 from eureka_agent.settings import validation_fault
 
-FILE_NAME = "archive.sqlite"
 MOST_NUMBER = 2**62
 MOST_TIME = 64
 """Characters of an entry's time."""
 MOST_SECONDS = 1e10
 MOST_VIEWS = 64
-"""Earlier states that are kept in memory; others are folded again where one is asked for."""
+"""Earlier states in memory; others are folded again on demand."""
 ENTRIES_AT_ONCE = 500
 _COLUMNS = "number, time, seconds, kind, version, record"
 MOST_UNWRITTEN = 200
 """Entries that wait to be stored with the next durable one."""
-_FULL_BYTES = 256 * 1024
-"""With less than this free a disk counts as full: SQLite needs room for pages and a journal, files
-for their drafts."""
-
-
-def resume_command(run: Path) -> str:
-    """What to type to go on with a run, as one line for any shell."""
-    return command(shlex.join(["resume", str(run)]))
-
-
-def run_of(path: Path) -> Path | None:
-    """The run folder that a path lies in, or is; None outside of one."""
-    return next(
-        (folder for folder in (path, *path.parents) if (folder / FILE_NAME).is_file()), None
-    )
-
-
-def rest_of_run(run: Path) -> str:
-    """Hint on what is left of a run whose archive is lost; empty for a folder that is no run's."""
-    if not (run / "settings.yaml").is_file():
-        return ""
-    readable = [
-        str(path) for name in ("report.md", "best", "attempts") if (path := run / name).exists()
-    ]
-    rest = (
-        f"what can still be read: {', '.join(readable)}"
-        if readable
-        else "nothing else is left to read"
-    )
-    return f"put a copy of it back if you have one: nothing else restores the run; {rest}"
-
 
 RecordT = TypeVar("RecordT", bound=Record)
 
 
-@contextmanager
-def storage_errors(folder: Path) -> Iterator[None]:
-    """Turn a full or unwritable disk under `folder` into a RunFolderError that says how to go
-    on."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise _storage_error(folder, _reason(error), "full" in str(error)) from error
-    except IsADirectoryError as error:
-        path = str(error.filename2 or error.filename)  # of a rename the target
-        raise RunFolderError(
-            f"cannot write {path!r}: it is a folder, expected a file", "name a file"
-        ) from error
-    except OSError as error:
-        raise _storage_error(
-            folder, system_reason(error), error.errno in (errno.ENOSPC, errno.EDQUOT)
-        ) from error
-
-
-def _storage_error(folder: Path, reason: str, full: bool) -> RunFolderError:
-    hint = (
-        "free some space"
-        if full or _no_room(folder)
-        else "check the folder's permissions and the disk"
-    )
-    run = run_of(folder)
-    then = "try again" if run is None else f"`{resume_command(run)}`"
-    return RunFolderError(
-        f"cannot write to {str(run or folder)!r}: {reason}", f"{hint}, then {then}"
-    )
-
-
-_REASONS = {
-    "file is not a database": "it is no SQLite database",
-    "database disk image is malformed": "its content is damaged",
-    "database or disk is full": "the disk is full",
-    "disk I/O error": "the disk cannot be read or written",
-    "unable to open database file": "it cannot be opened",
-    "attempt to write a readonly database": "it can only be read",
-    "database is locked": "another program holds it",
-}
-"""SQLite's sentences in plain words."""
-
-
-def _reason(error: Exception) -> str:
-    return _REASONS.get(str(error), str(error))
-
-
-def _no_room(folder: Path) -> bool:
-    """Whether the disk has no room left. SQLite calls that a full disk or an I/O error, by which of
-    its files it happens to."""
-    with suppress(OSError):
-        return shutil.disk_usage(folder).free < _FULL_BYTES
-    return False
-
-
-def _read_only(folder: Path) -> bool:
-    return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+def _can_write(folder: Path, path: Path) -> bool:
+    read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
+    return not read_only and os.access(path, os.W_OK) and os.access(folder, os.W_OK)
 
 
 def _are_seconds(value: object) -> bool:
@@ -160,7 +70,7 @@ def _listed(kinds: Iterable[str]) -> str:
 
 
 def now() -> str:
-    """The present, ISO 8601 in UTC."""
+    """Current time, ISO 8601 in UTC."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -168,19 +78,19 @@ class Archive:
     """The journal, the attempts as rows, and messages by their keys."""
 
     def __init__(self, folder: Path, *, reading: bool = False) -> None:
-        """Open or make `folder/archive.sqlite`; one that cannot be written to is opened for
-        reading. `reading`: nothing is written, or made.
+        """Open or create `folder/archive.sqlite`; a read-only file is opened for reading.
+        `reading`: write and create nothing.
 
         Raises RunFolderError where it is not a database of this program, or the disk is full.
         """
         self.folder = folder
         self.seal: Callable[[str], str] | None = None
-        """Signs the entries that are written, in the name of this user."""
+        """Signs new entries with this user's secret."""
         self.clock: Callable[[], float] = lambda: 0.0
-        """Wall time of the run over all its processes: what entries are stamped with."""
+        """Wall time of the run over all its processes, for new entries."""
         self._state: RunState | None = None
         self._facts: tuple[int, RunState] | None = None
-        """With the version of the file's data that they were read from."""
+        """SQLite's data version and the state that was read from it."""
         self._unwritten: list[Recorded] = []
         self._views: dict[int, RunState] = {}
         path = folder / FILE_NAME
@@ -193,12 +103,7 @@ class Archive:
                 if not reading:
                     migrate(self._connection)
             except sqlite3.OperationalError:
-                writable = (
-                    os.access(path, os.W_OK)
-                    and os.access(folder, os.W_OK)
-                    and not _read_only(folder)
-                )
-                if not path.is_file() or (writable and not reading):
+                if not path.is_file() or (_can_write(folder, path) and not reading):
                     raise
                 self._reading = True
                 self._connection = connect_to_copy(path) if reading else connect(path, "immutable")
@@ -208,10 +113,10 @@ class Archive:
             if self._reading and len(applied) < len(MIGRATIONS):
                 self._connection = migrated_copy(self._connection)
         except sqlite3.OperationalError as error:
-            raise _storage_error(folder, _reason(error), "full" in str(error)) from None
+            raise database_error(folder, error) from None
         except sqlite3.DatabaseError as error:
             raise RunFolderError(
-                f"{str(path)!r} cannot be read as a run's archive: {_reason(error)}",
+                f"{str(path)!r} cannot be read as a run's archive: {reason_of(error)}",
                 rest_of_run(folder) or f"is this a run folder? see `{command('runs')}`",
             ) from None
 
@@ -219,7 +124,7 @@ class Archive:
         self._data_version = 0
 
     def close(self) -> None:
-        """Close the file; the archive cannot be used after it."""
+        """Store waiting entries and close the file."""
         with suppress(RunFolderError):
             self.flush()
         self._connection.close()
@@ -227,11 +132,8 @@ class Archive:
     def _read(self, statement: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         try:
             return fetch(self._connection, statement, values, bounded=self._reading)
-        except (
-            sqlite3.DatabaseError,
-            OverflowError,
-        ) as error:  # a number that is asked for may be any
-            raise self._damaged(_reason(error)) from None
+        except (sqlite3.DatabaseError, OverflowError) as error:  # a value may be any number
+            raise self._damaged(reason_of(error)) from None
 
     def _parsed(self, model: type[RecordT], text: object, what: str = "") -> RecordT:
         try:
@@ -252,10 +154,6 @@ class Archive:
             rest_of_run(self.folder) or "restore it, or start a new search",
         )
 
-    def _write(self, statement: str, values: tuple[object, ...]) -> None:
-        with storage_errors(self.folder):
-            self._connection.execute(statement, values)
-
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         self._connection.execute("BEGIN")
@@ -271,7 +169,7 @@ class Archive:
 
     @property
     def state(self) -> RunState:
-        """What the run knows by its entries up to now, those of other processes included."""
+        """Current state, after the entries of all processes."""
         ((version,),) = self._read("PRAGMA data_version")
         if self._state is None:
             self._state = self.state_at(None)
@@ -282,8 +180,7 @@ class Archive:
         return self._state
 
     def view(self) -> tuple[int, RunState]:
-        """What the run knows now, as it stays, with the number of the last entry that it rests
-        on."""
+        """Immutable current state with the number of its last entry."""
         number = self._number
         if number not in self._views:
             self._keep_view(number, self.state.copy())
@@ -296,7 +193,7 @@ class Archive:
 
     @property
     def facts(self) -> RunState:
-        """The same without the attempts, where these were not read yet: of many they take long."""
+        """Current state without the attempts, unless they were read already: many take long."""
         if self._state is not None:
             return self.state
         ((version,),) = self._read("PRAGMA data_version")
@@ -312,7 +209,7 @@ class Archive:
         return self._facts[1]
 
     def state_at(self, number: int | None) -> RunState:
-        """What it knew after the entry of this number; after the last one for None."""
+        """State after the entry of this number; after the last one for None."""
         if number is not None and number in self._views:
             return self._views[number]
         self.flush()
@@ -325,15 +222,21 @@ class Archive:
     def _fold(self, state: RunState, condition: str, number: int) -> None:
         chosen = f"{condition} AND kind NOT IN ({_listed(PASSING)})"
         for recorded in self._entries(chosen, (number,)):
-            try:
+            with self._known_attempts(recorded):
                 state.apply(recorded)
-            except KeyError as error:
-                raise self._damaged(f"entry {recorded.number} is about {error}, unknown") from None
         state.seconds = max(state.seconds, self._last()[1])
 
+    @contextmanager
+    def _known_attempts(self, recorded: Recorded) -> Iterator[None]:
+        """Report an entry on an unknown attempt as damage."""
+        try:
+            yield
+        except KeyError as error:
+            raise self._damaged(f"entry {recorded.number} is about {error}, unknown") from None
+
     def append(self, entry: BaseEntry) -> Recorded:
-        """Store an entry, with those before it that wait to be, before anybody acts on it. One that
-        is not durable may be stored with the next one."""
+        """Store an entry and those that wait. An entry that is not durable may wait for the next
+        one."""
         state = self.state
         recorded = Recorded(self._number + 1, now(), max(self.clock(), state.seconds), entry)
         state.apply(recorded)
@@ -344,8 +247,7 @@ class Archive:
         return recorded
 
     def flush(self) -> None:
-        """Store the entries that are not yet. Raises RunFolderError where they cannot be; a later
-        call tries again."""
+        """Store waiting entries. Raises RunFolderError where that fails; a later call retries."""
         if not self._unwritten:
             return
         rows = []
@@ -357,21 +259,17 @@ class Archive:
         changed = {each.entry.of_attempt for each in self._unwritten} - {""}
         columns = [attempt_row(self.state.by_id[name]) for name in sorted(changed)]
         with storage_errors(self.folder), self._transaction():
-            self._connection.executemany(
-                "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows
-            )
-            self._connection.executemany(
-                f"INSERT OR REPLACE INTO attempts VALUES ({PLACES})", columns
-            )
+            insert = self._connection.executemany
+            insert("INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            insert(f"INSERT OR REPLACE INTO attempts VALUES ({PLACES})", columns)
         self._unwritten.clear()
 
     def entries(self, after: int = 0) -> Iterator[Recorded]:
-        """All entries behind the one of this number, in their order."""
+        """All entries after the one of this number, in order."""
         return self._entries("number > ?", (after,))
 
     def _entries(self, condition: str, values: tuple[object, ...]) -> Iterator[Recorded]:
-        """Those that meet the condition: read so few at once that whoever writes meanwhile is not
-        held up."""
+        """Entries that meet a condition, read in parts so short that they do not delay a writer."""
         after, size, full = 0, 0, True
         while full:
             rows = self._read(
@@ -391,7 +289,7 @@ class Archive:
             if not (isinstance(time, str) and len(time) <= MOST_TIME and _are_seconds(seconds)):
                 raise self._damaged(f"entry {number} of the journal has no time that could be")
             model = KINDS.get(kind)
-            if model is None or version != model.version:
+            if model is None or version not in range(1, model.version + 1):
                 raise self._damaged(
                     f"entry {number} of the journal is of the kind {str(kind)[:40]!r}, version"
                     f" {str(version)[:40]}, which this version of the program does not know"
@@ -402,7 +300,7 @@ class Archive:
             yield Recorded(int(number), time, float(seconds), entry)
 
     def _last(self) -> tuple[int, float]:
-        """Number and seconds of the last entry that is stored."""
+        """Number and seconds of the last stored entry."""
         rows = self._read("SELECT number, seconds FROM journal ORDER BY number DESC LIMIT 1")
         if rows and not _are_seconds(rows[0][1]):
             raise self._damaged("the last entry of the journal has no time that could be")
@@ -413,20 +311,17 @@ class Archive:
         return self.state.attempts(iteration)
 
     def attempt(self, attempt_id: str) -> Attempt | None:
-        """The attempt with this id."""
+        """The attempt with this id, if any."""
         if self._state is not None:
             return self.state.by_id.get(attempt_id)
         known: dict[str, Attempt] = {}
         for recorded in self._entries("attempt = ? AND attempt != ''", (attempt_id,)):
-            try:
+            with self._known_attempts(recorded):
                 known[attempt_id] = changed(known, recorded)
-            except KeyError as error:
-                raise self._damaged(f"entry {recorded.number} is about {error}, unknown") from None
         return known.get(attempt_id)
 
     def attempts_in_brief(self) -> tuple[Attempt, ...]:
-        """All attempts in that order, each with what a line of a list shows of it
-        (`archive/rows.py`)."""
+        """All attempts in that order, each with the fields of a list (`archive/rows.py`)."""
         rows = self._read("SELECT brief FROM attempts ORDER BY iteration, sample, revision")
         return tuple(self._parsed(Attempt, brief) for (brief,) in rows)
 
@@ -434,28 +329,25 @@ class Archive:
         """All final and baseline trainings, by name and seed."""
         return self.facts.trainings()
 
-    # ── whose run it is ───────────────────────────────────────────────────────────────────────────
+    # ── signature ─────────────────────────────────────────────────────────────────────────────────
 
     @property
     def signature(self) -> tuple[str, str] | None:
-        """The run's id and its signature; None for a run that is not signed."""
+        """The run's id and signature; None for a run without."""
         rows = dict(self._read("SELECT key, value FROM run WHERE key IN ('id', 'signature')"))
-        found = (rows.get("id"), rows.get("signature"))
-        if not all(isinstance(each, str) for each in found):
+        run_id, signature = rows.get("id"), rows.get("signature")
+        if not (isinstance(run_id, str) and isinstance(signature, str)):
             return None
-        return str(found[0]), str(found[1])
+        return run_id, signature
 
     def set_signature(self, run_id: str, signature: str) -> None:
-        """Store the run's id and its signature."""
+        """Store the run's id and signature."""
+        rows = [("id", run_id), ("signature", signature)]
         with storage_errors(self.folder), self._transaction():
-            self._connection.executemany(
-                "INSERT OR REPLACE INTO run VALUES (?, ?)",
-                [("id", run_id), ("signature", signature)],
-            )
+            self._connection.executemany("INSERT OR REPLACE INTO run VALUES (?, ?)", rows)
 
     def sealed(self, seal: Callable[[str], str]) -> bool:
-        """True when all entries that tell of attempts have this seal: none was changed or put there
-        by somebody else."""
+        """True where all entries on attempts have this seal: nobody else changed or added one."""
         rows = self._read("SELECT number, record, seal FROM journal WHERE attempt != ''")
         return all(
             hmac.compare_digest(str(found).encode(), seal(f"{number} {record}").encode())
@@ -463,31 +355,31 @@ class Archive:
         )
 
     def seal_all(self, seal: Callable[[str], str]) -> None:
-        """Seal the entries that are there, and all that are written from now on."""
+        """Seal all stored entries and all new ones."""
         self.flush()
         self.seal = seal
-        stale = []
-        for number, record, found in self._read("SELECT number, record, seal FROM journal"):
-            expected = seal(f"{number} {record}")
-            if found != expected:
-                stale.append((expected, number))
+        stale = [
+            (expected, number)
+            for number, record, found in self._read("SELECT number, record, seal FROM journal")
+            if found != (expected := seal(f"{number} {record}"))
+        ]
         with storage_errors(self.folder), self._transaction():
             self._connection.executemany("UPDATE journal SET seal = ? WHERE number = ?", stale)
 
     # ── messages ──────────────────────────────────────────────────────────────────────────────────
 
     def find(self, key: str) -> Message | None:
-        """The stored message under a content-addressed key."""
+        """Stored message of a content-addressed key, if any."""
         rows = self._read("SELECT record FROM messages WHERE key = ?", (key,))
         return self._parsed(Message, rows[0][0]) if rows else None
 
     def messages(self) -> tuple[Message, ...]:
-        """All stored messages, in the order in which they were stored."""
+        """All messages in the order of storage."""
         return tuple(self.keyed_messages().values())
 
     def account(self) -> tuple[Message, ...]:
-        """The same without what was said: a long search has megabytes of that, and sums need none
-        of it."""
+        """All messages without their text, which sums do not need: a long search has megabytes."""
+        rows = self._read("SELECT role, model, attempt, cost FROM messages ORDER BY rowid")
         return tuple(
             Message(
                 role=str(role),
@@ -497,27 +389,21 @@ class Archive:
                 reply="",
                 cost=self._parsed(Cost, cost),
             )
-            for role, model, attempt, cost in self._read(
-                "SELECT role, model, attempt, cost FROM messages ORDER BY rowid"
-            )
+            for role, model, attempt, cost in rows
         )
 
     def keyed_messages(self) -> dict[str, Message]:
-        """All of them by their keys."""
+        """All messages by key, in the order of storage."""
         rows = self._read("SELECT key, record FROM messages ORDER BY rowid")
         return {key: self._parsed(Message, record) for key, record in rows}
 
     def put(self, key: str, message: Message) -> None:
-        """Store a request with its reply; called before the reply is used."""
-        self._write(
-            "INSERT OR REPLACE INTO messages (key, model, role, attempt, record, cost)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
-            (
-                key,
-                message.model,
-                message.role,
-                message.attempt,
-                message.model_dump_json(),
-                message.cost.model_dump_json(),
-            ),
-        )
+        """Store a request with its reply, before the reply is used."""
+        columns = (key, message.model, message.role, message.attempt)
+        records = (message.model_dump_json(), message.cost.model_dump_json())
+        with storage_errors(self.folder):
+            self._connection.execute(
+                "INSERT OR REPLACE INTO messages (key, model, role, attempt, record, cost)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                (*columns, *records),
+            )

@@ -1,5 +1,5 @@
-"""Archives of earlier versions, which had a table of facts and whole attempts in place of a
-journal: what they hold becomes the journal's first entries."""
+"""Archives of earlier versions, which had tables of facts and attempts in place of a journal: they
+become the journal's first entries."""
 
 from __future__ import annotations
 
@@ -11,20 +11,8 @@ from pydantic import ValidationError
 
 from eureka_agent.archive.rows import PLACES, attempt_row
 from eureka_agent.archive.safe_files import check_numbers, load_json
-from eureka_agent.journal.entries import (
-    AttemptImported,
-    BaseEntry,
-    BaselinesNotAwaited,
-    DeadlineReached,
-    FinalTrained,
-    GateLoosened,
-    ModelBudgetSpent,
-    RunCreated,
-    RunEnded,
-    SearchEndedEarly,
-    SettingChanged,
-    kind_of,
-)
+from eureka_agent.journal import entries as journal
+from eureka_agent.journal.entries import BaseEntry, kind_of
 from eureka_agent.journal.state import Recorded, RunState
 from eureka_agent.records import Attempt, FinalTraining, Outcome, RunStatus
 
@@ -32,8 +20,8 @@ _MOST_ROWS = 100_000
 
 
 def fill_journal(connection: sqlite3.Connection) -> None:
-    """Write the journal of the facts, attempts and trainings that this database has, within the
-    transaction that is open. Raises DatabaseError where one of them is damaged."""
+    """Write the journal from the database's facts, attempts and trainings, in the open transaction.
+    Raises DatabaseError where one of them is damaged."""
     try:
         facts = {
             str(key): load_json(value)
@@ -45,24 +33,15 @@ def fill_journal(connection: sqlite3.Connection) -> None:
         state = RunState()
         for number, entry in enumerate(_entries(connection, facts), 1):
             state.apply(Recorded(number, time, seconds, entry))
+            place = (number, time, seconds, kind_of(entry), entry.version, entry.of_attempt)
             connection.execute(
                 "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, '')",
-                (
-                    number,
-                    time,
-                    seconds,
-                    kind_of(entry),
-                    entry.version,
-                    entry.of_attempt,
-                    entry.model_dump_json(),
-                ),
+                (*place, entry.model_dump_json()),
             )
-        # a signature covers facts that are no more: such a run counts as unsigned
+        # the signature covers the old facts: such a run counts as unsigned
         connection.execute("DELETE FROM run")
-        connection.executemany(
-            f"INSERT INTO attempts VALUES ({PLACES})",
-            [attempt_row(each) for each in state.attempts()],
-        )
+        rows = [attempt_row(each) for each in state.attempts()]
+        connection.executemany(f"INSERT INTO attempts VALUES ({PLACES})", rows)
     except (ValidationError, ValueError, TypeError, KeyError) as error:
         raise sqlite3.DatabaseError(
             f"what an earlier version wrote into it is damaged: {str(error).splitlines()[0][:200]}"
@@ -71,7 +50,7 @@ def fill_journal(connection: sqlite3.Connection) -> None:
 
 def _entries(connection: sqlite3.Connection, facts: dict[str, Any]) -> Iterator[BaseEntry]:
     budget = facts.get("budget") or {}
-    yield RunCreated.model_validate(
+    yield journal.RunCreated.model_validate(
         {
             **{
                 name: facts[name]
@@ -97,18 +76,18 @@ def _entries(connection: sqlite3.Connection, facts: dict[str, Any]) -> Iterator[
         }
     )
     for change in facts.get("settings_changes", ()):
-        yield SettingChanged.model_validate(
+        yield journal.SettingChanged.model_validate(
             {name: change[name] for name in ("name", "before", "now")}
         )
     for record in _texts(connection, "SELECT record FROM old_attempts ORDER BY rowid"):
         fields = load_json(record)
-        fields.pop("midway", None)  # what was known of it at a rung decides nothing any more
-        yield AttemptImported(record=Attempt.model_validate(fields))
+        fields.pop("midway", None)  # a score at a rung, which decides nothing any more
+        yield journal.AttemptImported(record=Attempt.model_validate(fields))
     for name, seed, failure, cached, retries, outcome in connection.execute(
         "SELECT name, seed, failure, cached, retries, outcome FROM trainings ORDER BY name, seed"
     ).fetchmany(_MOST_ROWS):
         known = None if outcome is None else Outcome.model_validate_json(outcome)
-        yield FinalTrained(
+        yield journal.FinalTrained(
             training=FinalTraining(
                 name=name,
                 seed=seed,
@@ -119,7 +98,7 @@ def _entries(connection: sqlite3.Connection, facts: dict[str, Any]) -> Iterator[
             )
         )
     yield from _decisions(facts)
-    yield RunEnded(
+    yield journal.RunEnded(
         status=RunStatus(facts.get("status", RunStatus.RUNNING.value)),
         message=str(facts.get("message", "")),
     )
@@ -127,18 +106,18 @@ def _entries(connection: sqlite3.Connection, facts: dict[str, Any]) -> Iterator[
 
 def _decisions(facts: dict[str, Any]) -> Iterator[BaseEntry]:
     if "gate_loosened" in facts:
-        yield GateLoosened.model_validate(facts["gate_loosened"])
+        yield journal.GateLoosened.model_validate(facts["gate_loosened"])
     if isinstance(facts.get("baselines_not_awaited"), str):
-        yield BaselinesNotAwaited(limit=facts["baselines_not_awaited"])
+        yield journal.BaselinesNotAwaited(limit=facts["baselines_not_awaited"])
     if "stopped_by_budget" in facts:
         stopped = facts["stopped_by_budget"]
-        yield DeadlineReached(
+        yield journal.DeadlineReached(
             limit=stopped["budget"], iterations=stopped["iterations"], text=stopped["text"]
         )
     if "budget_for_models_spent" in facts:
-        yield ModelBudgetSpent.model_validate(facts["budget_for_models_spent"])
+        yield journal.ModelBudgetSpent.model_validate(facts["budget_for_models_spent"])
     if facts.get("ended_early"):
-        yield SearchEndedEarly(text=facts["ended_early"])
+        yield journal.SearchEndedEarly(text=facts["ended_early"])
 
 
 def _texts(connection: sqlite3.Connection, statement: str) -> Iterator[str]:

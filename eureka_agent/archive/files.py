@@ -1,4 +1,4 @@
-"""Writing files that are whole when they are there: under another name first, then renamed."""
+"""Atomic writes: a file is written under another name, then renamed."""
 
 from __future__ import annotations
 
@@ -8,25 +8,24 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from eureka_agent.archive.database import storage_errors
 from eureka_agent.archive.safe_files import copy_plain, open_plain
+from eureka_agent.archive.storage_errors import storage_errors
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a whole file or none."""
+    """Write a file atomically."""
     write_file(path, lambda draft: draft.write_text(text, encoding="utf-8"))
 
 
 def write_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a draft beside `path`, then put it into place. Raises RunFolderError on a
-    full disk."""
-    # a name of its own: two searches may fill one entry of the cache at once
+    """Fill a draft beside `path` by `write`, then rename it. Raises RunFolderError on a full
+    disk."""
+    # unique, since two searches may write one entry of the cache at once
     draft = path.with_name(f".{path.name}.draft-{os.getpid()}-{threading.get_ident()}")
     with storage_errors(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            # made here, so that `write` finds a file of this process and no link that somebody put
-            # there
+            # created here, so that `write` does not follow somebody's link
             draft.unlink(missing_ok=True)
             os.close(open_plain(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
             write(draft)
@@ -37,10 +36,10 @@ def write_file(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def copy_file(source: Path, path: Path) -> None:
-    """Copy a whole file or none."""
+    """Copy a file atomically."""
     write_file(path, lambda draft: copy_plain(source, draft))
 
 
 def dump_json(value: object) -> str:
-    """JSON as it is kept in a run folder."""
+    """JSON in the form of a run folder's files."""
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

@@ -1,5 +1,5 @@
-"""The archive's schema as a list of named steps. Append only: a released step is never edited, a
-change is a new step."""
+"""The archive's schema as a list of named steps. A released step is never edited; a change is a new
+step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from eureka_agent.archive.earlier_versions import fill_journal
 
 _OWN_TABLE = "CREATE TABLE migrations (name TEXT PRIMARY KEY)"
 _MOST = 100
-"""Objects and migrations that are looked at: more than there will ever be."""
+"""Most objects and migrations that are read."""
 MIGRATIONS: list[tuple[str, str]] = [
     (
         "0001_run_attempts_trainings",
@@ -52,15 +52,11 @@ MIGRATIONS: list[tuple[str, str]] = [
     ),
     (
         "0003_attempt_of_a_message",
-        """
-        ALTER TABLE messages ADD COLUMN attempt TEXT NOT NULL DEFAULT '';
-        """,
+        "ALTER TABLE messages ADD COLUMN attempt TEXT NOT NULL DEFAULT '';",
     ),
     (
         "0004_seal_of_an_attempt",
-        """
-        ALTER TABLE attempts ADD COLUMN seal TEXT NOT NULL DEFAULT '';
-        """,
+        "ALTER TABLE attempts ADD COLUMN seal TEXT NOT NULL DEFAULT '';",
     ),
     (
         "0005_journal",
@@ -100,30 +96,24 @@ MIGRATIONS: list[tuple[str, str]] = [
     ),
 ]
 _LAST_STATEMENTS = ("DROP TABLE old_attempts", "DROP TABLE trainings")
-"""Of the step that fills the journal: what it was filled from."""
+"""Statements after the journal is filled from these tables."""
+_SCHEMA = "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL"
 
 
 def applied_migrations(connection: sqlite3.Connection) -> list[str]:
-    """Names of the steps that a database has seen; none of an empty one. Raises DatabaseError for a
-    schema that is not exactly what they make.
+    """Names of the steps that a database has seen; none for an empty one. Raises DatabaseError for
+    any other schema than that of these steps.
 
-    So whoever reads it meets neither a view without end, a column that is computed, nor a trigger,
-    whoever wrote the file.
+    So an untrusted file holds no endless view, computed column or trigger.
     """
-    objects = connection.execute(
-        "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL"
-    ).fetchmany(_MOST)
+    objects = connection.execute(_SCHEMA).fetchmany(_MOST)
     if not objects:
         return []
     known = [name for name, _ in MIGRATIONS]
     seen: list[str] = []
     if ("table", "migrations", _OWN_TABLE) in objects:
-        seen = [
-            name
-            for (name,) in connection.execute(
-                "SELECT name FROM migrations ORDER BY name"
-            ).fetchmany(_MOST)
-        ]
+        rows = connection.execute("SELECT name FROM migrations ORDER BY name")
+        seen = [name for (name,) in rows.fetchmany(_MOST)]
     if not seen or seen != known[: len(seen)]:
         raise sqlite3.DatabaseError(
             "it does not say, in a way that this version knows, how its tables were made"
@@ -131,9 +121,7 @@ def applied_migrations(connection: sqlite3.Connection) -> list[str]:
     fresh = sqlite3.connect(":memory:", isolation_level=None)
     try:
         migrate(fresh, MIGRATIONS[: len(seen)])
-        expected = fresh.execute(
-            "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL"
-        ).fetchall()
+        expected = fresh.execute(_SCHEMA).fetchall()
     finally:
         fresh.close()
     strange = set(objects).symmetric_difference(expected)
@@ -148,8 +136,7 @@ def applied_migrations(connection: sqlite3.Connection) -> list[str]:
 def migrate(
     connection: sqlite3.Connection, steps: Sequence[tuple[str, str]] = MIGRATIONS
 ) -> list[str]:
-    """Apply the steps that this database has not seen, each in a transaction of its own; returns
-    their names."""
+    """Apply the missing steps, each in a transaction of its own. Returns their names."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").fetchone():
         connection.execute(_OWN_TABLE)
     seen = {name for (name,) in connection.execute("SELECT name FROM migrations")}
@@ -174,8 +161,8 @@ def migrate(
 
 
 def migrated_copy(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """A database in memory with the content of one that an earlier version wrote, and today's
-    tables; for whoever may only read it. The other connection is closed."""
+    """Migrated copy in memory of an earlier version's database, for reading. Closes the original
+    connection."""
     copy = sqlite3.connect(":memory:", isolation_level=None)
     connection.backup(copy)
     connection.close()

@@ -1,15 +1,15 @@
-"""An attempt as a row of the archive: a projection of the journal, with what lists show."""
+"""An attempt as a row of the archive: a projection of the journal, for lists."""
 
 from __future__ import annotations
 
 from eureka_agent.records import Attempt, Cost, Outcome, Verdict
 
 PLACES = ", ".join("?" * 13)
-"""For the columns of a row."""
+"""SQL placeholders for a row."""
 
 
 def attempt_row(attempt: Attempt) -> tuple[object, ...]:
-    """An attempt's row: what lists show of it."""
+    """Row of an attempt."""
     return (
         attempt.id,
         attempt.iteration,
@@ -28,10 +28,11 @@ def attempt_row(attempt: Attempt) -> tuple[object, ...]:
 
 
 def in_brief(attempt: Attempt) -> Attempt:
-    """An attempt with what a line of a list shows of it: no sources, texts and curves; the first
-    error, the analyzer's first finding, and without a fitness the last rung with a score."""
+    """Attempt with the fields of a list: no sources, texts and curves; the first error, the
+    analyzer's first finding, and without a fitness the last scored rung."""
+    nothing = {"reasoning": "", "prompt": "", "reply": "", "cost": Cost()}
     proposal = attempt.proposal.model_copy(
-        update={"source": "", "reasoning": "", "prompt": "", "reply": "", "cost": Cost()}
+        update={"reward": attempt.proposal.reward.with_source(""), **nothing}
     )
     findings = attempt.verdict.findings if attempt.verdict is not None else ()
     errors = tuple(each for each in findings if each.severity == "error")[:1]

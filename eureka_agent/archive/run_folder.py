@@ -1,9 +1,8 @@
-"""A run: a folder that holds its settings, archive, artefacts and report; all that is needed to
-resume, audit or share it."""
+"""A run: a folder with settings, archive, artefacts and report, enough to resume, audit or share
+it."""
 
 from __future__ import annotations
 
-import fcntl
 import hmac
 import importlib.metadata
 import json
@@ -13,33 +12,22 @@ import re
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
 from eureka_agent import __version__
-from eureka_agent.archive.database import (
-    FILE_NAME,
-    Archive,
-    rest_of_run,
-    resume_command,
-    storage_errors,
-)
+from eureka_agent.archive.database import Archive
 from eureka_agent.archive.files import write_text
-from eureka_agent.archive.safe_files import check_numbers, inside, open_plain, read_plain
-from eureka_agent.archive.signature import (
-    NoSecretError,
-    Signer,
-    new_run_id,
-    user_signer,
-)
+from eureka_agent.archive.run_lock import is_held
+from eureka_agent.archive.safe_files import check_numbers, inside, read_plain
+from eureka_agent.archive.signature import NoSecretError, Signer, new_run_id, user_signer
+from eureka_agent.archive.storage_errors import FILE_NAME, rest_of_run
 from eureka_agent.errors import RunFolderError, close_match, system_reason
 from eureka_agent.invocation import FIRST_SEARCH, command
 from eureka_agent.journal.entries import RunCreated
@@ -53,30 +41,27 @@ from eureka_agent.settings import (
 )
 
 RUNS_VARIABLE = "EUREKA_RUNS"
+"""Environment variable that names the folder of all runs; default: `runs` in the current folder."""
 WHERE_RUNS_LIE = (
     "runs lie in the folder that the search was started in: go there, or name its runs folder with"
     f" {RUNS_VARIABLE}"
 )
-"""Environment variable that names the folder of all runs; default: `runs` in the current folder."""
 SETTINGS_FILE = "settings.yaml"
 ENVIRONMENT_FILE = "environment.json"
 CHANGES_FILE = "changes.diff"
-"""What the code that ran differed from its commit by."""
-LOCK_FILE = ".lock"
-_LOCK_CHARACTERS = 20
-"""A process id."""
+"""Uncommitted changes of the code that ran."""
 
 
 def runs_folder() -> Path:
-    """Folder that new runs are made in. A variable that is empty counts as not set."""
+    """Folder of new runs."""
     return Path(os.environ.get(RUNS_VARIABLE) or "runs")
 
 
 def shown_runs_folder() -> str:
-    """The full path of that folder, in quotes."""
+    """Full path of that folder, in quotes."""
     try:
         return repr(str(runs_folder().absolute()))
-    except OSError:  # the working folder has gone
+    except OSError:  # the working folder is gone
         return repr(str(runs_folder()))
 
 
@@ -91,7 +76,7 @@ class Run:
         self.description = description
         self.archive = archive
         self.why_unsigned = ""
-        """Why a run that this process made or goes on with could not be signed."""
+        """Reason why this process could not sign the run."""
 
     @property
     def name(self) -> str:
@@ -99,41 +84,37 @@ class Run:
 
     @property
     def status(self) -> RunStatus:
-        """Where the run stands; a run that was killed while it ran is a stopped one."""
+        """Status of the run; STOPPED for a killed one."""
         status = self.archive.facts.status
-        return (
-            RunStatus.STOPPED
-            if status is RunStatus.RUNNING and not is_held(self.folder)
-            else status
-        )
+        if status is RunStatus.RUNNING and not is_held(self.folder):
+            return RunStatus.STOPPED
+        return status
 
     @property
     def sentence(self) -> str:
-        """The task in plain words that this run works on."""
+        """The run's task in plain words."""
         return self.settings.sentence or self.description.sentence
 
     @property
     def written_fitness(self) -> WrittenFitness | None:
-        """What a language model wrote for the run's sentence; None for a run by the task's own
-        metric."""
+        """Fitness that a language model wrote; None for the task's own metric."""
         return self.archive.facts.began.written_fitness
 
     @property
     def fitness_origin(self) -> str:
-        """Who wrote the fitness and how it was accepted, in words; empty for the task's own
-        metric."""
+        """Author and acceptance of a written fitness, in words; empty for the task's own metric."""
         author = self.description.fitness_author
         accepted = self.archive.facts.began.fitness_accepted or "not accepted"
         return author and f"fitness written by {author}, {accepted}"
 
     @property
     def seconds(self) -> float:
-        """Wall time spent on this run, over all its resumptions."""
+        """Wall time over all processes."""
         return self.archive.facts.seconds
 
     def is_own(self, *, attempts: bool = False) -> bool:
-        """True when this user's program wrote what decides about code, walls and keys
-        (`archive/signature.py`). `attempts`: and every attempt."""
+        """True where this user's program wrote the settings, the environment and, with `attempts`,
+        every attempt (`archive/signature.py`)."""
         if self.archive.signature is None:
             return False
         run_id, signature = self.archive.signature
@@ -146,7 +127,7 @@ class Run:
         return not attempts or self.archive.sealed(partial(signer.attempt, run_id))
 
     def sign(self) -> str:
-        """Sign what is there, and every attempt from now on. Returns why that cannot be, or ""."""
+        """Sign the run and all new entries. Returns the reason why that is impossible, or ""."""
         try:
             signer = user_signer(make=True)
         except NoSecretError as error:
@@ -157,10 +138,8 @@ class Run:
         return ""
 
     def _signature(self, signer: Signer, run_id: str) -> str:
-        began = self.archive.facts.began
-        return signer.run(
-            run_id, _read_settings(self.folder), _read_environment(self.folder), began
-        )
+        settings, environment = _read_settings(self.folder), _read_environment(self.folder)
+        return signer.run(run_id, settings, environment, self.archive.facts.began)
 
 
 def create_run(
@@ -173,11 +152,9 @@ def create_run(
 ) -> Run:
     """Make `runs/<time>_<env>_<task>/` with its settings, its environment and an archive.
 
-    The archive's journal begins with `began`, to which command, settings and versions are added.
-    `seconds`: wall time that the run has taken already.
-
-    The archive comes last: a folder that has one is a whole run, and is signed then. Raises
-    RunFolderError where it cannot be made.
+    `began`: the journal's first entry, to which command, settings and versions are added;
+    `seconds`: wall time that the run has taken already. The archive comes last, so a folder with
+    one is a complete run. Raises RunFolderError where it cannot be made.
     """
     parent = runs_folder() if parent is None else parent
     environment = re.sub(r"[^A-Za-z0-9.-]+", "-", Path(description.environment).name).strip("-")
@@ -186,21 +163,21 @@ def create_run(
         parent.mkdir(parents=True, exist_ok=True)
         folder = _first_free(parent, stem)
     except OSError as error:
-        raise RunFolderError(
-            f"cannot make a run in {str(parent)!r}: {system_reason(error)}",
-            f"free some space, mend its permissions, or name another folder with {RUNS_VARIABLE}",
-        ) from None
+        raise _no_run(parent, system_reason(error)) from None
     try:
         return _fill_run(folder, settings, description, command, began or RunCreated(), seconds)
     except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)
         if not isinstance(error, RunFolderError):
             raise
-        reason = error.message.rpartition(": ")[2]
-        raise RunFolderError(
-            f"cannot make a run in {str(parent)!r}: {reason}",
-            f"free some space, mend its permissions, or name another folder with {RUNS_VARIABLE}",
-        ) from None
+        raise _no_run(parent, error.message.rpartition(": ")[2]) from None
+
+
+def _no_run(parent: Path, reason: str) -> RunFolderError:
+    return RunFolderError(
+        f"cannot make a run in {str(parent)!r}: {reason}",
+        f"free some space, mend its permissions, or name another folder with {RUNS_VARIABLE}",
+    )
 
 
 def _fill_run(
@@ -248,8 +225,7 @@ def _first_free(parent: Path, stem: str) -> Path:
 
 
 def open_run(folder: Path, *, reading: bool = False) -> Run:
-    """Open an existing run. `reading`: nothing in it is changed. Raises RunFolderError where the
-    folder is not one."""
+    """Open an existing run. `reading`: change nothing. Raises RunFolderError for another folder."""
     for name in (SETTINGS_FILE, ENVIRONMENT_FILE, FILE_NAME):
         if not inside(folder, name).is_file():
             hint = rest_of_run(folder) if name == FILE_NAME else ""
@@ -264,20 +240,23 @@ def open_run(folder: Path, *, reading: bool = False) -> Run:
         check_numbers(content)
         description = TaskDescription.model_validate_json(content)
     except (OSError, ValueError) as error:
-        match error:
-            case ValidationError():
-                reason = validation_fault(error)
-            case json.JSONDecodeError():
-                reason = "it is not JSON"
-            case OSError():
-                reason = system_reason(error)
-            case _:
-                reason = " ".join(str(error).split())
         raise RunFolderError(
-            f"{str(folder / ENVIRONMENT_FILE)!r} does not describe an environment: {reason}",
+            f"{str(folder / ENVIRONMENT_FILE)!r} does not describe an environment:"
+            f" {_reason(error)}",
             "was it edited? restore it or start a new run",
         ) from None
     return Run(folder, settings, description, Archive(folder, reading=reading))
+
+
+def _reason(error: Exception) -> str:
+    match error:
+        case ValidationError():
+            return validation_fault(error)
+        case json.JSONDecodeError():
+            return "it is not JSON"
+        case OSError():
+            return system_reason(error)
+    return " ".join(str(error).split())
 
 
 def _read_settings(folder: Path) -> SearchSettings:
@@ -286,12 +265,12 @@ def _read_settings(folder: Path) -> SearchSettings:
 
 
 def run_settings(values: Mapping[str, Any], origin: str) -> SearchSettings:
-    """Settings as a run has them, which an earlier version may have written. Raises SettingsError;
-    `origin` names their place in it."""
+    """Settings of a run, perhaps of an earlier version. `origin`: their place, for a
+    SettingsError."""
     known = {
         name: value
         for name, value in values.items()
-        if name not in RETIRED_SETTINGS and (name, value) != ("tuning", None)  # left open once
+        if name not in RETIRED_SETTINGS and (name, value) != ("tuning", None)  # once undecided
     }
     return parse_settings(SearchSettings, known, origin)
 
@@ -301,8 +280,7 @@ def _read_environment(folder: Path) -> bytes:
 
 
 def find_run(word: str) -> Path:
-    """The run folder that a person means: a path, a name, the unique beginning of a name, or
-    `latest`."""
+    """Run folder by a path, a name, the unique beginning of a name, or `latest`."""
     path = Path(word)
     if path.is_dir():
         return path
@@ -315,7 +293,7 @@ def find_run(word: str) -> Path:
     if len(matching) == 1:
         return runs_folder() / matching[0]
     if not matching and _is_name(word) and (runs_folder() / word).is_dir():
-        return runs_folder() / word  # whoever opens it says what it lacks
+        return runs_folder() / word  # `open_run` says what it lacks
     if matching:
         raise RunFolderError(
             f"{word!r} is the beginning of {len(matching)} runs",
@@ -344,58 +322,8 @@ def list_runs(parent: Path | None = None) -> list[Path]:
     return sorted(folder for folder in found if not folder.name.startswith("."))
 
 
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold the run for this process. The system lets go of it when the process ends, however it
-    ends."""
-    with storage_errors(folder):
-        handle = os.fdopen(
-            open_plain(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_APPEND), "a+"
-        )
-    try:
-        if not _locks(handle):
-            handle.seek(0)
-            raise RunFolderError(
-                f"the run {folder.name!r} is being worked on by process"
-                f" {handle.read(_LOCK_CHARACTERS).strip() or 'unknown'}",
-                f"wait for it, or stop it and `{resume_command(folder)}`",
-            )
-        handle.truncate(0)
-        handle.write(str(os.getpid()))
-        handle.flush()
-        yield
-    finally:
-        handle.close()
-
-
-def _locks(handle: IO[str]) -> bool:
-    """Take the lock; for a second a look of `is_held` may be in the way."""
-    deadline = time.monotonic() + 1.0
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.02)
-        else:
-            return True
-
-
-def is_held(folder: Path) -> bool:
-    """Some process works on the run."""
-    try:
-        with os.fdopen(open_plain(folder / LOCK_FILE)) as handle:
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
-
-
 def versions() -> dict[str, str]:
-    """Versions that a result depends on."""
+    """Versions of the packages that determine a result."""
     found = {
         "eureka_agent": __version__,
         "python": platform.python_version(),
@@ -410,8 +338,8 @@ def versions() -> dict[str, str]:
 
 
 def git_state() -> tuple[str | None, str]:
-    """Commit of the checkout that the package runs from, and the diff of its tracked files; None
-    and nothing outside a checkout."""
+    """Commit of the package's checkout, and the diff of its tracked files; None and "" outside of
+    one."""
     checkout = Path(__file__).resolve().parents[2]
     if not (checkout / ".git").exists():
         return None, ""
@@ -427,5 +355,5 @@ def _git(checkout: Path, *arguments: str) -> str:
 
 
 def command_line() -> list[str]:
-    """The command that this process was started with, as a person would type it."""
+    """Command line of this process."""
     return ["eureka", *sys.argv[1:]]

@@ -1,11 +1,10 @@
-"""Files of a run folder, which may be a stranger's: no link is followed, nothing but a plain file
-is opened, numbers and sizes are bounded.
+"""Files of an untrusted run folder: no link is followed, only plain files are opened, numbers and
+sizes are bounded.
 
-A folder that somebody sends can hold a link to any file of whoever opens it, a pipe that never
-ends, or a name that leads out of it. `inside` makes a path within a run folder, `open_plain` opens
-what is there. The run folder itself may be reached through links: those are the user's own. Against
-somebody who changes the folder while it is read there is no protection: such a person is no
-stranger to the machine.
+Such a folder can hold a link to the reader's own files, an endless pipe, or a name that leads out
+of it. `inside` makes a path within a run folder, `open_plain` opens a file. The path to the run
+folder may have links, which are the user's own. Changes of the folder while it is read are not
+covered: they need access to the machine.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from typing import Any, NoReturn
 from eureka_agent.errors import RunFolderError, system_reason
 
 MOST_TEXT_BYTES = 64 << 20
-"""That a text file of a run folder may have."""
+"""Largest text file of a run folder."""
 _SUSPICIOUS_NUMBER = re.compile(r"\d(?:\d{18}|[eE]\+?\d{3})")
 _LARGEST_WHOLE, _LARGEST_FLOAT = 2**63, 1e100
 
 
 def inside(run: Path, *names: str) -> Path:
-    """`run/<names>`, whether it is there or not. Raises RunFolderError where a name leads
-    elsewhere, or what is there is neither a plain file nor a folder."""
+    """`run/<names>`, existing or not. Raises RunFolderError for a name that leads elsewhere, and
+    for anything but plain files and folders."""
     path = run
     for place, name in enumerate(names, 1):
         if name in ("", ".", "..") or "/" in name or not name.isprintable():
@@ -67,39 +66,33 @@ def _kind(mode: int) -> str:
 
 
 def open_plain(path: Path, flags: int = os.O_RDONLY) -> int:
-    """A descriptor of a plain file. Raises OSError for a link and for all else that is none, and
-    for writing into a file that has another name too."""
+    """Descriptor of a plain file. Raises OSError for anything else, and for writing to a file with
+    several hard links."""
+    # without O_NONBLOCK opening a pipe would wait
+    safe = flags & ~os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        # without O_NONBLOCK a pipe would be waited for
-        descriptor = os.open(
-            path, flags & ~os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666
-        )
+        descriptor = os.open(path, safe, 0o666)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):
-            raise OSError(
-                error.errno, f"{path.name!r} is a link or a pipe, not a file", str(path)
-            ) from None
+            reason = f"{path.name!r} is a link or a pipe, not a file"
+            raise OSError(error.errno, reason, str(path)) from None
         raise
     status = os.fstat(descriptor)
     reason = ""
     if not stat.S_ISREG(status.st_mode):
         reason = f"{path.name!r} is not a plain file"
     elif flags & (os.O_WRONLY | os.O_RDWR) and status.st_nlink > 1:
-        reason = (
-            f"{path.name!r} has another name elsewhere (a hard link), which would be written to as"
-            " well"
-        )
+        reason = f"{path.name!r} has a hard link elsewhere, which would be written to as well"
     if reason:
         os.close(descriptor)
         raise OSError(errno.EINVAL, reason, str(path))
-    if flags & os.O_TRUNC:  # only now: it may have been another's file
+    if flags & os.O_TRUNC:  # only after the checks
         os.ftruncate(descriptor, 0)
     return descriptor
 
 
 def read_plain(path: Path, most: int = MOST_TEXT_BYTES) -> bytes:
-    """The content of a plain file. Raises OSError for what is none, and for more than `most`
-    bytes."""
+    """Content of a plain file. Raises OSError for anything else, and for more than `most` bytes."""
     with os.fdopen(open_plain(path), "rb") as file:
         content = file.read(most + 1)
     if len(content) > most:
@@ -108,14 +101,14 @@ def read_plain(path: Path, most: int = MOST_TEXT_BYTES) -> bytes:
 
 
 def copy_plain(source: Path, target: Path) -> None:
-    """Copy a plain file to a place of this program's own. Raises OSError."""
+    """Copy a plain file to a path of this program. Raises OSError."""
     with os.fdopen(open_plain(source), "rb") as read, target.open("wb") as written:
         shutil.copyfileobj(read, written)
 
 
 def load_json(text: str | bytes) -> Any:
-    """A value whose numbers anybody can compute with. Raises ValueError also for nesting without
-    end, for what is infinite or beyond 64 bits."""
+    """Parsed JSON with bounded numbers. Raises ValueError also for endless nesting, infinite
+    numbers and integers beyond 64 bits."""
     try:
         return json.loads(
             text, parse_constant=_refuse, parse_float=_bounded_float, parse_int=_bounded_whole
@@ -125,8 +118,8 @@ def load_json(text: str | bytes) -> Any:
 
 
 def check_numbers(text: str) -> None:
-    """Raises ValueError for JSON with a number that `load_json` refuses. Quick where there is
-    none."""
+    """Raises ValueError for JSON with a number that `load_json` refuses; parses only suspicious
+    text."""
     if _SUSPICIOUS_NUMBER.search(text) or "NaN" in text or "Infinity" in text:
         load_json(text)
 

@@ -1,22 +1,17 @@
-"""Signatures of runs: this user's program signs each with a secret of this user's, so that a folder
-from somebody else is known as such.
+"""Signatures of runs with a secret of this user, which distinguish somebody else's run folder.
 
-Covered is what decides about the code that runs, about the wall around it and about where keys go:
-- every setting but those that may be edited before `eureka resume` and only say how far, how fast
-  and how long it goes (limits on money among them); the flags of `eureka resume` change some more,
-  after which the run is signed anew;
-- `environment.json`, which has the fingerprint of the environment and the source of the baselines;
+The signature covers the code that runs, the wall around it and the servers that get keys:
+- all settings but those that may be edited before `eureka resume` and only limit a search; after
+  its flags change others, the run is signed anew;
+- `environment.json` with the environment's fingerprint and the baselines' source;
 - a person's own reward and a written fitness, both in the archive;
-- each entry of the journal that tells of an attempt, by a seal in its row, which is asked for
-  before a run is resumed: a reward that the critic turned down must not come back as accepted.
+- each entry on an attempt, by a seal in its row that is checked before a run is resumed: a rejected
+  reward must not come back as accepted.
 
-Not covered is what is only read, or believed no more than a model is: scores, curves, replies of
-models, policies, saved states of trainings. Nor are the environment's own files: they lie where the
-settings say, in the user's own place. (One that lies in the run folder came with it: such a run is
-never taken for the user's own.) A row that is missing is not noticed either.
-
-The name and place of the folder are not covered, so a run may be moved; a copy of it, with its
-signature, says no more than the run itself.
+It does not cover data that is only read or not trusted anyway: scores, curves, replies, policies,
+saved states. Nor does it cover the environment's files, which lie in the user's own folders (a run
+with its environment in the run folder never counts as the user's own), nor missing rows, nor the
+name and place of the folder, so a run may be moved or copied.
 """
 
 from __future__ import annotations
@@ -39,7 +34,7 @@ from eureka_agent.settings import FREE_SETTINGS, SearchSettings
 
 SECRET_BYTES = 32
 SIGNED = ("given_source", "written_fitness", "settings")
-"""Fields of the journal's first entry that the signature covers."""
+"""Signed fields of the journal's first entry."""
 _UNSIGNED = FREE_SETTINGS - {
     "api",
     "base_url",
@@ -52,7 +47,7 @@ _UNSIGNED = FREE_SETTINGS - {
 
 
 class NoSecretError(EurekaError):
-    """This user has no secret, and none can be made."""
+    """This user has no secret, and none can be created."""
 
 
 class Signer:
@@ -68,36 +63,30 @@ class Signer:
     def run(
         self, run_id: str, settings: SearchSettings, environment: bytes, began: RunCreated
     ) -> str:
-        """Signature of a run. `settings`: as its file has them; `environment`: content of its
-        `environment.json`; `began`: the journal's first entry."""
-        named = {
-            name: value
-            for name, value in settings.model_dump(mode="json", exclude_unset=True).items()
-            if name not in _UNSIGNED
-        }
+        """Signature of a run, from the settings in its file, the content of its `environment.json`
+        and the journal's first entry."""
+        named = settings.model_dump(mode="json", exclude_unset=True, exclude=set(_UNSIGNED))
         covered = began.model_dump(mode="json", include=set(SIGNED))
         described = hashlib.sha256(environment).hexdigest()
         return self.sign("run", run_id, json.dumps([named, covered], sort_keys=True), described)
 
     def attempt(self, run_id: str, record: str) -> str:
-        """Seal of an entry of a run's journal."""
+        """Seal of an entry in a run's journal."""
         return self.sign("attempt", run_id, record)
 
 
 def new_run_id() -> str:
-    """A name for a run that no other has, wherever its folder goes."""
+    """Unique id of a run."""
     return secrets.token_hex(16)
 
 
 def secret_path() -> Path:
-    """`$XDG_STATE_HOME/eureka_agent/secret`, or `~/.local/state/eureka_agent/secret`. Raises
-    RuntimeError for a user without a home."""
+    """File of the secret. Raises RuntimeError for a user without a home."""
     return state_folder() / "secret"
 
 
 def user_signer(*, make: bool) -> Signer:
-    """The signer of this user. `make`: makes the secret where there is none. Raises
-    NoSecretError."""
+    """Signer of this user. `make`: create a missing secret. Raises NoSecretError."""
     try:
         path = secret_path()
         with suppress(FileNotFoundError):
@@ -107,7 +96,7 @@ def user_signer(*, make: bool) -> Signer:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            fcntl.flock(folder, fcntl.LOCK_EX)  # two first uses at once agree
+            fcntl.flock(folder, fcntl.LOCK_EX)  # two processes may create it at once
             with suppress(FileNotFoundError):
                 return Signer(_read(path))
             _write(path, secrets.token_bytes(SECRET_BYTES))
@@ -116,20 +105,16 @@ def user_signer(*, make: bool) -> Signer:
         return Signer(_read(path))
     except (OSError, RuntimeError) as error:
         reason = system_reason(error) if isinstance(error, OSError) else str(error)
-        place = (
-            f"{error.filename!r}: "
-            if isinstance(error, OSError) and error.filename is not None
-            else ""
-        )
+        if isinstance(error, OSError) and error.filename is not None:
+            reason = f"{error.filename!r}: {reason}"
         raise NoSecretError(
-            f"no secret to sign runs with can be kept, {place}{reason}",
+            f"no secret to sign runs with can be kept, {reason}",
             f"set HOME or {STATE_VARIABLE} to a folder that you may write to",
         ) from None
 
 
 def why_no_secret() -> str:
-    """Why this user can have no secret, so that no run is known as the user's own; "" where there
-    is one or it can be made."""
+    """Reason why this user can have no secret, and so no run of their own; "" otherwise."""
     try:
         user_signer(make=True)
     except NoSecretError as error:
@@ -153,12 +138,9 @@ def _read(path: Path) -> bytes:
 def _write(path: Path, secret: bytes) -> None:
     draft = path.with_name(".secret.draft")
     draft.unlink(missing_ok=True)
-    descriptor = os.open(
-        draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
-    )
-    try:
-        os.write(descriptor, secret)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(draft, flags, 0o600), "wb") as file:
+        file.write(secret)
+        file.flush()
+        os.fsync(file.fileno())
     os.replace(draft, path)

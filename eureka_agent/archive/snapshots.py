@@ -1,7 +1,8 @@
-"""States of trainings under way, in the run folder: what a killed search goes on from."""
+"""Saved states of trainings in the run folder, from which an interrupted search resumes."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -9,99 +10,85 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 from safetensors import SafetensorError
 
-from eureka_agent.archive.database import storage_errors
 from eureka_agent.archive.safe_files import inside, open_plain
+from eureka_agent.archive.storage_errors import storage_errors
 from eureka_agent.array_files import open_tensors
 from eureka_agent.errors import RunFolderError
 from eureka_agent.records import CurvePoint
 
 FOLDER = ".snapshots"
 _POINTS: TypeAdapter[CurvePoint] = TypeAdapter(CurvePoint)
+_UNREADABLE = (
+    *(OSError, RunFolderError, SafetensorError),
+    *(KeyError, TypeError, ValueError),  # pydantic's and json's are ValueErrors
+    *(RecursionError, OverflowError),  # a worker wrote it: endless nesting, infinite numbers
+)
 
 
 @dataclass(frozen=True)
 class SavedTraining:
-    """A training's last saved state and the curve that belongs to it."""
+    """A training's last saved state with its curve."""
 
     state: Path
-    """Safetensors file as a worker wrote it."""
+    """A worker's safetensors file."""
     points: tuple[CurvePoint, ...]
     policy: Path | None = None
-    """Safetensors file, where the training waited at a pause when it was saved there: whether it
-    goes on was not decided."""
+    """Safetensors file of a training that was saved at a rung, before the decision there."""
 
 
 class SnapshotStore:
-    """The last state of each training by the name of its job."""
+    """Last state of each training by the name of its job."""
 
     def __init__(self, run: Path) -> None:
         """Raises RunFolderError where their folder is a link."""
         self._folder = inside(run, FOLDER)
         self._stored: dict[str, int] = {}
-        """Points on disk that this process wrote, by job."""
+        """Points that this process wrote, by job."""
 
     def state_path(self, job: str) -> Path:
-        """Where the next state of a job is to be put, in one step, once its points are there."""
+        """Path of a job's state, which is renamed there after its points are stored."""
         return self._folder / f"{job}.safetensors"
 
     def _points_path(self, job: str) -> Path:
         return self._folder / f"{job}.jsonl"
 
     def policy_path(self, job: str) -> Path:
-        """Place for the policy of a job that waits at a pause; it is put there before the state."""
+        """Path of the policy of a job at a rung, which is stored before the state."""
         return self._folder / f"{job}.policy.safetensors"
 
     def put_points(self, job: str, points: Sequence[CurvePoint]) -> None:
-        """Store a job's whole curve so far; what is there already is not written again. Raises
-        RunFolderError for a full disk and the like."""
+        """Store a job's whole curve so far, appending new points. Raises RunFolderError for a full
+        disk and the like."""
         known = self._stored.get(job, 0)
-        if known > len(points):  # it went on from an earlier state
+        if known > len(points):  # it resumed from an earlier state
             known = 0
+        flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if known else os.O_TRUNC)
         with storage_errors(self._folder.parent):
             self._folder.mkdir(exist_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if known else os.O_TRUNC)
-            with os.fdopen(
-                open_plain(self._points_path(job), flags), "w", encoding="utf-8"
-            ) as file:
+            descriptor = open_plain(self._points_path(job), flags)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 file.writelines(point.model_dump_json() + "\n" for point in points[known:])
         self._stored[job] = len(points)
 
     def find(self, job: str) -> SavedTraining | None:
-        """The last state of a job; None where there is none, or what is there cannot be read."""
-        state = self.state_path(job)
+        """Last state of a job; None where there is none, or it cannot be read."""
+        state, policy = self.state_path(job), self.policy_path(job)
         try:
-            inside(self._folder, state.name)  # no link, and no pipe that would be waited for
+            inside(self._folder, state.name)  # refuses links and pipes
             with open_tensors(state, "numpy") as file:
                 iterations = int(json.loads((file.metadata() or {})["training"])["iterations"])
             with os.fdopen(open_plain(self._points_path(job)), encoding="utf-8") as lines:
-                points = tuple(
-                    _POINTS.validate_json(line)
-                    for _, line in zip(range(iterations), lines, strict=False)
-                )
-        except (
-            OSError,
-            RunFolderError,
-            SafetensorError,
-            ValidationError,
-            KeyError,
-            TypeError,
-            ValueError,
-        ):
-            return None
-        except (
-            RecursionError,
-            OverflowError,
-        ):  # a worker wrote it: depth without end, an infinite number
+                first = itertools.islice(lines, iterations)
+                points = tuple(_POINTS.validate_json(line) for line in first)
+        except _UNREADABLE:
             return None
         if len(points) != iterations:
             return None
-        policy = self.policy_path(job)
-        return SavedTraining(
-            state, points, policy if policy.is_file() and not policy.is_symlink() else None
-        )
+        has_policy = policy.is_file() and not policy.is_symlink()
+        return SavedTraining(state, points, policy if has_policy else None)
 
     def drop(self, job: str) -> None:
         """Forget a job that has ended."""
@@ -110,5 +97,5 @@ class SnapshotStore:
             path.unlink(missing_ok=True)
 
     def clear(self) -> None:
-        """Forget all: the run has ended."""
+        """Forget all jobs."""
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,9 +1,8 @@
-"""SQLite files that a stranger may have written: what is looked at before they are opened, and how
-they are read.
+"""Untrusted SQLite files: checks before they are opened, and bounded reads.
 
-SQLite itself trusts what lies beside its file. A journal can name another file, which is removed
-when the journal is played back; a log (WAL) can be of any length. This program writes neither such
-a journal nor a log, so both are refused.
+SQLite trusts the files beside its own. A journal can name another file, which is removed when the
+journal is played back; a write-ahead log can have any length. This program writes neither, so both
+are refused.
 """
 
 from __future__ import annotations
@@ -20,30 +19,30 @@ from eureka_agent.archive.safe_files import copy_plain, inside, open_plain
 from eureka_agent.errors import RunFolderError, system_reason
 
 MOST_VALUE_BYTES = 64 << 20
-"""Longest value; a request to a model with its reply has a few hundred kilobytes at most."""
+"""Longest value; a request to a model with its reply has a few hundred kilobytes."""
 MOST_READ_BYTES = 256 << 20
-"""That a reader takes in at once."""
+"""Most memory of one read."""
 ROW_BYTES = 1000
-"""Memory that a row takes by itself once it is a record."""
+"""Memory of a row's record beside its values."""
 READING_SECONDS = 10.0
-"""That one statement of a reader may take."""
-_STEPS_BETWEEN_LOOKS = 100_000
+"""Time limit of one reading statement."""
+_STEPS_BETWEEN_CHECKS = 100_000
 _ROWS_AT_ONCE = 100
 _NAMES_ANOTHER_FILE = bytes.fromhex("d9d505f920a163d7")
-"""Last bytes of a journal that does, by SQLite's file format (section 3, "super-journal")."""
+"""Last bytes of such a journal, by SQLite's file format (section 3, "super-journal")."""
 _ROLLBACK_JOURNAL = b"\x01\x01"
 """Bytes 18 and 19 of a file without a log."""
 
 
 def check_files(path: Path, *, writing: bool) -> None:
-    """Raises RunFolderError where the database at `path`, or what lies beside it, is none that this
-    program would have left."""
+    """Raises RunFolderError for a database at `path`, or files beside it, that this program would
+    not write."""
     for suffix in ("", "-journal", "-wal", "-shm"):
         file = inside(path.parent, path.name + suffix)
+        flags = os.O_RDWR if writing and os.access(file, os.W_OK) else os.O_RDONLY
         try:
-            descriptor = open_plain(
-                file, os.O_RDWR if writing and os.access(file, os.W_OK) else os.O_RDONLY
-            )
+            with os.fdopen(open_plain(file, flags)) as handle:
+                reason = _fault(handle.fileno(), suffix)
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -51,10 +50,6 @@ def check_files(path: Path, *, writing: bool) -> None:
                 f"{str(file)!r} cannot be opened: {system_reason(error)}",
                 "copy the run folder, and use the copy",
             ) from None
-        try:
-            reason = _fault(descriptor, suffix)
-        finally:
-            os.close(descriptor)
         if reason:
             raise RunFolderError(
                 f"{str(file)!r} {reason}, which no run of this program has",
@@ -68,16 +63,15 @@ def _fault(descriptor: int, suffix: str) -> str:
         return "names another file"
     if suffix == "-wal" and size:
         return "is a write-ahead log"
-    if suffix == "" and size >= 100 and os.pread(descriptor, 16, 0) == b"SQLite format 3\0":
-        return (
-            "" if os.pread(descriptor, 2, 18) == _ROLLBACK_JOURNAL else "asks for a write-ahead log"
-        )
+    is_database = size >= 100 and os.pread(descriptor, 16, 0) == b"SQLite format 3\0"
+    if suffix == "" and is_database and os.pread(descriptor, 2, 18) != _ROLLBACK_JOURNAL:
+        return "asks for a write-ahead log"
     return ""
 
 
 def connect(path: Path, mode: Literal["rwc", "ro", "immutable"]) -> sqlite3.Connection:
-    """An open database that believes nothing of its file. `check_same_thread` stays on: the archive
-    belongs to one thread."""
+    """Connection that does not trust its file. `check_same_thread` stays on: the archive belongs to
+    one thread."""
     how = "immutable=1" if mode == "immutable" else f"mode={mode}"
     connection = sqlite3.connect(
         f"file:{quote(str(path.absolute()))}?{how}", uri=True, isolation_level=None, timeout=10.0
@@ -91,11 +85,8 @@ def connect(path: Path, mode: Literal["rwc", "ro", "immutable"]) -> sqlite3.Conn
 
 
 def connect_to_copy(path: Path) -> sqlite3.Connection:
-    """A database that a killed process left in the middle of a write, as it was before it: the
-    journal is played back in a copy.
-
-    Raises OperationalError where there is no journal, or no room for the copy.
-    """
+    """Database before the unfinished write of a killed process: its journal is played back in a
+    copy. Raises OperationalError where there is no journal, or no room for the copy."""
     journal = path.with_name(f"{path.name}-journal")
     if not journal.is_file():
         raise sqlite3.OperationalError("it cannot be read")
@@ -104,13 +95,11 @@ def connect_to_copy(path: Path) -> sqlite3.Connection:
             for file in (journal, path):
                 copy_plain(file, Path(folder) / file.name)
         except OSError as error:
-            raise sqlite3.OperationalError(
-                f"its copy cannot be made: {system_reason(error)}"
-            ) from None
+            reason = f"its copy cannot be made: {system_reason(error)}"
+            raise sqlite3.OperationalError(reason) from None
         connection = connect(Path(folder) / path.name, "rwc")
-        connection.execute(
-            "SELECT count(*) FROM sqlite_master"
-        ).fetchone()  # now; the open file outlives its name
+        # read now: the open file outlives its name
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         connection.execute("PRAGMA query_only=ON")
     return connection
 
@@ -118,12 +107,11 @@ def connect_to_copy(path: Path) -> sqlite3.Connection:
 def fetch(
     connection: sqlite3.Connection, statement: str, values: tuple[object, ...], *, bounded: bool
 ) -> list[tuple[Any, ...]]:
-    """All rows of a statement. `bounded`: raises DatabaseError where they take too long, or too
-    much memory."""
+    """All rows of a statement. `bounded`: raises DatabaseError for too much time or memory."""
     if not bounded:
         return connection.execute(statement, values).fetchall()
     deadline = time.monotonic() + READING_SECONDS
-    connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_BETWEEN_LOOKS)
+    connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_BETWEEN_CHECKS)
     rows: list[tuple[Any, ...]] = []
     size = 0
     try:
@@ -135,9 +123,8 @@ def fetch(
                 for row in some
             )
             if size > MOST_READ_BYTES:
-                raise sqlite3.DatabaseError(
-                    f"it holds more than {MOST_READ_BYTES} bytes of one kind"
-                )
+                reason = f"it holds more than {MOST_READ_BYTES} bytes of one kind"
+                raise sqlite3.DatabaseError(reason)
     finally:
         connection.set_progress_handler(None, 0)
     return rows

@@ -169,18 +169,20 @@ async def _judge(
     import tempfile
 
     from eureka_agent.critic.critic import Critic
+    from eureka_agent.designer.given import given_reward
     from eureka_agent.fleet.dry_runner import DryRunner
+    from eureka_agent.fleet.problem import Problem
     from eureka_agent.sandbox.choose import choose_wall
 
     with tempfile.TemporaryDirectory(prefix="eureka-") as scratch:
         wall = choose_wall(settings.sandbox)
         dry_runner = DryRunner(
-            wall, settings.env, settings.task, Path(scratch), settings.dry_run_timeout
+            wall, Problem(settings.env, settings.task), Path(scratch), settings.dry_run_timeout
         )
         try:
             critic = Critic(await dry_runner.start(), dry_runner)
             return {
-                path: await critic.judge(source, trusted=private)
+                path: await critic.judge(given_reward(source, trusted=private))
                 for path, source in sources.items()
             }
         finally:

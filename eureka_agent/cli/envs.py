@@ -22,7 +22,7 @@ from eureka_agent.settings import DAY_SECONDS
 from eureka_agent.wording import plural
 
 if TYPE_CHECKING:
-    from eureka_agent.simulation.conformance import Observer
+    from eureka_agent.conformance.check import Observer
 
 
 class NonconformingError(EurekaError):
@@ -150,7 +150,7 @@ def _show(environment: str, task: str | None, output_format: str) -> None:
 
 
 def _check(reference: str, task: str | None, limit_s: float, output_format: str) -> None:
-    from eureka_agent.simulation.conformance import check_environment
+    from eureka_agent.conformance.check import check_environment
     from eureka_agent.simulation.loading import GYMNASIUM_PREFIX, find_folder
 
     if not reference.startswith(GYMNASIUM_PREFIX):
@@ -182,7 +182,7 @@ def _check(reference: str, task: str | None, limit_s: float, output_format: str)
 
 def _progress(silent: bool) -> Observer:
     """Results as they come, like a linter's; on a terminal also what is under way."""
-    from eureka_agent.simulation.conformance import CheckResult, Observer
+    from eureka_agent.conformance.check import CheckResult, Observer
     from eureka_agent.text import printable
 
     out, on_terminal = sys.stdout, sys.stderr.isatty() and not is_dumb()

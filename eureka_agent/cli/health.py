@@ -98,7 +98,7 @@ def packages() -> Iterator[Check]:
 
 def processor() -> Check:
     """Cores that this process may use."""
-    from eureka_agent.fleet.cores import available_cores, usable_cores
+    from eureka_agent.sandbox.cores import available_cores, usable_cores
 
     cores, usable = available_cores(), usable_cores()
     numbers = ", ".join(map(str, sorted(cores)))
@@ -298,14 +298,16 @@ async def _probe(wall: Wall) -> tuple[float, Opened, list[str]]:
     """Seconds until the environment was open, what the worker said then, and the errors of a dry
     run of its human reward."""
     from eureka_agent.fleet.dry_runner import DryRunner
+    from eureka_agent.fleet.problem import Problem
+    from eureka_agent.rewards import baseline
 
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="eureka-doctor-") as scratch:
-        runner = DryRunner(wall, PROBE_ENVIRONMENT, None, Path(scratch))
+        runner = DryRunner(wall, Problem(PROBE_ENVIRONMENT), Path(scratch))
         try:
             description = await runner.start()
             seconds = time.monotonic() - started
-            findings = await runner.dry_run(description.human_reward or "", trusted=True)
+            findings = await runner.dry_run(description.human_reward or baseline(""))
         finally:
             await runner.close()
     return (

@@ -78,10 +78,9 @@ def _option(
         if isinstance(field.default, tuple)
         else field.default
     )
-    sentence = field.description or ""
-    text = f"{sentence[:1].upper()}{sentence[1:]}." + (
-        f"  [default: {shown}]" if default and shown is not None else ""
-    )
+    text = " ".join((field.description or "").split())
+    if default and shown is not None:
+        text += f"  [default: {shown}]"
     option = partial(click.option, help=text, hidden=hidden)
     kind = _without_none(field.annotation)
     if kind is bool:

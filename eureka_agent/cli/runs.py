@@ -111,9 +111,9 @@ def _show_attempt(word: str, attempt: str, output_format: str) -> None:
     from eureka_agent.archive.run_folder import find_run, open_run
     from eureka_agent.archive.safe_files import inside
     from eureka_agent.report.as_json import attempt_in_full_to_json
+    from eureka_agent.report.attempt_page import render_attempt
     from eureka_agent.report.console import CleanConsole
     from eureka_agent.report.curves import read_curves_csv
-    from eureka_agent.report.tables import render_attempt
 
     run = open_run(find_run(word), reading=True)
     with closing(run.archive) as archive:

@@ -50,8 +50,9 @@ def train(reward: Path, config: Path | None, output_format: str, **flags: Any) -
     from eureka_agent.archive.run_folder import command_line
     from eureka_agent.cli.critique import print_verdicts
     from eureka_agent.cli.watch import watch
-    from eureka_agent.designer.given import GivenDesigner
-    from eureka_agent.search.session import RewardRejectedError, start
+    from eureka_agent.designer.given import GivenDesigner, given_reward
+    from eureka_agent.search.preparation import RewardRejectedError
+    from eureka_agent.search.session import start
 
     values = given_settings(config, flags, takes=_FLAGS)
     source = read_reward_file(reward)
@@ -65,7 +66,7 @@ def train(reward: Path, config: Path | None, output_format: str, **flags: Any) -
             "retry_rounds": 0,
         }
     )
-    given = GivenDesigner(source, str(reward))
+    given = GivenDesigner(given_reward(source), str(reward))
     try:
         watch(lambda observer: start(values, given, command_line(), observer), output_format)
     except RewardRejectedError as rejected:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from eureka_agent.archive.database import resume_command
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import open_plain
+from eureka_agent.archive.storage_errors import resume_command
 from eureka_agent.cli.output import print_json, say
 from eureka_agent.invocation import command
 from eureka_agent.journal.entries import BaseEntry, Observer, RunEnded, RunStarted

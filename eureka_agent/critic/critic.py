@@ -18,6 +18,7 @@ from eureka_agent.critic.repair import repair
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.protocol.messages import Scored
 from eureka_agent.records import Finding, TaskDescription, Verdict
+from eureka_agent.rewards import RewardSpecification
 
 REVIEW = "review"
 """The step that a model makes."""
@@ -30,13 +31,11 @@ in skilled motion alone; nor is a warning of speed, which depends on the machine
 class RunsBehindTheWall(Protocol):
     """Something that runs a reward behind the wall: `eureka_agent.fleet.dry_runner.DryRunner`."""
 
-    async def dry_run(self, source: str, trusted: bool = False) -> tuple[Finding, ...]:
+    async def dry_run(self, reward: RewardSpecification) -> tuple[Finding, ...]:
         """Findings of the dry run."""
         ...
 
-    async def score(
-        self, source: str, episodes: Mapping[str, Path], trusted: bool = False
-    ) -> Scored:
+    async def score(self, reward: RewardSpecification, episodes: Mapping[str, Path]) -> Scored:
         """Totals and returns on stored episodes."""
         ...
 
@@ -45,9 +44,9 @@ class Reviews(Protocol):
     """Something that reads a reward against the task: `eureka_agent.critic.review.Reviewer`."""
 
     async def review(
-        self, source: str, attempt: str, doubts: Sequence[Finding]
+        self, reward: RewardSpecification, attempt: str, doubts: Sequence[Finding]
     ) -> tuple[Finding, ...]:
-        """Findings on a source that has passed all other steps. `doubts`: why it is read. Raises
+        """Findings on a reward that has passed all other steps. `doubts`: why it is read. Raises
         BudgetSpentError where no model may be asked any more."""
         ...
 
@@ -80,13 +79,10 @@ class Critic:
         self._known_scores: dict[str, Scores | None] = {}
         """Of known rewards on `_scored_on`, by source."""
 
-    async def judge(
-        self, source: str, trusted: bool = False, memory: Memory = NOTHING_KNOWN
-    ) -> Verdict:
-        """The verdict on a reward's source, of all steps but the review. `trusted`: private
-        variables may be read. `memory`: what it is compared with.
+    async def judge(self, reward: RewardSpecification, memory: Memory = NOTHING_KNOWN) -> Verdict:
+        """The verdict on a reward, of all steps but the review. `memory`: what it is compared with.
 
-        Never raises for what the source does; EurekaError when the dry run itself cannot be made.
+        Never raises for what the reward does; EurekaError when the dry run itself cannot be made.
         """
         begin = time.monotonic()
         findings: list[Finding] = []
@@ -96,37 +92,38 @@ class Critic:
             return any(finding.severity == "error" for finding in findings)
 
         steps.append("parse")
-        tree, found = parse(source)
+        tree, found = parse(reward.source)
         findings += found
         repaired = None
         if tree is not None:
-            mended, notes = repair(tree, source, self._description)
+            mended, notes = repair(tree, reward.source, self._description)
             tree, found = parse(mended) if notes else (tree, [])
             if tree is not None and notes:
                 steps.append("repair")
-                source = repaired = mended
+                repaired = mended
+                reward = reward.with_source(mended)
             findings += [*notes, *found]
         if tree is not None:
             steps.append("allow-list")
             findings += check_allow_list(tree)
             if not rejected():
                 steps.append("contract")
-                findings += check_contract(tree, self._description, trusted)
+                findings += check_contract(tree, self._description, reward.trusted)
             if not rejected() and self._novelty and memory.rewards:
                 steps.append("novelty")
-                findings += find_same_source(source, memory.rewards)
+                findings += find_same_source(reward.source, memory.rewards)
             if not rejected():
                 steps.append("dry run")
-                findings += await self._runner.dry_run(source, trusted)
+                findings += await self._runner.dry_run(reward)
             if not rejected():
-                findings += await self._compare(source, trusted, memory, steps)
+                findings += await self._compare(reward, memory, steps)
         seconds = time.monotonic() - begin
         return Verdict(
             findings=tuple(findings), steps_run=tuple(steps), seconds=seconds, repaired=repaired
         )
 
-    async def review(self, source: str, verdict: Verdict, attempt: str) -> Verdict:
-        """The verdict on a source that was let pass, with the review as a further step. `attempt`:
+    async def review(self, reward: RewardSpecification, verdict: Verdict, attempt: str) -> Verdict:
+        """The verdict on a reward that was let pass, with the review as a further step. `attempt`:
         its id, for the ledger of what a review costs.
 
         The same verdict where nobody reviews, where there is no reason to, where that was done
@@ -142,7 +139,7 @@ class Critic:
             return verdict
         begin = time.monotonic()
         try:
-            found = await self._reviewer.review(source, attempt, doubts_of(verdict))
+            found = await self._reviewer.review(reward, attempt, doubts_of(verdict))
         except BudgetSpentError:
             return verdict
         return verdict.model_copy(
@@ -154,20 +151,20 @@ class Critic:
         )
 
     async def _compare(
-        self, source: str, trusted: bool, memory: Memory, steps: list[str]
+        self, reward: RewardSpecification, memory: Memory, steps: list[str]
     ) -> list[Finding]:
         """The steps that need the reward's values on stored episodes; none where they cannot be
         had."""
         by_values = self._novelty and bool(memory.earlier)
         scores = None
         if memory.episodes and (by_values or self._gate):
-            scores = await self._score(source, trusted, memory)
+            scores = await self._score(reward, memory)
         if scores is None:
             return []
         if by_values:
             steps.append("novelty on stored steps")
             known = [
-                (each.attempt, await self._known(each.source, memory)) for each in memory.earlier
+                (each.attempt, await self._known(each.reward, memory)) for each in memory.earlier
             ]
             totals = [(attempt, each.totals) for attempt, each in known if each is not None]
             found = find_same_values(
@@ -180,18 +177,18 @@ class Critic:
             return check_order(memory.episodes, scores.returns)
         return []
 
-    async def _known(self, source: str, memory: Memory) -> Scores | None:
+    async def _known(self, reward: RewardSpecification, memory: Memory) -> Scores | None:
         """Scores of a reward that will be asked for again, until more episodes are known."""
         if memory.episodes != self._scored_on:
             self._scored_on, self._known_scores = memory.episodes, {}
-        if source not in self._known_scores:
-            self._known_scores[source] = await self._score(source, False, memory)
-        return self._known_scores[source]
+        if reward.source not in self._known_scores:
+            self._known_scores[reward.source] = await self._score(reward, memory)
+        return self._known_scores[reward.source]
 
-    async def _score(self, source: str, trusted: bool, memory: Memory) -> Scores | None:
+    async def _score(self, reward: RewardSpecification, memory: Memory) -> Scores | None:
         """None where the reward has no values on these episodes."""
         scored = await self._runner.score(
-            source, {each.attempt: each.path for each in memory.episodes}, trusted
+            reward, {each.attempt: each.path for each in memory.episodes}
         )
         if scored.reason:
             return None

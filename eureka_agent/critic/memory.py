@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from eureka_agent.rewards import RewardSpecification
+
 
 @dataclass(frozen=True)
 class KnownReward:
@@ -14,7 +16,7 @@ class KnownReward:
 
     attempt: str
     """Attempt id."""
-    source: str
+    reward: RewardSpecification
 
 
 @dataclass(frozen=True)

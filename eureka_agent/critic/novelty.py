@@ -32,11 +32,11 @@ _FORMS_KEPT = 4096
 def find_same_source(source: str, known: Sequence[KnownReward]) -> list[Finding]:
     """N501 where a known reward has the same canonical form. `source` is one that parses."""
     form = canonical_form(source)
-    for reward in known:
-        if form is not None and canonical_form(reward.source) == form:
-            message = f"the same reward as {reward.attempt}" + (
+    for other in known:
+        if form is not None and canonical_form(other.reward.source) == form:
+            message = f"the same reward as {other.attempt}" + (
                 ""
-                if reward.source == source
+                if other.reward.source == source
                 else " up to renaming, layout and the order of arguments"
             )
             return [

@@ -13,6 +13,7 @@ from eureka_agent.llm.configured_model import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
 from eureka_agent.llm.prompts import render, system_message
 from eureka_agent.records import Finding, TaskDescription
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.settings import SearchSettings
 from eureka_agent.text import one_line
 
@@ -59,14 +60,14 @@ class Reviewer:
         self._system = system_message("review.md", description, sentence, settings)
 
     async def review(
-        self, source: str, attempt: str, doubts: Sequence[Finding] = ()
+        self, reward: RewardSpecification, attempt: str, doubts: Sequence[Finding] = ()
     ) -> tuple[Finding, ...]:
         """R701 for a contradiction, R702 for each way to cheat, R703 for a review that could not be
         read. `doubts`: why it is asked for.
 
         Raises BudgetSpentError or LanguageModelError where no reply is to be had.
         """
-        order = ChatMessage("user", render("review_order.md", source=source, doubts=doubts))
+        order = ChatMessage("user", render("review_order.md", source=reward.source, doubts=doubts))
         message = await self._model.ask(Role.REVIEWER, self._system, order, attempt=attempt)
         unreadable = _UNREADABLE.get(FinishReason(message.finish_reason), "")
         review = None if unreadable else read_review(message.reply)
@@ -84,7 +85,7 @@ class Reviewer:
                     hint=hint,
                 ),
             )
-        return findings_of(review, source, self._task_words)
+        return findings_of(review, reward.source, self._task_words)
 
 
 def findings_of(review: Review, source: str, task_words: str) -> tuple[Finding, ...]:

@@ -11,6 +11,7 @@ from eureka_agent.llm.configured_model import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
 from eureka_agent.llm.prompts import render
 from eureka_agent.records import Finding, Message, TaskDescription, Verdict, WrittenFitness
+from eureka_agent.rewards import CodeReward, RewardSpecification
 from eureka_agent.text import printable
 
 REVISIONS = 3
@@ -31,12 +32,12 @@ class FitnessWriter:
     def __init__(
         self,
         model: ConfiguredModel,
-        judge: Callable[[str], Awaitable[Verdict]],
+        judge: Callable[[RewardSpecification], Awaitable[Verdict]],
         revisions: int = REVISIONS,
         *,
         sample: int = 0,
     ) -> None:
-        """`judge`: the critic's verdict on a source. `revisions`: times that a rejected one goes
+        """`judge`: the critic's verdict on a reward. `revisions`: times that a rejected one goes
         back. `sample`: another one gives another reply."""
         self._model = model
         self._judge = judge
@@ -57,7 +58,8 @@ class FitnessWriter:
         for _ in range(self._revisions + 1):
             message = await self._model.ask(Role.METRIC, *messages, sample=self._sample)
             reply = parse_fitness_reply(message.reply)
-            verdict = await self._judge(reply.source) if reply.source else Verdict()
+            reward = CodeReward(source=reply.source, author=self._model.name)
+            verdict = await self._judge(reward) if reply.source else Verdict()
             findings = (*_notes(message, reply), *reply.findings, *verdict.findings)
             if reply.words is not None and not _errors(findings):
                 return self._written(reply, verdict.repaired or reply.source, sentence), verdict

@@ -4,32 +4,37 @@ from __future__ import annotations
 
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.records import GIVEN_DESIGNER, Operator, Proposal, Verdict
+from eureka_agent.rewards import CodeReward, RewardSpecification
+
+
+def given_reward(source: str, *, trusted: bool = False) -> CodeReward:
+    """A reward that a person wrote. `trusted`: private variables may be read."""
+    return CodeReward(source=source, author=GIVEN_DESIGNER, trusted=trusted)
 
 
 class GivenDesigner:
-    """Proposes one given source, whatever it is asked for."""
+    """Proposes one given reward, whatever it is asked for."""
 
     name = GIVEN_DESIGNER
     concurrent = False
 
-    def __init__(self, source: str, origin: str) -> None:
-        """`origin` says where the source comes from, for the record."""
-        self.source = source
+    def __init__(self, reward: RewardSpecification, origin: str) -> None:
+        """`origin` says where the reward comes from, for the record."""
+        self.reward = reward
         self.origin = origin
 
     async def propose(self, request: DesignRequest) -> Proposal:
-        """The given source."""
+        """The given reward."""
         reasoning = f"Taken from {self.origin}."
         return Proposal(
-            source=self.source,
+            reward=self.reward,
             reasoning=reasoning,
             operator=Operator.FRESH,
-            designer=self.name,
-            reply=self.source,
+            reply=self.reward.source,
         )
 
     async def revise(
         self, request: DesignRequest, rejected: Proposal, verdict: Verdict
     ) -> Proposal:
-        """The given source again: a person mends it, not a designer."""
+        """The given reward again: a person mends it, not a designer."""
         return rejected

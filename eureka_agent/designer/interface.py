@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Protocol
 
 from eureka_agent.records import Diagnosis, Operator, Proposal, Score, TaskDescription, Verdict
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.settings import SearchSettings
 
 
@@ -15,7 +16,7 @@ class ParentSummary:
     """A trained attempt that the new proposal starts from."""
 
     id: str
-    source: str
+    reward: RewardSpecification
     fitness: float | None
     diagnosis: Diagnosis | None
     reasoning: str
@@ -43,7 +44,7 @@ class TunedReward:
     """A trained attempt as data for tuning: what it is, and what it was worth."""
 
     id: str
-    source: str
+    reward: RewardSpecification
     fitness: float
 
 
@@ -52,7 +53,7 @@ class FailureSummary:
     """An attempt that was turned down or broke off, so that it is not made again."""
 
     id: str
-    source: str
+    reward: RewardSpecification
     stage: str
     """`eureka_agent.records.Stage` at which it ended."""
     reason: str

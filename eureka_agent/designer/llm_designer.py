@@ -15,6 +15,7 @@ from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
 from eureka_agent.llm.markdown import without_thinking
 from eureka_agent.llm.prompts import fenced, render, system_message
 from eureka_agent.records import Message, Operator, Proposal, Verdict
+from eureka_agent.rewards import CodeReward
 from eureka_agent.text import clipped, printable
 
 REPLY_NOTES = {
@@ -76,12 +77,12 @@ def opening(request: DesignRequest) -> tuple[ChatMessage, ChatMessage]:
         parents=request.parents,
         memory=request.memory,
         failures=request.failures,
-        reads={failure.id: parameter_names(failure.source) for failure in request.failures},
+        reads={failure.id: parameter_names(failure.reward.source) for failure in request.failures},
         siblings=request.siblings,
         number=request.number,
         angle=request.angle,
         falls=bool(request.description.failure_causes),
-        codes={other.id: compact(other.source) for other in request.memory},
+        codes={other.id: compact(other.reward.source) for other in request.memory},
     )
     if known := _known_scores(request):
         order = f"{known}\n{order}"
@@ -139,8 +140,8 @@ def _dispute(rejections: Sequence[Rejection]) -> Iterator[ChatMessage]:
             findings = render(
                 "revise.md",
                 findings=rejection.verdict.findings,
-                source=rejected.source,
-                lines=rejected.source.split("\n"),
+                source=rejected.reward.source,
+                lines=rejected.reward.source.split("\n"),
                 cut_off=rejected.finish_reason == FinishReason.CUT_OFF,
             )
             yield ChatMessage("assistant", _answer(rejected))
@@ -149,18 +150,17 @@ def _dispute(rejections: Sequence[Rejection]) -> Iterator[ChatMessage]:
 
 def _said_something(rejected: Proposal) -> bool:
     refused = rejected.finish_reason == FinishReason.REFUSED
-    return bool(rejected.source.strip()) or (not refused and bool(_answer(rejected)))
+    return bool(rejected.reward.source.strip()) or (not refused and bool(_answer(rejected)))
 
 
 def _proposal(request: DesignRequest, message: Message) -> Proposal:
     reply = parse_reply(message.reply)
     note = REPLY_NOTES.get(FinishReason(message.finish_reason), "")
     return Proposal(
-        source=reply.source,
+        reward=CodeReward(source=reply.source, author=message.model),
         reasoning="\n\n".join(part for part in (reply.reasoning, note) if part),
         operator=request.operator,
         parents=tuple(parent.id for parent in request.parents),
-        designer=message.model,
         prompt=message.request,
         reply=printable(
             message.reply
@@ -174,7 +174,8 @@ def _answer(rejected: Proposal) -> str:
     """What the model said, as it is shown it again; of a given source, which has no reply, the
     source."""
     answer = without_thinking(printable(rejected.reply)).strip()
-    source = fenced(rejected.source, "python") if rejected.source.strip() else ""
+    code = rejected.reward.source
+    source = fenced(code, "python") if code.strip() else ""
     if len(answer) > LONGEST_ANSWER_SHOWN and 0 < len(source) <= LONGEST_ANSWER_SHOWN:
         return source
     return clipped(answer or source, LONGEST_ANSWER_SHOWN)

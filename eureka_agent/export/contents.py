@@ -16,6 +16,7 @@ from eureka_agent.markup import code
 from eureka_agent.records import Attempt, Score, TaskDescription, VariableSpec
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.resources import resource_folder
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.task import PREVIOUS_PREFIX, QuaternionOrder
 from eureka_agent.wording import plural, plus_minus
 
@@ -37,10 +38,12 @@ class Exported:
 
     report: RunReport
     attempt: Attempt
-    source: str
-    """The reward, as the run keeps it."""
     score: Score | None
     """Over fresh seeds, where the attempt is exported as the run's best."""
+
+    @property
+    def reward(self) -> RewardSpecification:
+        return self.attempt.proposal.reward
 
     @property
     def description(self) -> TaskDescription:
@@ -62,10 +65,10 @@ def text_files(exported: Exported, policy: Mapping[str, Any], *, onnx: bool) -> 
     description, gymnasium_id = exported.description, exported.gymnasium_id
     variables = description.public_variables()
     known = {variable.name for variable in variables}
-    parameters = parameter_names(exported.source)
+    parameters = parameter_names(exported.reward.source)
     arguments = [name for name in parameters if name.removeprefix(PREVIOUS_PREFIX) in known]
     constants = [constant for constant in description.constants if constant.name in parameters]
-    helpers = calls_helpers(exported.source)
+    helpers = calls_helpers(exported.reward.source)
     values: dict[str, Any] = {
         "run": exported.report.run_name,
         "attempt": exported.attempt.id,
@@ -96,7 +99,7 @@ def text_files(exported: Exported, policy: Mapping[str, Any], *, onnx: bool) -> 
         versions=exported.report.versions,
     )
     source = standalone_source(
-        exported.source, {constant.name: constant.value for constant in constants}
+        exported.reward.source, {constant.name: constant.value for constant in constants}
     )
     return {
         README: readme,

@@ -84,11 +84,7 @@ def _chosen(run: Run, report: RunReport, attempt: str | None) -> tuple[Exported,
             f"`{command(shlex.join(['show', str(run.folder)]))}` lists its attempts: name one of"
             " them",
         )
-    source = report.best.proposal.source
-    return (
-        Exported(report=report, attempt=report.best, source=source, score=report.best_score),
-        policy,
-    )
+    return Exported(report=report, attempt=report.best, score=report.best_score), policy
 
 
 def _chosen_attempt(run: Run, report: RunReport, name: str) -> tuple[Exported, Path]:
@@ -104,10 +100,7 @@ def _chosen_attempt(run: Run, report: RunReport, name: str) -> tuple[Exported, P
             f"the attempt {name!r} has no policy: it is {_state(chosen)}",
             f"`{command(shlex.join(['show', str(run.folder)]))}` lists what was trained",
         )
-    return (
-        Exported(report=report, attempt=chosen, source=chosen.proposal.source, score=None),
-        policy,
-    )
+    return Exported(report=report, attempt=chosen, score=None), policy
 
 
 def _state(attempt: Attempt) -> str:

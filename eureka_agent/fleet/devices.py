@@ -12,16 +12,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal
 
 from eureka_agent.errors import EurekaError
-from eureka_agent.fleet.cores import available_cores, share_cores, usable_cores
 from eureka_agent.invocation import command, install_extra
 from eureka_agent.protocol.messages import Opened
-from eureka_agent.sandbox.wall import Limits
-
-VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
+from eureka_agent.sandbox.cores import available_cores, share_cores, usable_cores
+from eureka_agent.sandbox.wall import VISIBLE_GPUS, Limits
 
 DeviceKind = Literal["cpu", "cuda"]
 
@@ -41,8 +38,6 @@ class Device:
     visible_gpu: str | None = None
     """The GPU as the driver's CUDA_VISIBLE_DEVICES names it: all that the worker sees. None for a
     CPU."""
-    kernels: Path | None = None
-    """Folder of compiled kernels for it, where there is one."""
 
     @property
     def kind(self) -> DeviceKind:
@@ -55,7 +50,7 @@ class Device:
 
     def limit(self, limits: Limits) -> Limits:
         """The limits of a worker on this device."""
-        return replace(limits, cores=self.cores, visible_gpu=self.visible_gpu, kernels=self.kernels)
+        return replace(limits, cores=self.cores, visible_gpu=self.visible_gpu)
 
 
 class Lease:
@@ -96,8 +91,6 @@ class Hardware:
     """`("cpu",)` or `("cuda:0", …)`."""
     note: str = ""
     """Why it is the CPU, where there are GPUs."""
-    kernels: Path | None = None
-    """See `Device.kernels`."""
 
     @property
     def kind(self) -> DeviceKind:
@@ -113,9 +106,7 @@ class Hardware:
         if self.kind == "cpu":
             return tuple(Device("cpu", cores) for cores in share_cores(available_cores(), workers))
         visible = _visible_gpus(os.environ)
-        return tuple(
-            Device(name, (), _visible_name(name, visible), self.kernels) for name in self.names
-        )
+        return tuple(Device(name, (), _visible_name(name, visible)) for name in self.names)
 
     def sentence(self, workers: int) -> str:
         """For a person: where trainings run, and why there."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
 from eureka_agent.protocol.messages import (
     EPISODES_PREFIX,
@@ -22,7 +23,8 @@ from eureka_agent.protocol.messages import (
     Scored,
     ScoreTransitions,
 )
-from eureka_agent.records import Finding, Measurements, TaskDescription, WrittenFitness
+from eureka_agent.records import Finding, Measurements, TaskDescription
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.sandbox.inbox import DO_NOT_TRUST
 from eureka_agent.sandbox.wall import Limits, Wall
 
@@ -44,18 +46,13 @@ class DryRunner:
     def __init__(
         self,
         wall: Wall,
-        environment: str,
-        task: str | None,
-        scratch_root: Path,
+        problem: Problem,
+        scratch: Path,
         timeout_s: float = 10.0,
         limits: Limits | None = None,
-        fitness: WrittenFitness | None = None,
     ) -> None:
-        """Starts nothing yet. `timeout_s`: wall-clock seconds that one dry run may take; `fitness`:
-        in place of the task's own metric."""
-        self._worker = WarmWorker(
-            wall, environment, task, scratch_root, limits, fitness, rehearse=True
-        )
+        """Starts nothing yet. `timeout_s`: wall-clock seconds that one dry run may take."""
+        self._worker = WarmWorker(wall, problem, scratch, limits, rehearse=True)
         self._timeout_s = timeout_s
         self._turn = asyncio.Lock()
         self._jobs = itertools.count(1)
@@ -81,16 +78,15 @@ class DryRunner:
             await self._worker.ready()
             return self.description
 
-    async def dry_run(self, source: str, trusted: bool = False) -> tuple[Finding, ...]:
-        """Findings on a reward's source. `trusted`: private variables may be read."""
+    async def dry_run(self, reward: RewardSpecification) -> tuple[Finding, ...]:
+        """Findings on a reward."""
         async with self._turn:
             reason = ""
             for _ in range(_ATTEMPTS):
                 command = DryRun(
                     job=f"dry-run-{next(self._jobs)}",
-                    source=source,
+                    reward=reward,
                     timeout_s=self._timeout_s,
-                    trusted=trusted,
                 )
                 try:
                     answer = await self._worker.ask(command, self._timeout_s + _GRACE_SECONDS)
@@ -122,9 +118,7 @@ class DryRunner:
                 )
             self._measured = answer.measurements
 
-    async def score(
-        self, source: str, episodes: Mapping[str, Path], trusted: bool = False
-    ) -> Scored:
+    async def score(self, reward: RewardSpecification, episodes: Mapping[str, Path]) -> Scored:
         """Totals and returns of a reward on stored episodes, `returns` in the order of `episodes`.
 
         `episodes`: trajectory files (npz) by a name that stands for the same content always, and
@@ -137,10 +131,9 @@ class DryRunner:
                 names = await self._hand_over(episodes)
                 command = ScoreTransitions(
                     job=job,
-                    source=source,
+                    reward=reward,
                     transitions=names,
                     timeout_s=self._timeout_s,
-                    trusted=trusted,
                 )
                 answer = await self._worker.ask(command, self._timeout_s + _GRACE_SECONDS)
             except (WorkerDiedError, WorkerFaultError, EpisodesFileError) as error:

@@ -16,9 +16,10 @@ from eureka_agent.errors import (
     WorkerDiedError,
     WorkerFaultError,
 )
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
 from eureka_agent.protocol.messages import Evaluate, Evaluated, PolicyFile
-from eureka_agent.records import Evaluation, WrittenFitness
+from eureka_agent.records import Evaluation
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.inbox import DO_NOT_TRUST, check_trajectories
 from eureka_agent.sandbox.wall import Limits, Wall
@@ -56,8 +57,9 @@ class _Request:
 
 
 class Evaluator:
-    """Scores policies, in few workers that are kept open. The score of a policy, a seed and a
-    number of episodes is always the same.
+    """Scores policies of one problem, in few workers that are kept open.
+
+    A policy, a seed and a number of episodes always give the same score.
 
     Policies that wait at the same time are scored in one pass. A further worker is started when the
     ones that wait would take the workers that are there longer than its start does.
@@ -66,18 +68,16 @@ class Evaluator:
     def __init__(
         self,
         wall: Wall,
-        environment: str,
-        task: str | None,
-        scratch_root: Path,
+        problem: Problem,
+        scratch: Path,
         timeout_s: float = 600.0,
         limits: Limits | None = None,
         most_workers: int = 1,
-        fitness: WrittenFitness | None = None,
     ) -> None:
         """Starts nothing yet. `timeout_s`: wall-clock seconds that one evaluation may take;
-        `most_workers`: passes at once; `fitness`: in place of the task's own metric.
+        `most_workers`: passes at once.
         """
-        self._setup = (wall, environment, task, scratch_root, limits, fitness)
+        self._setup = (wall, problem, scratch, limits)
         self._timeout_s = timeout_s
         self._most_workers = max(1, min(most_workers, MOST_WORKERS))
         self._jobs = itertools.count(1)

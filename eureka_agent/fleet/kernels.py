@@ -20,58 +20,54 @@ import platform
 import re
 import shutil
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 from eureka_agent.archive.baseline_cache import CACHE_FOLDER
-from eureka_agent.archive.database import storage_errors
 from eureka_agent.archive.run_folder import versions
+from eureka_agent.archive.storage_errors import storage_errors
 from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.fleet.devices import Device, Hardware
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.protocol.messages import KERNELS_FILE, Fault, Prepare, Prepared
-from eureka_agent.records import TaskDescription
 from eureka_agent.sandbox.client import START_SECONDS, WorkerClient
 from eureka_agent.sandbox.inbox import WorkerFileError, check_state
 from eureka_agent.sandbox.wall import Limits, Wall
-from eureka_agent.settings import DAY_SECONDS, SearchSettings, TrainingSettings, training_part
+from eureka_agent.settings import DAY_SECONDS, TrainingSettings
 
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 
 
-async def with_kernels(
+async def kernels_for(
     hardware: Hardware,
     wall: Wall,
-    settings: SearchSettings,
-    description: TaskDescription,
+    problem: Problem,
+    settings: TrainingSettings,
+    fingerprint: str,
     runs: Path,
     scratch: Path,
-) -> Hardware:
-    """The same hardware, on GPUs with the environment's compiled kernels, which lie under `runs`
-    and are made where they are missing.
+) -> Path | None:
+    """Folder of the environment's compiled kernels, which lies under `runs` and is made where it
+    is missing; None on a CPU.
 
-    Raises EurekaError where the environment cannot be made on a GPU.
+    `fingerprint`: the environment's. Raises EurekaError where the environment cannot be made on a
+    GPU.
     """
     if hardware.kind == "cpu":
-        return hardware
+        return None
     # a home that several machines share: their GPUs need not be alike
-    key = json.dumps(
-        [platform.node(), description.environment_fingerprint, versions()], sort_keys=True
-    )
+    key = json.dumps([platform.node(), fingerprint, versions()], sort_keys=True)
     # a worker reads it from a folder of its own
     entry = runs.resolve() / CACHE_FOLDER / "kernels" / hashlib.sha256(key.encode()).hexdigest()
     if not entry.is_dir():
         device = hardware.devices(1)[0]
-        await compile_kernels(
-            entry, wall, settings.env, description.task, training_part(settings), device, scratch
-        )
-    return replace(hardware, kernels=entry)
+        await compile_kernels(entry, wall, problem, settings, device, scratch)
+    return entry
 
 
 async def compile_kernels(
     entry: Path,
     wall: Wall,
-    environment: str,
-    task: str,
+    problem: Problem,
     settings: TrainingSettings,
     device: Device,
     scratch: Path,
@@ -82,9 +78,10 @@ async def compile_kernels(
     Kernels do not depend on the number of simulations, so a single slot is prepared. Raises
     EurekaError with the worker's words.
     """
+    environment = problem.environment
     client = await WorkerClient.start(wall, scratch, device.limit(Limits()), environment)
     try:
-        await client.open(environment, task, device.name_within)
+        await client.open(environment, problem.task, device.name_within)
         await client.send(Prepare(settings=settings, slots=1, snapshot_s=DAY_SECONDS, kernels=True))
         try:
             event = await client.receive(START_SECONDS)

@@ -1,5 +1,4 @@
-"""One training worker and the jobs that it was given: from its events to results, or to the reason
-of its death."""
+"""One training worker and its jobs: its events become results, or the reason of its death."""
 
 from __future__ import annotations
 
@@ -7,19 +6,14 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 from eureka_agent.archive.files import copy_file
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.fleet.devices import Lease
-from eureka_agent.fleet.training_jobs import (
-    PauseObserver,
-    ProgressObserver,
-    TrainingJob,
-    TrainingResult,
-)
+from eureka_agent.fleet.jobs import PauseObserver, Population, TrainingJob, TrainingResult
 from eureka_agent.protocol.messages import (
     AllSaved,
     Cancel,
@@ -35,12 +29,11 @@ from eureka_agent.protocol.messages import (
     Trained,
     TrainingFailed,
 )
-from eureka_agent.records import CurvePoint, Outcome, WrittenFitness
+from eureka_agent.records import CurvePoint, Outcome
 from eureka_agent.sandbox.client import START_SECONDS, WorkerClient
 from eureka_agent.sandbox.inbox import DO_NOT_TRUST, WorkerFileError, check_policy, check_state
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.sandbox.worker_faults import raised_by, stuck
-from eureka_agent.settings import SNAPSHOT_SECONDS, TrainingSettings
 
 MOST_POLICIES = 100
 """That a worker may give for one training, whatever was asked for."""
@@ -49,47 +42,29 @@ _ITERATION_SHARE = 0.7
 iteration, so that the worker can still say where it stands."""
 
 
-@dataclass(frozen=True)
-class WorkerSetup:
-    """What every training worker of a pool is started with."""
-
-    wall: Wall
-    environment: str
-    task: str | None
-    settings: TrainingSettings
-    scratch_root: Path
-    limits: Limits
-    timeout_s: float
-    """Seconds without a sign of life after which a worker is killed."""
-    snapshots: SnapshotStore | None = None
-    """Where states of trainings under way are kept; None: nowhere."""
-    snapshot_s: float = SNAPSHOT_SECONDS
-    """Time between two of them: what a kill costs at most."""
-    fitness: WrittenFitness | None = None
-    """In place of the task's own metric."""
-
-
 class TrainingWorker:
     """Gives jobs to one worker process until it dies or is closed."""
 
     def __init__(
         self,
-        setup: WorkerSetup,
+        population: Population,
+        wall: Wall,
+        scratch: Path,
+        limits: Limits,
         lease: Lease,
-        slots: int,
-        on_progress: ProgressObserver,
         take_over: Callable[[TrainingJob], None] | None = None,
     ) -> None:
         """Starts nothing yet. `lease`: of the device that it trains on; given back when it is
-        closed. `take_over`: somebody who has a training that paused here go on wherever there is a
-        slot for it."""
-        self._setup = setup
+        closed. `take_over` has a training that paused here go on in the next free slot of any
+        worker."""
+        self.population = population
+        self._wall = wall
+        self._scratch = scratch
+        self._limits = limits
         self.lease = lease
-        self._on_progress = on_progress
         self._take_over = take_over
         self._client: WorkerClient | None = None
         self._timers: dict[str, float] = {}
-        self.slots = slots
         self._paused: dict[str, asyncio.Task[None]] = {}
         self._paused_at: dict[str, tuple[Path, str]] = {}
         """Policy and file of the state of each of these."""
@@ -107,7 +82,7 @@ class TrainingWorker:
     @property
     def free_slots(self) -> int:
         """Trainings that could start at once."""
-        return self.slots - self._active
+        return self.population.slots - self._active
 
     @property
     def _active(self) -> int:
@@ -117,22 +92,22 @@ class TrainingWorker:
     async def start(self) -> None:
         """Start the process and make its population. Raises EurekaError for an environment that
         cannot be loaded."""
-        setup = self._setup
+        population, problem = self.population, self.population.problem
         device = self.lease.device
-        limits = device.limit(setup.limits)
+        limits = replace(device.limit(self._limits), kernels=population.kernels)
         self._client = await WorkerClient.start(
-            setup.wall, setup.scratch_root, limits, setup.environment
+            self._wall, self._scratch, limits, problem.environment
         )
-        self._client.patience_s = max(self._client.patience_s, setup.timeout_s)
+        self._client.patience_s = max(self._client.patience_s, population.timeout_s)
         await self._client.open(
-            setup.environment, setup.task, device.name_within, fitness=setup.fitness
+            problem.environment, problem.task, device.name_within, fitness=problem.fitness
         )
         await self._client.send(
             Prepare(
-                settings=setup.settings,
-                slots=self.slots,
-                snapshot_s=setup.snapshot_s,
-                iteration_limit_s=_ITERATION_SHARE * setup.timeout_s,
+                settings=population.settings,
+                slots=population.slots,
+                snapshot_s=population.snapshot_s,
+                iteration_limit_s=_ITERATION_SHARE * population.timeout_s,
             )
         )
         try:
@@ -142,7 +117,7 @@ class TrainingWorker:
                 f"the worker did not prepare a training within {START_SECONDS:g} s", ""
             ) from None
         if isinstance(event, Fault):
-            raise raised_by(event, EurekaError, setup.environment)
+            raise raised_by(event, EurekaError, problem.environment)
         if not isinstance(event, Prepared):
             raise WorkerDiedError(
                 f"the worker answered 'prepare' with {event.type!r}", "expected 'prepared'"
@@ -154,14 +129,14 @@ class TrainingWorker:
         """Take a slot for a job that `give` sends."""
         if not self._active and self._client is not None:  # it had nothing to say until now
             self._client.last_sign_of_life = time.monotonic()
-        self.jobs[job.command.job] = job
-        self._pauses_left[job.command.job] = len(job.command.pauses)
-        self._saved[job.command.job] = 0
+        self.jobs[job.key] = job
+        self._pauses_left[job.key] = len(job.command.pauses)
+        self._saved[job.key] = 0
 
     async def give(self, job: TrainingJob) -> None:
         """Send a reserved job to the worker, unless it was taken back meanwhile."""
         assert self._client is not None
-        if self.jobs.get(job.command.job) is not job:
+        if self.jobs.get(job.key) is not job:
             return
         command = job.command
         if job.state is not None:
@@ -172,22 +147,23 @@ class TrainingWorker:
 
     async def take_back(self, job: TrainingJob) -> None:
         """Have the worker drop a job that nobody waits for any more."""
-        del self.jobs[job.command.job]
+        del self.jobs[job.key]
         if self.ready and self._client is not None:
-            await self._client.send(Cancel(job=job.command.job))
+            await self._client.send(Cancel(job=job.key))
 
     async def save(self) -> None:
-        """Store the states of all its trainings, of those too that wait at a pause. A worker that
-        ends meanwhile has none to give."""
-        store, client = self._setup.snapshots, self._client
-        if store is None or client is None or not self.ready:
+        """Store the states of all its trainings, those at a pause included. A worker that ends
+        meanwhile gives none."""
+        client = self._client
+        if client is None or not self.ready:
             return
-        for name, (policy, snapshot) in list(self._paused_at.items()):
-            if (
-                name in self.jobs and name in self._paused_at
-            ):  # not decided while another's state was stored
-                copy_file(policy, store.policy_path(name))
-                await self._keep(self.jobs[name], snapshot, store)
+        for key, (policy, snapshot) in list(self._paused_at.items()):
+            # another may have been decided while one was stored
+            if key in self._paused_at and (job := self.jobs.get(key)) is not None:
+                if job.snapshots is None:
+                    continue
+                copy_file(policy, job.snapshots.policy_path(job.name))
+                await self._keep(job, snapshot, job.snapshots)
         self._all_saved = asyncio.get_running_loop().create_future()
         await client.send(Save())
         await self._all_saved
@@ -197,7 +173,7 @@ class TrainingWorker:
         too long, EnvironmentFaultError when no reward is to blame for its end; its jobs are left in
         `jobs`."""
         assert self._client is not None
-        client, timeout_s = self._client, self._setup.timeout_s
+        client, timeout_s = self._client, self.population.timeout_s
         while True:
             silence = time.monotonic() - client.last_sign_of_life if self._active else 0.0
             event: Event | None = None
@@ -208,7 +184,9 @@ class TrainingWorker:
             elif self._active and time.monotonic() - client.last_sign_of_life >= timeout_s:
                 await client.kill()
                 if (
-                    error := stuck(client.last_words(), timeout_s, self._setup.environment)
+                    error := stuck(
+                        client.last_words(), timeout_s, self.population.problem.environment
+                    )
                 ) is not None:
                     raise error
                 raise WorkerDiedError(
@@ -230,7 +208,7 @@ class TrainingWorker:
         ):
             self._all_saved.set_result(None)
         if isinstance(event, Fault) and event.job is None:
-            raise raised_by(event, WorkerDiedError, self._setup.environment)
+            raise raised_by(event, WorkerDiedError, self.population.problem.environment)
         if not isinstance(event, (Paused, Trained, TrainingFailed, Fault)):
             return False
         news = event.job in self.jobs
@@ -242,7 +220,7 @@ class TrainingWorker:
             self._finish(event.job, None, failure=(event.code, event.reason))
         elif event.job is not None:
             if event.environment:
-                raise raised_by(event, WorkerDiedError, self._setup.environment)
+                raise raised_by(event, WorkerDiedError, self.population.problem.environment)
             self._finish(event.job, None, failure=("fault", event.message))
         on_slot_free()
         return news
@@ -267,55 +245,50 @@ class TrainingWorker:
     async def _decide(
         self, job: TrainingJob, on_pause: PauseObserver, policy: Path, snapshot: str
     ) -> None:
-        name = job.command.job
+        key = job.key
         try:
             stop = await on_pause(tuple(job.points), policy)
         except Exception as error:  # noqa: BLE001  (whoever waits for the training must hear of it)
-            if not job.result.done():
-                job.result.set_exception(error)
+            job.raise_error(error)
             return
         finally:
             if not self._active and self._client is not None:  # it had nothing to say until now
                 self._client.last_sign_of_life = time.monotonic()
-            self._paused.pop(name, None)
-            self._paused_at.pop(name, None)
+            self._paused.pop(key, None)
+            self._paused_at.pop(key, None)
             policy.unlink(missing_ok=True)
-        if (
-            self.jobs.get(name) is not job or self._client is None
-        ):  # its worker died, or nobody waits for it
+        if self.jobs.get(key) is not job or self._client is None:  # dead, or the caller has left
             self._drop(snapshot)
             return
         if not stop and self.free_slots < 0 and await self._hand_over(job, snapshot):
             return
         self._drop(snapshot)
-        await self._client.send(Cancel(job=name) if stop else Proceed(job=name))
+        await self._client.send(Cancel(job=key) if stop else Proceed(job=key))
         if stop:
-            self._finish(name, None, failure=("stopped", stop))
+            self._finish(key, None, failure=("stopped", stop))
 
     async def _hand_over(self, job: TrainingJob, snapshot: str) -> bool:
-        """Give a training that would wait here for a slot back to whoever knows of others, who may
-        have one; False where it stays.
+        """Submit a training again that would wait here for a slot; False where it stays.
 
-        Its state is kept only now that it is to go on: whoever resumed it from there before would
-        pass the pause unasked.
+        Its state is stored only now that it goes on: a resumed run would pass the pause unasked.
         """
-        name, store, client = job.command.job, self._setup.snapshots, self._client
+        key, store, client = job.key, job.snapshots, self._client
         if self._take_over is None or store is None or client is None:
             return False
         try:
             await self._keep(job, snapshot, store)
         except WorkerDiedError:
-            # no state is where it should be: the worker may have died over it, or go on with it
-            # itself
-            return self.jobs.get(name) is not job
-        except EurekaError as error:  # a full disk: whoever waits for the training must hear of it
-            if self.jobs.get(name) is job and not job.result.done():
-                job.result.set_exception(error)
+            # the state is not there: the worker died over it, or goes on with the training itself
+            return self.jobs.get(key) is not job
+        except EurekaError as error:  # a full disk: the caller must hear of it
+            if self.jobs.get(key) is job:
+                job.raise_error(error)
             return True
-        if self.jobs.get(name) is job:  # else its worker died meanwhile, or nobody waits for it
-            del self.jobs[name]
+        if self.jobs.get(key) is job:  # else its worker died meanwhile, or the caller has left
+            del self.jobs[key]
+            job.state = store.state_path(job.name)
             self._take_over(job)
-            await client.send(Cancel(job=name))
+            await client.send(Cancel(job=key))
         return True
 
     async def close(self) -> None:
@@ -339,7 +312,7 @@ class TrainingWorker:
         for name, points in event.points.items():
             job = self.jobs.get(name)
             if job is not None:
-                if len(job.points) + len(points) > self._setup.settings.updates:
+                if len(job.points) + len(points) > self.population.settings.updates:
                     raise _violation(
                         "it gave more points of a curve than the training has iterations"
                     )
@@ -349,14 +322,14 @@ class TrainingWorker:
                 ):
                     raise _violation("it gave points of one curve with different components")
                 news = news or bool(points)
-                self._on_progress(name, points)
+                job.on_progress(job.name, points)
         return news
 
     async def _take_saved(self, event: Saved) -> bool:
         """Keep the state of a training that runs. Whether it is a later one than the last."""
-        job, store = self.jobs.get(event.job), self._setup.snapshots
-        if job is not None and store is not None and event.iterations == len(job.points):
-            await self._keep(job, event.snapshot, store)
+        job = self.jobs.get(event.job)
+        if job is not None and job.snapshots is not None and event.iterations == len(job.points):
+            await self._keep(job, event.snapshot, job.snapshots)
             before, self._saved[event.job] = self._saved[event.job], event.iterations
             return event.iterations > before
         self._drop(event.snapshot)
@@ -371,8 +344,8 @@ class TrainingWorker:
     async def _keep(self, job: TrainingJob, snapshot: str, store: SnapshotStore) -> None:
         """Store a state that the worker wrote. Its points go first: a state without them would be
         of no use."""
-        store.put_points(job.command.job, job.points)
-        await self._take_file(snapshot, store.state_path(job.command.job), check_state)
+        store.put_points(job.name, job.points)
+        await self._take_file(snapshot, store.state_path(job.name), check_state)
 
     async def _take_trained(self, event: Trained) -> None:
         assert self._client is not None
@@ -398,7 +371,7 @@ class TrainingWorker:
 
     async def _take_policy(self, name: str, as_name: str) -> Path:
         """Move a policy that the worker wrote out of its reach."""
-        destination = self._setup.scratch_root / "policies" / f"{as_name}.safetensors"
+        destination = self._scratch / "policies" / f"{as_name}.safetensors"
         await self._take_file(name, destination, check_policy)
         return destination
 
@@ -411,22 +384,16 @@ class TrainingWorker:
 
     def _finish(
         self,
-        name: str,
+        key: str,
         outcome: Outcome | None,
         policies: Mapping[int, Path] | None = None,
         failure: tuple[str, str] = ("", ""),
     ) -> None:
-        job = self.jobs.pop(name, None)
-        if job is not None and not job.result.done():
-            job.result.set_result(
-                TrainingResult(
-                    outcome,
-                    tuple(job.points),
-                    policies or {},
-                    *failure,
-                    job.retries,
-                    dict(self._timers),
-                )
+        job = self.jobs.pop(key, None)
+        if job is not None:
+            points, timers = tuple(job.points), dict(self._timers)
+            job.resolve(
+                TrainingResult(outcome, points, policies or {}, *failure, job.retries, timers)
             )
 
 

@@ -1,5 +1,4 @@
-"""One worker that is kept open between jobs and replaced when it dies: what dry runs and
-evaluations share."""
+"""One worker that stays open between jobs and is replaced when it dies."""
 
 from __future__ import annotations
 
@@ -8,6 +7,7 @@ import time
 from pathlib import Path
 
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.protocol.messages import (
     DryRun,
     DryRunDone,
@@ -20,7 +20,6 @@ from eureka_agent.protocol.messages import (
     Scored,
     ScoreTransitions,
 )
-from eureka_agent.records import WrittenFitness
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.sandbox.worker_faults import raised_by
@@ -32,22 +31,17 @@ class WarmWorker:
     def __init__(
         self,
         wall: Wall,
-        environment: str,
-        task: str | None,
-        scratch_root: Path,
+        problem: Problem,
+        scratch: Path,
         limits: Limits | None,
-        fitness: WrittenFitness | None = None,
         rehearse: bool = False,
     ) -> None:
-        """`fitness`: in place of the task's own metric. `rehearse`: see whether the environment
-        works before it is ready."""
+        """`rehearse`: see whether the environment works before it is ready."""
         self._rehearse = rehearse
         self._wall = wall
-        self._environment = environment
-        self._task = task
-        self._scratch_root = scratch_root
+        self._problem = problem
+        self._scratch = scratch
         self._limits = limits or Limits()
-        self._fitness = fitness
         self._client: WorkerClient | None = None
         self.opened: Opened | None = None
         """What the worker said of environment, task and GPUs; None before the first `ready`."""
@@ -59,11 +53,14 @@ class WarmWorker:
             return self._client
         await self.drop()
         self._client = await WorkerClient.start(
-            self._wall, self._scratch_root, self._limits, self._environment
+            self._wall, self._scratch, self._limits, self._problem.environment
         )
         try:
             self.opened = await self._client.open(
-                self._environment, self._task, fitness=self._fitness, rehearse=self._rehearse
+                self._problem.environment,
+                self._problem.task,
+                fitness=self._problem.fitness,
+                rehearse=self._rehearse,
             )
         except BaseException:  # also a cancellation: no half-open worker stays behind
             await self.drop()

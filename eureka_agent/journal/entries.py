@@ -1,17 +1,16 @@
-"""The journal's entries: what was decided or happened in a run, each a record of its own kind.
+"""The journal's entries: decisions and events of a run, each a record of its own kind.
 
-An entry is appended to the run's archive before anybody acts on it. What a run knows follows from
-its entries alone (`eureka_agent.journal.state`), and so does what a view shows. Append only: a kind
-that changes its meaning gets a new `version`.
+An entry is stored before anything acts on it. The run's state (`eureka_agent.journal.state`) and
+all views follow from the entries alone. A kind that changes its meaning gets a new `version`.
 """
 
 from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Protocol, get_args
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
-from pydantic import ConfigDict, Field, FiniteFloat, TypeAdapter
+from pydantic import Field, FiniteFloat
 
 from eureka_agent.records import (
     Attempt,
@@ -37,20 +36,24 @@ from eureka_agent.records import (
 from eureka_agent.settings import SearchSettings
 
 TrainingKind = Literal["search", "repeat", "final", "human", "sparse"]
-"""Why a training runs: a candidate of the search, one of the best again, a finalist with a fresh
-seed, or one of the two baselines."""
+"""Purpose of a training: a candidate, a repeat of one of the best, a finalist, or a baseline."""
 Wait = Literal["review", "others", "slot"]
-"""Reasons for which a training waits that has paused at a rung: its review, the comparison with the
-others, and then a slot in which it goes on."""
+"""Reason why a training waits at a rung: its review, the comparison with others, a free slot."""
 Seconds = Annotated[FiniteFloat, Field(ge=0, le=1e10)]
 
 
 class BaseEntry(Record):
-    """Base of all entries."""
+    """Base of all entries. A subclass with a `kind` is one."""
 
     version: ClassVar[int] = 1
     durable: ClassVar[bool] = True
-    """False: nothing is decided by it, so it may be written a moment later, with others."""
+    """False: no decision depends on it, so it is stored a moment later, with others."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **options: Any) -> None:
+        """Register the entry by its kind."""
+        if "kind" in cls.model_fields:
+            KINDS[kind_of(cls)] = cls
 
     @property
     def of_attempt(self) -> str:
@@ -58,9 +61,17 @@ class BaseEntry(Record):
         return ""
 
 
+KINDS: dict[str, type[BaseEntry]] = {}
+
+
+def kind_of(entry: BaseEntry | type[BaseEntry]) -> str:
+    """Kind of an entry or of its class: `"attempt-ended"`."""
+    model = entry if isinstance(entry, type) else type(entry)
+    return str(model.model_fields["kind"].default)
+
+
 class _OfAttempt(BaseEntry):
     attempt: str
-    """Its id."""
 
     @property
     def of_attempt(self) -> str:
@@ -75,7 +86,7 @@ class _Passing(BaseEntry):
 
 
 class RunCreated(BaseEntry):
-    """The first entry: what was fixed when the run was made."""
+    """First entry: facts that were fixed when the run was made."""
 
     kind: Literal["run-created"] = "run-created"
     command: tuple[str, ...] = ()
@@ -83,35 +94,35 @@ class RunCreated(BaseEntry):
     versions: dict[str, str] = Field(default_factory=dict)
     git_commit: str | None = None
     prices: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """Prices of the models, by name; they stay for the whole run."""
+    """Prices of the models, by name, for the whole run."""
     recorded_settings: dict[str, Any] | None = None
-    """Settings of the recorded run, in a run that replays it."""
+    """Settings of the recorded run, in a replay."""
     given_source: str | None = None
-    """The reward of a run that trains a person's own."""
+    """Source of a person's own reward."""
     written_fitness: WrittenFitness | None = None
     fitness_accepted: str = ""
     """Acceptance of the written fitness, in words."""
     fitness_messages: tuple[str, ...] = ()
-    """Keys of the requests that it took."""
+    """Keys of the requests for the written fitness."""
     designer: str = ""
-    """Known when the run was made, like the next two; the last `RunStarted` has today's."""
+    """Values at the start, like the next two; the last `RunStarted` has the current ones."""
     wall: str = ""
     devices: tuple[str, ...] = ()
     budget: str = ""
-    """Result of a budget, in words."""
+    """Result of the budget, in words."""
     seconds_before: Seconds = 0.0
-    """Wall time before the first generation, of a run with a budget."""
+    """Wall time before the first generation, in a run with a budget."""
 
 
 class Asked(Record):
-    """An account of requests to models."""
+    """Account of requests to models."""
 
     requests: Count = 0
     uncounted: Count = 0
     """Requests whose tokens the server did not count."""
     tokens: Count = 0
     money: Money = Decimal(0)
-    """None where that of any request is unknown."""
+    """Cost of all requests; unknown where that of any request is."""
 
 
 class RunStarted(BaseEntry):
@@ -119,31 +130,30 @@ class RunStarted(BaseEntry):
 
     kind: Literal["run-started"] = "run-started"
     run_folder: Path = Field(default=Path(), exclude=True)
-    """Place of the run now; not recorded."""
+    """Current place of the run; not recorded."""
     run_name: str
     description: TaskDescription
     sentence: str
-    """The task in the words that the designer was given."""
+    """The task in the designer's words."""
     settings: SearchSettings
     wall: str
-    """Name of the wall around generated code."""
     designer: str
     """`"offline"` or the model's name."""
     devices: str = ""
-    """Devices that trainings run on: `"cpu"`, `"cuda:0 and cuda:1"`."""
+    """Devices of trainings: `"cpu"`, `"cuda:0 and cuda:1"`."""
     resumed: bool = False
     fitness_origin: str = ""
-    """Author of the fitness and how it was accepted, in words; empty for the task's own metric."""
+    """Author and acceptance of the fitness, in words; empty for the task's own metric."""
     seconds_before: Seconds = 0.0
-    """Wall time that earlier processes spent on the run."""
+    """Wall time of earlier processes."""
     known: tuple[Attempt, ...] = Field(default=(), exclude=True)
-    """The attempts of earlier processes, for whoever looks on from here; not recorded."""
+    """Attempts of earlier processes, for views of this process; not recorded."""
     asked: Asked = Asked()
-    """The requests to models that the run has made so far."""
+    """Requests to models so far."""
 
 
 class SettingChanged(BaseEntry):
-    """A person changed a setting when the run was resumed."""
+    """A setting was changed when the run was resumed."""
 
     kind: Literal["setting-changed"] = "setting-changed"
     name: str
@@ -157,28 +167,26 @@ class RunEnded(BaseEntry):
     kind: Literal["run-ended"] = "run-ended"
     status: RunStatus
     message: str = ""
-    """One sentence for the person: why it stopped, how to resume."""
+    """Sentence on why it stopped and how to resume."""
     report_path: Path | None = Field(default=None, exclude=True)
     """Place of the report; not recorded."""
 
 
 class Notice(_Passing):
-    """Something that the person should know."""
+    """A message to the person."""
 
     kind: Literal["notice"] = "notice"
     text: str
     level: Literal["info", "warning"] = "info"
     stays: bool = False
-    """Printed above the live view, in full: what the person should have read before the training
-    begins."""
+    """True: printed above the live view, in full."""
 
 
 # ── decisions ─────────────────────────────────────────────────────────────────────────────────────
 
 
 class IterationStarted(BaseEntry):
-    """The engine asks for an iteration's proposals; `round` counts its repetitions after all of
-    them failed."""
+    """The engine asks for an iteration's proposals; `round` counts repetitions after all failed."""
 
     kind: Literal["iteration-started"] = "iteration-started"
     iteration: Count
@@ -187,8 +195,7 @@ class IterationStarted(BaseEntry):
 
 
 class Planned(BaseEntry):
-    """The strategy's plan for one proposal, made from what was known then. A resumed run keeps to
-    it."""
+    """The strategy's plan for one proposal, which a resumed run keeps."""
 
     kind: Literal["planned"] = "planned"
     iteration: Count
@@ -197,14 +204,13 @@ class Planned(BaseEntry):
     parents: tuple[str, ...] = ()
     """Attempt ids."""
     model: str = ""
-    """Model that is asked, of several."""
+    """Chosen model, of several."""
     seen: Count
-    """Number of the last entry that the plan was made from: attempts and scores up to it, and none
-    after, go into the request."""
+    """Number of the last entry known to the plan; later ones do not enter the request."""
 
 
 class IterationEnded(BaseEntry):
-    """All attempts of an iteration reached their last stage, and the best so far were confirmed."""
+    """All attempts of an iteration ended, and the best so far were confirmed."""
 
     kind: Literal["iteration-ended"] = "iteration-ended"
     iteration: Count
@@ -213,18 +219,18 @@ class IterationEnded(BaseEntry):
 
 
 class ConfirmationStarted(BaseEntry):
-    """The best attempts so far are trained again, so that none of them leads by luck."""
+    """The best attempts so far are trained again, so that none leads by luck."""
 
     kind: Literal["confirmation-started"] = "confirmation-started"
     iteration: Count
     attempts: tuple[str, ...]
-    """Their ids."""
+    """Attempt ids."""
     trainings: Count
-    """Number still to be made."""
+    """Trainings to make."""
 
 
 class GateLoosened(BaseEntry):
-    """The trajectory gate's findings are warnings from this place on."""
+    """The trajectory gate's findings are warnings from this attempt on."""
 
     kind: Literal["gate-loosened"] = "gate-loosened"
     iteration: Count
@@ -233,7 +239,7 @@ class GateLoosened(BaseEntry):
 
 
 class BaselinesNotAwaited(BaseEntry):
-    """The time was up before the baselines were there: nothing is decided by them any more."""
+    """The time was up before the baselines were trained, so nothing is decided by them."""
 
     kind: Literal["baselines-not-awaited"] = "baselines-not-awaited"
     limit: str
@@ -245,18 +251,18 @@ class DeadlineReached(BaseEntry):
 
     kind: Literal["deadline-reached"] = "deadline-reached"
     limit: str
-    """It in words: another limit decides anew."""
+    """The limit in words; the decision does not hold for another one."""
     iterations: Count
     """Generations until then."""
     text: str
 
 
 class ModelBudgetSpent(BaseEntry):
-    """A request to a model was turned down, so none is made any more."""
+    """The budget refused a request to a model, so none is made any more."""
 
     kind: Literal["model-budget-spent"] = "model-budget-spent"
     limits: dict[str, str]
-    """Limits that turned it down: others decide anew."""
+    """Limits that refused it; the decision does not hold for others."""
     text: str
 
 
@@ -265,23 +271,24 @@ class SearchEndedEarly(BaseEntry):
 
     kind: Literal["search-ended-early"] = "search-ended-early"
     text: str
-    """Why; empty where a resumed search has got beyond that."""
+    """Reason; empty where a resumed search went on."""
 
 
 class FinalStarted(BaseEntry):
-    """The best attempts are trained again with fresh seeds, beside the baselines."""
+    """The best attempts are trained from fresh seeds, beside the baselines."""
 
     kind: Literal["final-started"] = "final-started"
     attempts: tuple[str, ...]
-    """Their ids."""
+    """Attempt ids."""
 
 
 # ── attempts ──────────────────────────────────────────────────────────────────────────────────────
 
 
 class Proposed(_OfAttempt):
-    """The designer's proposal; the critic reads it next."""
+    """A designer's proposal."""
 
+    version: ClassVar[int] = 2
     kind: Literal["proposed"] = "proposed"
     iteration: Count
     sample: Count
@@ -292,38 +299,38 @@ class Proposed(_OfAttempt):
 
 
 class Judged(_OfAttempt):
-    """The critic accepted or rejected it. The last verdict counts."""
+    """The critic accepted or rejected the attempt; the last verdict counts."""
 
     kind: Literal["judged"] = "judged"
     verdict: Verdict
 
 
 class Reviewed(_OfAttempt):
-    """The verdict with what the reviewer found, who may turn an accepted attempt down."""
+    """Verdict with the reviewer's findings, which may reject an accepted attempt."""
 
     kind: Literal["reviewed"] = "reviewed"
     verdict: Verdict
 
 
 class RungScored(_OfAttempt):
-    """The policy's score where its training came to a rung."""
+    """Score of a training's policy at a rung."""
 
     kind: Literal["rung-scored"] = "rung-scored"
     score: RungScore
 
 
 class RungDecided(_OfAttempt):
-    """Decision on the training at a rung, in its race."""
+    """Racing's decision on a training at a rung."""
 
     kind: Literal["rung-decided"] = "rung-decided"
     env_steps: Count
     """Place of the rung."""
     stop: str
-    """Why it is stopped; empty where it goes on."""
+    """Reason to stop; empty where the training goes on."""
 
 
 class AttemptEnded(_OfAttempt):
-    """Its training ended: trained, failed or stopped."""
+    """The attempt's training ended: trained, failed or stopped."""
 
     kind: Literal["attempt-ended"] = "attempt-ended"
     stage: Stage
@@ -334,22 +341,24 @@ class AttemptEnded(_OfAttempt):
 
 
 class Analysed(_OfAttempt):
-    """Reading of its training by the trajectory analyst."""
+    """The trajectory analyst read the attempt's training."""
 
     kind: Literal["analysed"] = "analysed"
     text: str
 
 
 class AttemptRepeated(_OfAttempt):
-    """One more training of it ended; its fitness is the mean over those that did not fail."""
+    """One more training of the attempt ended; its fitness is the mean over those that did not
+    fail."""
 
     kind: Literal["attempt-repeated"] = "attempt-repeated"
     repeat: Repeat
 
 
 class AttemptImported(BaseEntry):
-    """An attempt as it stood when its run was taken over from an earlier version's archive."""
+    """An attempt from the archive of an earlier version."""
 
+    version: ClassVar[int] = 2
     kind: Literal["attempt-imported"] = "attempt-imported"
     record: Attempt
 
@@ -359,20 +368,20 @@ class AttemptImported(BaseEntry):
 
 
 class FinalTrained(BaseEntry):
-    """A training of a finalist or a baseline from one of the final seeds ended."""
+    """A training of a finalist or a baseline ended."""
 
     kind: Literal["final-trained"] = "final-trained"
     training: FinalTraining
 
 
 class Scored(_Passing):
-    """The score of a finalist or a baseline over all seeds."""
+    """Score of a finalist or a baseline over all seeds."""
 
     kind: Literal["scored"] = "scored"
     score: Score
 
 
-# ── what passes ───────────────────────────────────────────────────────────────────────────────────
+# ── progress ──────────────────────────────────────────────────────────────────────────────────────
 
 
 class RequestStarted(_Passing):
@@ -387,13 +396,13 @@ class RequestStarted(_Passing):
 
 
 class RequestEnded(_Passing):
-    """The reply to a request is stored, or there will be none."""
+    """The reply to a request is stored, or the request failed."""
 
     durable: ClassVar[bool] = True  # a kill does not lose the time that the reply took
     kind: Literal["request-ended"] = "request-ended"
     request: RequestStarted
     cost: Cost | None
-    """None where there is no reply."""
+    """Cost of the reply; None without one."""
 
 
 class TrainingQueued(_Passing):
@@ -409,14 +418,14 @@ class TrainingQueued(_Passing):
 
 
 class Progress(Record):
-    """Part of a curve point that a view shows."""
+    """Part of a curve point, for views."""
 
     env_steps: Count
     fitness: FiniteFloat | None
 
 
 class TrainingProgress(_Passing):
-    """Curve points of one training since the last such entry; the first one says that it has a
+    """New curve points of a training; the first such entry, without any, means that it has a
     slot."""
 
     kind: Literal["training-progress"] = "training-progress"
@@ -425,8 +434,7 @@ class TrainingProgress(_Passing):
 
 
 class TrainingWaits(_Passing):
-    """A training has paused at a rung, or waits for something else there from now on; its next
-    points say that it goes on."""
+    """A training waits at a rung until its next points."""
 
     kind: Literal["training-waits"] = "training-waits"
     job: str
@@ -434,24 +442,24 @@ class TrainingWaits(_Passing):
 
 
 class TrainingEnded(_Passing):
-    """A training gave its slot back. Without a `TrainingQueued` before it: its result was there
-    already (cached, resumed)."""
+    """A training ended. Its result was known already (cached, resumed) without a `TrainingQueued`
+    before it."""
 
     kind: Literal["training-ended"] = "training-ended"
     job: str
     label: str
     training: TrainingKind
     fitness: FiniteFloat | None
-    """Fitness of the evaluated policy; None when it failed."""
+    """Fitness of the evaluated policy; None after a failure."""
     failure: str = ""
-    """Why it failed, in one sentence; empty when it did not."""
+    """Sentence on its failure, if it failed."""
     taken_from: str = ""
-    """Source of a result that was there already, in words; empty where it was trained now."""
+    """Source of a known result, in words; empty where it was trained now."""
 
 
 class TrainingRetried(_Passing):
-    """A training is started again because its worker died: from its last saved state
-    (`TrainingResumed` follows) or its first step."""
+    """A training restarts after its worker died: from its last checkpoint (`TrainingResumed`
+    follows) or its first step."""
 
     kind: Literal["training-retried"] = "training-retried"
     job: str
@@ -459,8 +467,8 @@ class TrainingRetried(_Passing):
 
 
 class TrainingResumed(_Passing):
-    """A training that waits will go on from a saved state: of an interrupted run, or of a worker
-    that died."""
+    """A queued training will resume from a saved state, after an interruption or a worker's
+    death."""
 
     kind: Literal["training-resumed"] = "training-resumed"
     job: str
@@ -469,71 +477,22 @@ class TrainingResumed(_Passing):
     """Its curve up to there."""
 
 
-def kind_of(entry: BaseEntry) -> str:
-    """The entry's kind: `"attempt-ended"`."""
-    return str(type(entry).model_fields["kind"].default)
-
-
 def progress_of(points: tuple[CurvePoint, ...]) -> tuple[Progress, ...]:
     """Part of curve points that the journal keeps; the whole curve is in the attempt's folder."""
     return tuple(Progress(env_steps=each.env_steps, fitness=each.fitness) for each in points)
 
 
-Entry = Annotated[
-    RunCreated
-    | RunStarted
-    | SettingChanged
-    | RunEnded
-    | Notice
-    | IterationStarted
-    | Planned
-    | IterationEnded
-    | ConfirmationStarted
-    | GateLoosened
-    | BaselinesNotAwaited
-    | DeadlineReached
-    | ModelBudgetSpent
-    | SearchEndedEarly
-    | FinalStarted
-    | Proposed
-    | Judged
-    | Reviewed
-    | RungScored
-    | RungDecided
-    | AttemptEnded
-    | Analysed
-    | AttemptRepeated
-    | AttemptImported
-    | FinalTrained
-    | Scored
-    | RequestStarted
-    | RequestEnded
-    | TrainingQueued
-    | TrainingProgress
-    | TrainingWaits
-    | TrainingEnded
-    | TrainingRetried
-    | TrainingResumed,
-    Field(discriminator="kind"),
-]
-ENTRY: TypeAdapter[Entry] = TypeAdapter(Entry, config=ConfigDict(defer_build=True))
-
-
 class Observer(Protocol):
-    """Receives every entry, in order, on the engine's thread; must return at once and never
-    raise."""
+    """Receives every entry, in order, on the engine's thread. Returns at once and never raises."""
 
     def __call__(self, entry: BaseEntry, /) -> None: ...
 
 
-KINDS: dict[str, type[BaseEntry]] = {
-    each.model_fields["kind"].default: each for each in get_args(get_args(Entry)[0])
-}
 PASSING = frozenset(kind for kind, each in KINDS.items() if issubclass(each, _Passing))
-"""Kinds that change nothing of what a run knows."""
+"""Kinds that do not change the run's state."""
 OF_RUN = frozenset(
     kind
     for kind, each in KINDS.items()
     if not issubclass(each, _Passing | _OfAttempt | AttemptImported)
 )
-"""Kinds that change what it knows beside its attempts."""
+"""Kinds that change the run's state but no attempt."""

@@ -1,36 +1,13 @@
-"""Knowledge of a run: its entries, folded one by one. The same function serves the process that
-works on the run, one that resumes it, and whoever looks on."""
+"""State of a run: the fold of its entries, for the process that works on it, one that resumes it,
+and one that follows it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from eureka_agent.journal.entries import (
-    Analysed,
-    AttemptEnded,
-    AttemptImported,
-    AttemptRepeated,
-    BaseEntry,
-    BaselinesNotAwaited,
-    ConfirmationStarted,
-    DeadlineReached,
-    FinalTrained,
-    GateLoosened,
-    IterationEnded,
-    Judged,
-    ModelBudgetSpent,
-    Planned,
-    Proposed,
-    Reviewed,
-    RunCreated,
-    RunEnded,
-    RungDecided,
-    RungScored,
-    RunStarted,
-    SearchEndedEarly,
-    SettingChanged,
-)
+from eureka_agent.journal import entries
+from eureka_agent.journal.entries import BaseEntry, Planned, RunCreated, RunStarted
 from eureka_agent.records import Attempt, FinalTraining, RunStatus, Stage, Verdict
 
 
@@ -39,48 +16,48 @@ class Recorded:
     """An entry with its place in the journal."""
 
     number: int
-    """Counts from 1 in a run."""
+    """Number in the run, from 1."""
     time: str
     """ISO 8601, UTC."""
     seconds: float
-    """Wall time that the run had taken, over all its processes."""
+    """Wall time of the run, over all its processes."""
     entry: BaseEntry
 
 
 @dataclass
 class RunState:
-    """A run as its entries up to a place tell it."""
+    """State of a run after some of its entries."""
 
     created: str = ""
     began: RunCreated = field(default_factory=RunCreated)
     started: RunStarted | None = None
-    """The last process's; its description has nothing that the run's own has not."""
+    """Entry of the last process."""
     status: RunStatus = RunStatus.RUNNING
     message: str = ""
     seconds: float = 0.0
     """Wall time, over all processes."""
     devices: tuple[str, ...] = ()
-    """Devices that it trained on: one entry for each time that they changed."""
-    changes: tuple[tuple[str, SettingChanged], ...] = ()
-    """Settings that were changed when it was resumed, each with the time."""
-    gate_loosened: GateLoosened | None = None
+    """Devices of trainings, an item for each change."""
+    changes: tuple[tuple[str, entries.SettingChanged], ...] = ()
+    """Settings changed on resume, each with the time."""
+    gate_loosened: entries.GateLoosened | None = None
     baselines_not_awaited: str | None = None
-    """The limit in wall time that was reached before they were there."""
-    deadline_reached: DeadlineReached | None = None
-    budget_spent: ModelBudgetSpent | None = None
+    """Limit in wall time that was reached before them."""
+    deadline_reached: entries.DeadlineReached | None = None
+    budget_spent: entries.ModelBudgetSpent | None = None
     ended_early: str = ""
     iterations_ended: set[int] = field(default_factory=set)
     plans: dict[tuple[int, int], Planned] = field(default_factory=dict)
-    """By iteration and sample."""
-    confirmations: tuple[ConfirmationStarted, ...] = ()
+    """Plans by iteration and sample."""
+    confirmations: tuple[entries.ConfirmationStarted, ...] = ()
     decisions: dict[tuple[str, int], str] = field(default_factory=dict)
-    """Decisions on attempts at rungs, by id and env steps: why each was stopped, or ""."""
+    """Reasons to stop at rungs, or "", by attempt id and env steps."""
     by_id: dict[str, Attempt] = field(default_factory=dict)
     by_training: dict[tuple[str, int], FinalTraining] = field(default_factory=dict)
     """Final and baseline trainings by name and seed."""
 
     def copy(self) -> RunState:
-        """The same, which later entries do not change."""
+        """Copy that later entries do not change."""
         return replace(
             self,
             iterations_ended=set(self.iterations_ended),
@@ -92,13 +69,13 @@ class RunState:
 
     @property
     def designer(self) -> str:
-        """Designer's name; empty where nobody has said."""
-        return self.began.designer if self.started is None else self.started.designer
+        """Designer's name; empty where unknown."""
+        return (self.started or self.began).designer
 
     @property
     def wall(self) -> str:
-        """The wall around generated code; empty where nobody has said."""
-        return self.began.wall if self.started is None else self.started.wall
+        """Name of the wall around generated code; empty where unknown."""
+        return (self.started or self.began).wall
 
     def attempts(self, iteration: int | None = None) -> tuple[Attempt, ...]:
         """All attempts, or those of one iteration, in the order of iteration, sample, revision."""
@@ -112,7 +89,7 @@ class RunState:
         return tuple(self.by_training[key] for key in sorted(self.by_training))
 
     def apply(self, recorded: Recorded) -> None:
-        """Take over the next entry. Raises KeyError for one on an attempt that nobody proposed."""
+        """Apply the next entry. Raises KeyError for one on an attempt without a proposal."""
         self.seconds = recorded.seconds
         match recorded.entry:
             case RunCreated() as entry:
@@ -122,29 +99,29 @@ class RunState:
                 self.started, self.status, self.message = entry, RunStatus.RUNNING, ""
                 if entry.devices and self.devices[-1:] != (entry.devices,):
                     self.devices = (*self.devices, entry.devices)
-            case RunEnded() as entry:
+            case entries.RunEnded() as entry:
                 self.status, self.message = entry.status, entry.message
-            case SettingChanged() as entry:
+            case entries.SettingChanged() as entry:
                 self.changes = (*self.changes, (recorded.time, entry))
-            case GateLoosened() as entry:
+            case entries.GateLoosened() as entry:
                 self.gate_loosened = entry
-            case BaselinesNotAwaited() as entry:
+            case entries.BaselinesNotAwaited() as entry:
                 self.baselines_not_awaited = entry.limit
-            case DeadlineReached() as entry:
+            case entries.DeadlineReached() as entry:
                 self.deadline_reached = entry
-            case ModelBudgetSpent() as entry:
+            case entries.ModelBudgetSpent() as entry:
                 self.budget_spent = entry
-            case SearchEndedEarly() as entry:
+            case entries.SearchEndedEarly() as entry:
                 self.ended_early = entry.text
-            case IterationEnded() as entry:
+            case entries.IterationEnded() as entry:
                 self.iterations_ended.add(entry.iteration)
-            case ConfirmationStarted() as entry:
+            case entries.ConfirmationStarted() as entry:
                 self.confirmations = (*self.confirmations, entry)
             case Planned() as entry:
                 self.plans[entry.iteration, entry.sample] = entry
-            case RungDecided() as entry:
+            case entries.RungDecided() as entry:
                 self.decisions[entry.attempt, entry.env_steps] = entry.stop
-            case FinalTrained() as entry:
+            case entries.FinalTrained() as entry:
                 self.by_training[entry.training.name, entry.training.seed] = entry.training
             case _ if recorded.entry.of_attempt:
                 attempt = changed(self.by_id, recorded)
@@ -152,11 +129,11 @@ class RunState:
 
 
 def changed(attempts: dict[str, Attempt], recorded: Recorded) -> Attempt:
-    """The attempt that an entry is about, with what it says."""
+    """Attempt after an entry about it."""
     entry = recorded.entry
     update: dict[str, Any]
     match entry:
-        case Proposed():
+        case entries.Proposed():
             return Attempt(
                 id=entry.attempt,
                 iteration=entry.iteration,
@@ -167,27 +144,22 @@ def changed(attempts: dict[str, Attempt], recorded: Recorded) -> Attempt:
                 seed=entry.seed,
                 created=recorded.time,
             )
-        case AttemptImported():
+        case entries.AttemptImported():
             return entry.record
     attempt = attempts[entry.of_attempt]
     match entry:
-        case Judged(verdict=verdict) | Reviewed(verdict=verdict):
+        case entries.Judged(verdict=verdict) | entries.Reviewed(verdict=verdict):
             return judged(attempt, verdict)
-        case RungDecided():
+        case entries.RungDecided():
             return attempt  # what follows from it is an entry of its own
-        case RungScored(score=score):
+        case entries.RungScored(score=score):
             update = {"rungs": (*attempt.rungs, score)}
-        case AttemptEnded():
-            update = {
-                "stage": entry.stage,
-                "reason": entry.reason,
-                "retries": entry.retries,
-                "outcome": entry.outcome,
-                "diagnosis": entry.diagnosis,
-            }
-        case Analysed(text=text):
+        case entries.AttemptEnded():
+            names = ("stage", "reason", "retries", "outcome", "diagnosis")
+            update = {name: getattr(entry, name) for name in names}
+        case entries.Analysed(text=text):
             update = {"analysis": text}
-        case AttemptRepeated(repeat=repeat):
+        case entries.AttemptRepeated(repeat=repeat):
             repeats = sorted((*attempt.repeats, repeat), key=lambda each: each.seed)
             update = {"repeats": tuple(repeats)}
         case _:
@@ -196,7 +168,7 @@ def changed(attempts: dict[str, Attempt], recorded: Recorded) -> Attempt:
 
 
 def judged(attempt: Attempt, verdict: Verdict) -> Attempt:
-    """The attempt with a verdict, and with the source as the critic mended it."""
+    """Attempt with a verdict and the repaired source."""
     errors = [finding for finding in verdict.findings if finding.severity == "error"]
     update: dict[str, Any] = {
         "stage": Stage.ACCEPTED if verdict.accepted else Stage.REJECTED,
@@ -204,5 +176,6 @@ def judged(attempt: Attempt, verdict: Verdict) -> Attempt:
         "verdict": verdict,
     }
     if verdict.repaired is not None:
-        update["proposal"] = attempt.proposal.model_copy(update={"source": verdict.repaired})
+        mended = attempt.proposal.reward.with_source(verdict.repaired)
+        update["proposal"] = attempt.proposal.model_copy(update={"reward": mended})
     return attempt.model_copy(update=update)

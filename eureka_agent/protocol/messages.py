@@ -26,6 +26,7 @@ from eureka_agent.records import (
     TaskDescription,
     WrittenFitness,
 )
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.text import escape_unprintable, one_line
 
@@ -63,8 +64,8 @@ worker."""
 
 
 def plain_text(text: str) -> str:
-    """Bound a worker's text, and escape what commands a terminal: generated code may have written
-    it."""
+    """Text of a worker, which generated code may have written: bounded, control characters as in
+    source code."""
     if len(text) > LONGEST_TEXT:
         text = f"{text[: LONGEST_TEXT - 3]}..."
     return escape_unprintable(text, keep="\t\n")[: 2 * LONGEST_TEXT]
@@ -136,10 +137,8 @@ class DryRun(Record):
 
     type: Literal["dry_run"] = "dry_run"
     job: str
-    source: str
+    reward: RewardSpecification
     timeout_s: float
-    trusted: bool = False
-    """True for a person's own baselines: private variables may be read."""
 
 
 class ScoreTransitions(Record):
@@ -148,13 +147,12 @@ class ScoreTransitions(Record):
 
     type: Literal["score_transitions"] = "score_transitions"
     job: str
-    source: str
+    reward: RewardSpecification
     transitions: tuple[str, ...]
     """Npz files of plain arrays named `<episode>/<variable>`. A name stands for the same content
     always, and is sent to a worker once; it keeps the files until such a command does not name
     them, so that they never fill its scratch folder."""
     timeout_s: float
-    trusted: bool = False
 
 
 class Prepare(Record):
@@ -178,9 +176,8 @@ class Train(Record):
 
     type: Literal["train"] = "train"
     job: str
-    source: str
+    reward: RewardSpecification
     seed: int
-    trusted: bool = False
     snapshot: str | None = None
     """Safetensors file as a `Saved` named one: the training goes on from there."""
     pauses: tuple[int, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import Any
 
 from eureka_agent.records import Attempt, Score, Stage
@@ -12,7 +13,7 @@ from eureka_agent.report.run_report import RunCost, RunReport
 def to_json(report: RunReport) -> dict[str, Any]:
     """A run in plain JSON types."""
     description = report.description
-    human, sparse = report.score("human"), report.score("sparse")
+    scores = {score.name: score_to_json(score) for score in report.scores}
     return {
         "run": report.run_name,
         "folder": str(report.folder),
@@ -36,50 +37,39 @@ def to_json(report: RunReport) -> dict[str, Any]:
         "wall": report.wall,
         "devices": list(report.devices),
         "best": best_to_json(report),
-        "human": score_to_json(human) if human is not None else None,
-        "sparse": score_to_json(sparse) if sparse is not None else None,
-        "finalists": [score_to_json(score) for score in report.finalists],
+        "human": scores.get("human"),
+        "sparse": scores.get("sparse"),
+        "finalists": [scores[score.name] for score in report.finalists],
         "attempts": [attempt_to_json(attempt) for attempt in report.attempts],
-        "cost": {
-            "trainings": report.cost.trainings,
-            "search_trainings": report.cost.search_trainings,
-            "final_trainings": report.cost.final_trainings,
-            "baseline_trainings": report.cost.baseline_trainings,
-            "env_steps": report.cost.env_steps,
-            "requests": report.cost.requests,
-            "prompt_tokens": report.cost.prompt_tokens,
-            "completion_tokens": report.cost.completion_tokens,
-            "uncounted": report.cost.uncounted,
-            "money": _money(report.cost),
-        },
+        "cost": _cost(report.cost),
         "versions": dict(report.versions),
         "git_commit": report.git_commit,
         "command": report.command_line(),
     }
 
 
-def _money(cost: RunCost) -> str | None:
-    """US dollars as a decimal number in a string; None where unknown."""
-    if cost.requests == 0:
-        return "0"
-    return None if cost.money is None else str(cost.money)
+def _cost(cost: RunCost) -> dict[str, Any]:
+    """Cost of a run; money is a decimal number in a string, None where unknown."""
+    values = asdict(cost)
+    del values["final_restarts"]
+    money = None if cost.money is None else str(cost.money)
+    return {"trainings": cost.trainings, **values, "money": money if cost.requests else "0"}
 
 
 def best_to_json(report: RunReport) -> dict[str, Any] | None:
-    """The best attempt with its score over fresh seeds (null where it was not trained again); None
-    where nothing trained."""
-    if report.best is None:
+    """The best attempt with its score over fresh seeds (null where there is none); None where
+    nothing was trained."""
+    best = report.best
+    if best is None:
         return None
-    score = report.best_score or Score(
-        name=report.best.id, seeds=(), fitness=(), mean=None, std=None
-    )
-    values = score_to_json(score)
+    no_score = Score(name=best.id, seeds=(), fitness=(), mean=None, std=None)
+    values = score_to_json(report.best_score or no_score)
     del values["name"], values["cached"]
     return {
-        "id": report.best.id,
+        "id": best.id,
         **values,
-        "search_fitness": finite(report.best.fitness),
-        "operator": report.best.proposal.operator.value,
+        "search_fitness": finite(best.fitness),
+        "operator": best.proposal.operator.value,
         "source": str(report.folder / "best" / "reward.py"),
     }
 
@@ -100,6 +90,7 @@ def score_to_json(score: Score) -> dict[str, Any]:
 def attempt_to_json(attempt: Attempt) -> dict[str, Any]:
     """An attempt without its source and curves."""
     verdict, diagnosis = attempt.verdict, attempt.diagnosis
+    rungs = [(score.env_steps, score.fitness) for score in attempt.rungs]
     return {
         "id": attempt.id,
         "iteration": attempt.iteration,
@@ -107,50 +98,40 @@ def attempt_to_json(attempt: Attempt) -> dict[str, Any]:
         "revision": attempt.revision,
         "operator": attempt.proposal.operator.value,
         "parents": list(attempt.proposal.parents),
-        "designer": attempt.proposal.designer,
+        "designer": attempt.proposal.reward.author,
         "stage": attempt.stage.value,
         "reason": attempt.reason,
         "fitness": finite(attempt.fitness),
         "trainings": _trainings(attempt),
-        "rungs": [
-            {"env_steps": score.env_steps, "fitness": finite(score.fitness)}
-            for score in attempt.rungs
-        ],
+        "rungs": [{"env_steps": steps, "fitness": finite(fitness)} for steps, fitness in rungs],
         "success_rate": attempt.outcome.success_rate if attempt.outcome is not None else None,
         "seed": attempt.seed,
         "retries": attempt.retries,
         "created": attempt.created,
-        "findings": [finding.model_dump(mode="json") for finding in verdict.findings]
-        if verdict is not None
-        else [],
-        "diagnosis": [finding.model_dump(mode="json") for finding in diagnosis.findings]
-        if diagnosis is not None
+        "findings": [each.model_dump(mode="json") for each in verdict.findings] if verdict else [],
+        "diagnosis": [each.model_dump(mode="json") for each in diagnosis.findings]
+        if diagnosis
         else [],
     }
 
 
 def _trainings(attempt: Attempt) -> list[dict[str, Any]]:
-    """Every training of an attempt in the search, the first one first; `fitness` is null where it
-    failed."""
+    """All trainings of an attempt in the search, in order; `fitness` is null after a failure."""
     if attempt.stage not in (Stage.TRAINED, Stage.FAILED, Stage.STOPPED):
         return []
-    outcomes = [
-        (attempt.seed, attempt.outcome),
-        *((repeat.seed, repeat.outcome) for repeat in attempt.repeats),
-    ]
+    repeats = ((repeat.seed, repeat.outcome) for repeat in attempt.repeats)
     return [
         {"seed": seed, "fitness": None if outcome is None else finite(outcome.fitness)}
-        for seed, outcome in outcomes
+        for seed, outcome in ((attempt.seed, attempt.outcome), *repeats)
     ]
 
 
 def attempt_in_full_to_json(attempt: Attempt, fitness_origin: str = "") -> dict[str, Any]:
-    """An attempt with source, reasoning, outcome and the reflection's text, for `eureka show RUN
-    ATTEMPT`."""
+    """An attempt with source, reasoning, outcome and reflection, for `eureka show RUN ATTEMPT`."""
     return {
         **attempt_to_json(attempt),
         "fitness_origin": fitness_origin,
-        "source": attempt.proposal.source,
+        "source": attempt.proposal.reward.source,
         "reasoning": attempt.proposal.reasoning,
         "outcome": attempt.outcome.model_dump(mode="json") if attempt.outcome is not None else None,
         "reflection": attempt.diagnosis.text if attempt.diagnosis is not None else "",
@@ -158,5 +139,5 @@ def attempt_in_full_to_json(attempt: Attempt, fitness_origin: str = "") -> dict[
 
 
 def finite(value: float | None) -> float | None:
-    """`value`, or None for NaN and infinity, which JSON lacks."""
+    """The value, or None for NaN and infinity, which JSON lacks."""
     return value if value is not None and math.isfinite(value) else None

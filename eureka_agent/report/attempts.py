@@ -16,37 +16,37 @@ CAME_TO_NOTHING = (Stage.REJECTED, Stage.FAILED, Stage.STOPPED)
 
 
 class Attempts:
-    """Folds the entries that are about attempts."""
+    """Attempts after the entries so far."""
 
     def __init__(self) -> None:
         self._by_id: dict[str, Attempt] = {}
         self._stages: Counter[Stage] = Counter()
         self._to_nothing: dict[str, None] = {}
-        """Ids of those that came to nothing, in that order."""
+        """Ids of discarded attempts, in order."""
         self._leaderboard: list[LeaderboardEntry] | None = None
-        """None: to be made when it is next looked at."""
+        """Cache; None after a change."""
         self._in_training: dict[str, bool] = {}
-        """Accepted ones whose training was asked for; True once it has ended."""
+        """Accepted attempts with a queued training; True once it has ended."""
         self.repeats = 0
-        """Trainings of those that were trained again."""
+        """Number of repeats."""
 
     def __getitem__(self, attempt: str) -> Attempt:
         return self._by_id[attempt]
 
     def get(self, attempt: str) -> Attempt | None:
-        """The attempt with this id."""
+        """Attempt with this id, if any."""
         return self._by_id.get(attempt)
 
     # ── what is shown ─────────────────────────────────────────────────────────────────────────────
 
     @property
     def proposed(self) -> int:
-        """Proposals, revisions among them."""
+        """Number of proposals, revisions included."""
         return len(self._by_id)
 
     @property
     def accepted(self) -> int:
-        """Those that the critic let pass."""
+        """Number of attempts that the critic accepted."""
         return self.proposed - self._stages[Stage.PROPOSED] - self.rejected
 
     @property
@@ -63,25 +63,25 @@ class Attempts:
 
     @property
     def leaderboard(self) -> list[LeaderboardEntry]:
-        """Those with a fitness, best first."""
+        """Attempts with a fitness, best first."""
         if self._leaderboard is None:
             trained = [each for each in self._by_id.values() if each.fitness is not None]
             self._leaderboard = [leaderboard_entry(each) for each in ranked(trained)]
         return self._leaderboard
 
     def discarded(self, most: int, env_steps: int) -> list[Discarded]:
-        """The last that came to nothing, the latest first. `env_steps`: those of a training."""
+        """Last discarded attempts, the latest first. `env_steps`: those of a training."""
         names = islice(reversed(self._to_nothing), most)
         return [discarded(self._by_id[name], env_steps) for name in names]
 
     @property
     def trainings(self) -> int:
-        """Trainings that ended. One that its review ended counts as none."""
+        """Number of ended trainings, without those that a review ended."""
         ended = sum(self._stages[stage] for stage in TRAINING_ENDED)
         return ended + sum(self._in_training.values()) + self.repeats
 
     def trained_samples(self, iteration: int) -> set[int]:
-        """Samples of a generation whose training was asked for."""
+        """Samples of a generation with a training."""
         return {
             each.sample
             for each in self._by_id.values()
@@ -92,33 +92,31 @@ class Attempts:
     # ── entries ───────────────────────────────────────────────────────────────────────────────────
 
     def change(self, entry: BaseEntry) -> None:
-        """Take over an entry. Raises KeyError for one on an attempt that nobody proposed."""
+        """Apply an entry. Raises KeyError for one on an attempt without a proposal."""
         self._put(changed(self._by_id, Recorded(0, "", 0.0, entry)))
 
     def take_in(self, attempt: Attempt) -> int:
-        """Take over an attempt of an earlier process, with all that happened to it. Returns its
-        env steps."""
+        """Add an attempt of an earlier process. Returns its env steps."""
         self._put(attempt)
         outcomes = (attempt.outcome, *(repeat.outcome for repeat in attempt.repeats))
         return sum(each.env_steps for each in outcomes if each is not None)
 
     def begin_training(self, name: str) -> None:
-        """The training of a candidate is asked for."""
+        """Note that a candidate's training is queued."""
         attempt = self._by_id.get(name)
         if attempt is not None and attempt.stage is Stage.ACCEPTED:
             self._in_training[name] = False
 
     def end_training(self, name: str) -> None:
-        """It has ended."""
+        """Note that it has ended."""
         if name in self._in_training:
             self._in_training[name] = True
 
     def drop_trainings(self) -> None:
-        """Nothing is in training any more."""
+        """Forget the trainings of an earlier process."""
         self._in_training.clear()
 
     def _put(self, attempt: Attempt) -> None:
-        """Remember an attempt as it is now."""
         before = self._by_id.get(attempt.id)
         self._by_id[attempt.id] = attempt
         if before is not None:
@@ -127,7 +125,7 @@ class Attempts:
         self._stages[attempt.stage] += 1
         self.repeats += len(attempt.repeats)
         if attempt.stage is not Stage.ACCEPTED:
-            # of a rejected one: the training of what is made of it counts in its place
+            # the training of a rejected attempt's revision counts in its place
             self._in_training.pop(attempt.id, None)
         if attempt.stage not in CAME_TO_NOTHING:
             self._to_nothing.pop(attempt.id, None)

@@ -1,4 +1,4 @@
-"""Comparison of two rewards: is one better beyond the noise of a few seeds?"""
+"""Comparison of two rewards beyond the noise of a few seeds."""
 
 from __future__ import annotations
 
@@ -10,43 +10,32 @@ from dataclasses import dataclass
 from eureka_agent.records import Score
 
 FEWEST_SEEDS = 3
-"""Two seeds make an interval so wide that it tells nothing: Student's t is 12.7 for one degree of
-freedom."""
+"""Seeds from which an interval is useful: with two, Student's t is 12.7."""
 INTERVALS = 100
-"""Intervals of Simpson's rule, an even number: more do not change the eighth digit."""
+"""Intervals of Simpson's rule, an even number; more do not change the eighth digit."""
 
 
 def student_t_975(degrees_of_freedom: float) -> float:
-    """0.975 quantile of Student's t for any number of degrees of freedom from 1 on; fewer count as
-    1.
+    """0.975 quantile of Student's t; fewer than 1 degree of freedom count as 1.
 
     With t = sqrt(n) tan(a) the density becomes cos(a)^(n - 1), whose whole integral is known.
-    Newton's method finds the angle up to which lie 95 % of it; the integral is concave, so the
-    angle rises to its limit and never passes it.
+    Newton's method finds the angle that holds 95 % of it. The integral is concave, so the angle
+    converges from below.
     """
     freedom = max(1.0, degrees_of_freedom)
-    wanted = (
-        0.95
-        * math.sqrt(math.pi)
-        / 2
-        * math.exp(math.lgamma(freedom / 2) - math.lgamma((freedom + 1) / 2))
-    )
-    angle = 0.0
+    ratio = math.exp(math.lgamma(freedom / 2) - math.lgamma((freedom + 1) / 2))
+    wanted = 0.95 * math.sqrt(math.pi) / 2 * ratio
+    angle, power = 0.0, freedom - 1
     for _ in range(20):
-        angle += (wanted - _integral_of_cosine_power(freedom - 1, angle)) / math.cos(angle) ** (
-            freedom - 1
-        )
+        angle += (wanted - _integral_of_cosine_power(power, angle)) / math.cos(angle) ** power
     return math.sqrt(freedom) * math.tan(angle)
 
 
 def _integral_of_cosine_power(power: float, angle: float) -> float:
     """Integral of cos(a)^power from 0 to `angle`, by Simpson's rule."""
     values = [math.cos(angle * place / INTERVALS) ** power for place in range(INTERVALS + 1)]
-    return (
-        angle
-        / (3 * INTERVALS)
-        * (values[0] + values[-1] + 4 * sum(values[1::2]) + 2 * sum(values[2:-1:2]))
-    )
+    total = values[0] + values[-1] + 4 * sum(values[1::2]) + 2 * sum(values[2:-1:2])
+    return angle / (3 * INTERVALS) * total
 
 
 @dataclass(frozen=True)
@@ -71,7 +60,7 @@ class Comparison:
 
 
 def compare(ours: Sequence[float], theirs: Sequence[float]) -> Comparison | None:
-    """`ours` minus `theirs`, one value per seed; None where either has fewer than two seeds."""
+    """`ours` minus `theirs`, one value per seed; None with fewer than two seeds of either."""
     if len(ours) < 2 or len(theirs) < 2:
         return None
     difference = statistics.fmean(ours) - statistics.fmean(theirs)
@@ -85,37 +74,32 @@ def compare(ours: Sequence[float], theirs: Sequence[float]) -> Comparison | None
 
 
 def compare_scores(ours: Score, theirs: Score) -> Comparison | None:
-    """The fitness of two rewards over their seeds; None where either has fewer than `FEWEST_SEEDS`
-    that did not fail."""
+    """Comparison of two rewards over their seeds; None with fewer than `FEWEST_SEEDS` known ones of
+    either."""
     values = known_fitness(ours), known_fitness(theirs)
     return None if min(map(len, values)) < FEWEST_SEEDS else compare(*values)
 
 
 def told_apart(ours: Score, theirs: Score) -> bool:
-    """True where one of the two is better than the other beyond the noise of their seeds."""
+    """True where one is better than the other beyond the noise of their seeds."""
     comparison = compare_scores(ours, theirs)
     return comparison is not None and (comparison.better or comparison.worse)
 
 
 def mean_without_luck(finalists: Sequence[Score]) -> float | None:
-    """Fitness that further seeds of the best of several finalists may be expected to give, since
-    the highest of several means is partly luck.
+    """Fitness expected of further seeds of the best finalist: the highest of several means is
+    partly luck.
 
-    Its mean is drawn to the finalists' common mean by the share of their spread that the noise of
+    Its mean is shrunk to the finalists' common mean by the share of their spread that the noise of
     their seeds explains: the best linear unbiased prediction in a one-way random-effects model (C.
-    R. Henderson 1975), with the variances between rewards and between seeds of one reward from the
-    analysis of variance. So it lies between the common mean and the best one. None for one
-    finalist, one seed, finalists of different seeds, or a failed training.
+    R. Henderson 1975), with variances from the analysis of variance. None for one finalist, one
+    seed, finalists of different seeds, or a failed training.
     """
-    if (
-        len(finalists) < 2
-        or len({score.seeds for score in finalists}) != 1
-        or len(finalists[0].seeds) < 2
-    ):
-        return None
     rows = [known_fitness(score) for score in finalists]
+    if len(rows) < 2 or len({score.seeds for score in finalists}) != 1:
+        return None
     seeds = len(finalists[0].seeds)
-    if any(len(row) != seeds for row in rows):
+    if seeds < 2 or any(len(row) != seeds for row in rows):
         return None
     means = [statistics.fmean(row) for row in rows]
     common, spread = statistics.fmean(means), statistics.variance(means)
@@ -126,5 +110,5 @@ def mean_without_luck(finalists: Sequence[Score]) -> float | None:
 
 
 def known_fitness(score: Score) -> list[float]:
-    """Fitness of the seeds whose training did not fail."""
+    """Fitness of the seeds whose trainings did not fail."""
     return [value for value in score.fitness if value is not None]

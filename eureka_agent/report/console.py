@@ -1,28 +1,31 @@
-"""The door to the terminal: whatever is printed through it, from a run folder, a model or a worker,
-is text and commands nothing."""
+"""Output to the terminal: text of a run folder, a model or a worker is printed as text only."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.panel import Panel
 from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 
 from eureka_agent.text import visible
+
+if TYPE_CHECKING:
+    from rich.syntax import Syntax
 
 _UNBOUNDED = 10_000
 """Columns, more than any line has."""
 
 
 class CleanConsole(Console):
-    """A console that shows `[red]` and `[link=…]` as they are written, and lets no control
-    character through but its own.
+    """A console that prints `[red]` and `[link=…]` as they are, and no foreign control character.
 
-    What is taken away has no width, so a table's columns stay in line. Colours come from styles,
+    Removed characters have no width, so a table's columns stay in line. Colours come from styles,
     never from marks within a text.
     """
 
@@ -31,14 +34,13 @@ class CleanConsole(Console):
         super().__init__(**{"markup": False, "emoji": False, **options})
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print as rich does, but crop no line: a path that is longer than the terminal is still
-        whole, and can be copied."""
+        """Print without cropping lines: a path longer than the terminal can still be copied."""
         super().print(*objects, **{"crop": False, **options})
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """The pieces of a renderable; every nested one passes here too."""
+        """Segments of a renderable; every nested one passes here too."""
         for segment in super().render(renderable, options):
             if segment.control or segment.text.isprintable():
                 yield segment
@@ -47,16 +49,44 @@ class CleanConsole(Console):
 
 
 def list_console() -> CleanConsole:
-    """A console for a table with a line for each thing: as wide as the table where no terminal
-    shows it, so that no line is cut or wrapped."""
+    """Console for a table with a line for each thing: without a terminal as wide as the table."""
     console = CleanConsole()
-    return (
-        console
-        if console.is_terminal or "COLUMNS" in os.environ
-        else CleanConsole(width=_UNBOUNDED)
-    )
+    if console.is_terminal or "COLUMNS" in os.environ:
+        return console
+    return CleanConsole(width=_UNBOUNDED)
 
 
 def unwrapped(text: str | Path, style: str = "") -> Text:
-    """A line with a path or a command, which stays one line however narrow the terminal is."""
+    """One line for a path or a command, however narrow the terminal is."""
     return Text(str(text), style=style, no_wrap=True, overflow="ignore")
+
+
+def facts_grid(facts: Mapping[str, RenderableType], style: str = "bold") -> Table:
+    """Names, in this style, with their facts beside them."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style=style, no_wrap=True)
+    table.add_column()
+    for name, fact in facts.items():
+        table.add_row(name, fact)
+    return table
+
+
+def panel(
+    body: RenderableType, title: str, border: str = "dim", subtitle: str | None = None
+) -> Panel:
+    """Panel with its titles on the left; they are not read as markup."""
+    return Panel(
+        body,
+        title=Text(title),
+        title_align="left",
+        border_style=border,
+        subtitle=subtitle,
+        subtitle_align="left",
+    )
+
+
+def python_source(source: str) -> Syntax:
+    """Python source in colours."""
+    from rich.syntax import Syntax  # slow to import
+
+    return Syntax(source, "python", theme="ansi_dark", background_color="default", word_wrap=True)

@@ -12,10 +12,8 @@ def cost_sentence(report: RunReport) -> str:
     """Sentence on trainings, env steps, time and requests to models."""
     cost = report.cost
     again = sum(len(attempt.repeats) for attempt in report.attempts)
-    parts = [
-        f"{cost.search_trainings - again} of"
-        f" {'your reward' if report.of_own_reward else 'proposals'}"
-    ]
+    what = "your reward" if report.of_own_reward else "proposals"
+    parts = [f"{cost.search_trainings - again} of {what}"]
     if again:
         parts.append(f"{again} to train the best of them again")
     if cost.final_trainings:
@@ -30,30 +28,25 @@ def cost_sentence(report: RunReport) -> str:
 
 
 def remarks(report: RunReport) -> list[str]:
-    """Sentences on the run's budget, and on what went otherwise than was asked for."""
+    """Sentences on the run's budget and on deviations from the plan."""
     return [f"{text[:1].upper()}{text[1:]}." for text in (*report.budget, *report.remarks)]
 
 
 def model_cost(report: RunReport) -> str:
-    """Requests, tokens and money; of a replay, which asks nobody, the replies."""
+    """Requests, tokens and money; the replies of a replay."""
     cost = report.cost
     if cost.requests == 0:
         return "no LLM was asked"
     if report.settings.model[0].startswith(REPLAY):
-        return (
-            f"{wording.plural(cost.requests, 'recorded reply was', 'recorded replies were')} played"
-            " back"
-        )
-    money = (
-        "at a cost that is not known" if cost.money is None else f"for {format_money(cost.money)}"
-    )
+        replies = wording.plural(cost.requests, "recorded reply was", "recorded replies were")
+        return f"{replies} played back"
+    money = "at a cost that is not known"
+    if cost.money is not None:
+        money = f"for {format_money(cost.money)}"
     tokens = f"{wording.count(cost.prompt_tokens + cost.completion_tokens)} tokens"
     if cost.uncounted:
         tokens += f", {wording.plural(cost.uncounted, 'reply', 'replies')} without a count"
-    asked = (
-        ", ".join(dict.fromkeys(line.model for line in report.ledger.by_role)) or report.designer
-    )
-    return (
-        f"{asked} {'were' if ', ' in asked else 'was'} asked"
-        f" {wording.plural(cost.requests, 'time')} ({tokens}) {money}"
-    )
+    models = ", ".join(dict.fromkeys(line.model for line in report.ledger.by_role))
+    asked = models or report.designer
+    times = wording.plural(cost.requests, "time")
+    return f"{asked} {'were' if ', ' in asked else 'was'} asked {times} ({tokens}) {money}"

@@ -1,5 +1,4 @@
-"""Curves as a CSV file: one row per curve point, readable by any plotting tool and by this
-package."""
+"""Curves as a CSV file with one row per curve point."""
 
 from __future__ import annotations
 
@@ -14,13 +13,12 @@ from eureka_agent.errors import RunFolderError
 from eureka_agent.records import CurvePoint
 
 MAPPINGS = ("components", "component_magnitudes", "component_deviations", "terminations")
-"""Fields of `CurvePoint` that are spread over columns `<field>/<name>`."""
+"""Fields of `CurvePoint` with a column `<field>/<name>` for each name."""
 SCALARS = tuple(name for name in CurvePoint.model_fields if name not in MAPPINGS)
 
 
 def write_curves_csv(path: Path, points: Sequence[CurvePoint]) -> None:
-    """One row per point, floats in full precision, an empty cell where a value is None or a name is
-    absent."""
+    """Write a row per point, floats in full precision, an empty cell for an unknown value."""
     names = {
         name: list(dict.fromkeys(key for point in points for key in getattr(point, name)))
         for name in MAPPINGS
@@ -36,14 +34,13 @@ def write_curves_csv(path: Path, points: Sequence[CurvePoint]) -> None:
 
 
 def read_curves_csv(path: Path) -> tuple[CurvePoint, ...]:
-    """The points that `write_curves_csv` wrote. Raises RunFolderError for a file that it did
-    not."""
+    """Points of a file of `write_curves_csv`. Raises RunFolderError for another file."""
     try:
         with os.fdopen(open_plain(path), newline="", encoding="utf-8") as stream:
             return tuple(_point(row) for row in csv.DictReader(stream))
     except (OSError, KeyError, TypeError, AttributeError, ValueError, csv.Error) as error:
-        # pydantic's and unicode's errors are ValueErrors; a row of more or fewer cells than names
-        # gives the types'
+        # pydantic's and unicode's errors are ValueErrors; a row of another length gives TypeError
+        # or AttributeError
         raise RunFolderError(
             f"{str(path)!r} cannot be read as curves: {type(error).__name__}:"
             f" {' '.join(str(error).split())[:300]}",

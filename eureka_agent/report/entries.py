@@ -1,4 +1,4 @@
-"""The view model's entries: trainings, leaderboard, discarded attempts, an attempt in one line."""
+"""Entries of the view model: trainings, leaderboard, discarded attempts, and attempts in words."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import Literal
 
 from eureka_agent import wording
 from eureka_agent.journal.entries import Progress, TrainingKind, Wait
-from eureka_agent.records import BASELINES, Attempt, Outcome, RungScore, Score, Stage
+from eureka_agent.records import BASELINES, Attempt, Outcome, Proposal, RungScore, Score, Stage
 from eureka_agent.report.sparkline import History
 
 TIME_OUT = "time_out"
-"""Name for the end of an episode that nothing ended before its time."""
+"""Cause of an episode that ended by its time limit."""
 
 
 @dataclass
 class TrainingView:
-    """A training that waits or runs."""
+    """A queued or running training."""
 
     job: str
     label: str
     kind: TrainingKind
     seed: int
     role: str = ""
-    """A candidate's operator; which final or baseline training it is."""
+    """Operator of a candidate, or number of a final or baseline training."""
     env_steps: int = 0
     fitness: float | None = None
-    """The last one known."""
+    """Last known fitness."""
     history: History = field(default_factory=History)
     waits_for: Wait | Literal[""] = ""
-    """At a rung; empty while it trains, and before that."""
+    """Reason to wait at a rung; empty elsewhere."""
     waits_since: float = 0.0
     """Arrival at that rung, on the view's clock."""
 
@@ -38,23 +38,23 @@ class TrainingView:
         return self.kind in BASELINES
 
     def add(self, points: tuple[Progress, ...]) -> None:
-        """Take over new points of the curve."""
+        """Add points to the curve."""
         if points:
             self.waits_for = ""
         for point in points:
             if point.fitness is not None:
                 self.fitness = point.fitness
-            self.history.append(self.fitness)  # no episode ended: the curve goes on level
+            self.history.append(self.fitness)  # level where no episode ended
             self.env_steps = max(self.env_steps, point.env_steps)
 
     def wait(self, waits_for: Wait, now: float) -> None:
-        """Wait at a rung from `now` on, or for something else there."""
+        """Wait at a rung from `now` on, or for another reason there."""
         if not self.waits_for:
             self.waits_since = now
         self.waits_for = waits_for
 
     def restart(self) -> None:
-        """Forget the curve: the training starts from its first step."""
+        """Drop the curve: the training restarts from its first step."""
         self.env_steps, self.fitness, self.history, self.waits_for = 0, None, History(), ""
 
 
@@ -67,7 +67,7 @@ class LeaderboardEntry:
     fitness: float
     """Mean over its trainings in the search."""
     seeds: int
-    """Trainings that this is the mean of."""
+    """Number of those trainings."""
     episode_length: float | None
     remark: str
     """The diagnosis's first finding."""
@@ -75,7 +75,7 @@ class LeaderboardEntry:
 
 @dataclass(frozen=True)
 class Discarded:
-    """One attempt that the critic threw out, that failed in training, or that was stopped there."""
+    """An attempt that was rejected, failed or stopped."""
 
     id: str
     operator: str
@@ -85,7 +85,7 @@ class Discarded:
 
 @dataclass
 class SeedScores:
-    """The trainings behind one final score."""
+    """Trainings behind one final score."""
 
     kind: TrainingKind
     planned: int
@@ -96,7 +96,7 @@ class SeedScores:
 
 
 def leaderboard_entry(attempt: Attempt) -> LeaderboardEntry:
-    """The leaderboard's line of a trained attempt. Its fitness must be known."""
+    """Leaderboard's line of an attempt with a fitness."""
     assert attempt.fitness is not None
     lengths = attempt.diagnosis.episode_length_values if attempt.diagnosis is not None else ()
     length = next((value for value in reversed(lengths) if value is not None), None)
@@ -111,7 +111,7 @@ def leaderboard_entry(attempt: Attempt) -> LeaderboardEntry:
 
 
 def discarded(attempt: Attempt, env_steps: int) -> Discarded:
-    """The line of an attempt that came to nothing. `env_steps`: those of a whole training."""
+    """Line of a discarded attempt. `env_steps`: those of a whole training."""
     reason = attempt.reason
     if attempt.stage is Stage.REJECTED:
         reason = first_error(attempt) or reason
@@ -121,22 +121,32 @@ def discarded(attempt: Attempt, env_steps: int) -> Discarded:
 
 
 def remark(attempt: Attempt, env_steps: int) -> str:
-    """The one line that says most about an attempt: why it came to nothing, or its first finding.
-    `env_steps`: those of a whole training."""
+    """Reason why an attempt was discarded, or its first finding, in one line. `env_steps`: those of
+    a whole training."""
     reached = rung_reached(attempt)
     if attempt.stage is Stage.STOPPED and reached is not None:  # the score has a column of its own
         reason = attempt.reason.removeprefix(f"fitness {wording.number(reached.fitness)}, ")
         return f"{reason} at {_share(reached, env_steps)}"
-    return (
-        _first_finding(attempt)
-        if attempt.stage is Stage.TRAINED
-        else attempt.reason or first_error(attempt)
-    )
+    if attempt.stage is Stage.TRAINED:
+        return _first_finding(attempt)
+    return attempt.reason or first_error(attempt)
+
+
+def origin(proposal: Proposal) -> str:
+    """`improve from 1-01`."""
+    operator = wording.words(proposal.operator.value)
+    parents = " and ".join(proposal.parents)
+    return f"{operator} from {parents}" if parents else operator
+
+
+def fitness_per_seed(score: Score) -> str:
+    """`2.00, failed, 1.90 (from the cache)`."""
+    values = ("failed" if value is None else wording.number(value) for value in score.fitness)
+    return ", ".join(values) + (" (from the cache)" if score.cached else "")
 
 
 def fitness_words(attempt: Attempt, env_steps: int) -> str:
-    """An attempt's fitness; `7.89 at 70 %` where no training came to its end, after so much of
-    which it was worth that."""
+    """Fitness of an attempt; without one its score at the last rung: `7.89 at 70 %`."""
     reached = rung_reached(attempt)
     if reached is None:
         return wording.number(attempt.fitness)
@@ -146,14 +156,12 @@ def fitness_words(attempt: Attempt, env_steps: int) -> str:
 def why_stopped(attempt: Attempt, env_steps: int) -> str:
     """`at 70 %: fitness 7.89, clearly behind the median of 14.05`, to follow "stopped"."""
     reached = rung_reached(attempt)
-    return (
-        attempt.reason if reached is None else f"at {_share(reached, env_steps)}: {attempt.reason}"
-    )
+    place = "" if reached is None else f"at {_share(reached, env_steps)}: "
+    return place + attempt.reason
 
 
 def rung_reached(attempt: Attempt) -> RungScore | None:
-    """The last rung at which an attempt was scored that has no fitness; None where it has one, or
-    no score."""
+    """Last score at a rung of an attempt without a fitness; None for other attempts."""
     known = [score for score in attempt.rungs if score.fitness is not None]
     return known[-1] if known and attempt.fitness is None else None
 
@@ -163,17 +171,15 @@ def _share(score: RungScore, env_steps: int) -> str:
 
 
 def early_ends(outcome: Outcome) -> str:
-    """`12 of 32 ended early (torso_too_low 12)`: of the episodes that a fitness is the mean of.
-    Empty where nobody counted them."""
+    """`12 of 32 ended early (torso_too_low 12)`, of the evaluated episodes; empty where they were
+    not counted."""
     episodes = sum(outcome.ended_by.values())
     early = {cause: count for cause, count in outcome.ended_by.items() if cause != TIME_OUT}
     if not early:
         return f"none of {episodes} ended early" if episodes else ""
     causes = sorted(early.items(), key=lambda item: (-item[1], item[0]))
-    return (
-        f"{sum(early.values())} of {episodes} ended early"
-        f" ({', '.join(f'{cause} {count}' for cause, count in causes)})"
-    )
+    named = ", ".join(f"{cause} {count}" for cause, count in causes)
+    return f"{sum(early.values())} of {episodes} ended early ({named})"
 
 
 def _first_finding(attempt: Attempt) -> str:
@@ -182,7 +188,7 @@ def _first_finding(attempt: Attempt) -> str:
 
 
 def first_error(attempt: Attempt) -> str:
-    """The critic's first error as one line; empty where there is none."""
+    """The critic's first error in one line; empty without one."""
     if attempt.verdict is None:
         return ""
     for finding in attempt.verdict.findings:

@@ -1,4 +1,4 @@
-"""An environment and its task, as `eureka envs NAME` shows them."""
+"""An environment and its task for `eureka envs NAME`."""
 
 from __future__ import annotations
 
@@ -9,24 +9,22 @@ from rich.table import Table
 from rich.text import Text
 
 from eureka_agent.records import Measurements, TaskDescription, VariableSpec
+from eureka_agent.report.console import facts_grid
 from eureka_agent.value_ranges import column_ranges_text
 from eureka_agent.wording import plural
 
 
 def render_environment(description: TaskDescription, tasks: Sequence[str]) -> RenderableType:
-    """The environment in words, its task, and the variables that a reward may read, each with its
-    doc on a line of its own."""
+    """Facts about the environment and its task, and the variables that a reward may read."""
     seconds = description.max_episode_length * description.control_dt
-    facts = Table.grid(padding=(0, 2, 0, 0))
-    facts.add_column(style="bold", no_wrap=True)
-    facts.add_column()
     good = description.success_causes
     ends = [
         f"{cause}{', a success' if cause in good else ''}{f' ({condition})' if condition else ''}"
         for cause, condition in description.endings.items()
     ]
     measured = description.measured
-    rows = {
+    sizes = "; ".join(measured.masses_and_sizes) if measured else ""
+    facts = {
         "task": f"{description.task}: {description.sentence}",
         "fitness": description.fitness_doc,
         "other tasks": ", ".join(name for name in tasks if name != description.task) or "none",
@@ -34,19 +32,14 @@ def render_environment(description: TaskDescription, tasks: Sequence[str]) -> Re
             f"{description.max_episode_length} steps of {description.control_dt:g} s = {seconds:g}"
             f" s; ends early by: {', '.join(ends) or 'nothing'}"
         ),
-        **({"episode from": description.episode_source} if description.episode_source else {}),
-        **(
-            {"sizes": "; ".join(measured.masses_and_sizes)}
-            if measured and measured.masses_and_sizes
-            else {}
-        ),
+        "episode from": description.episode_source,
+        "sizes": sizes,
         "policy": f"{description.num_observations} observations, {_actions(description)}",
         "one training": (
             f"{description.env_steps:,} environment steps on {description.num_envs} environments"
         ),
     }
-    for name, text in rows.items():
-        facts.add_row(name, text)
+    grid = facts_grid({name: text for name, text in facts.items() if text})
     table = Table.grid(padding=(0, 2, 0, 0), expand=True)
     table.add_column(no_wrap=True)
     table.add_column(ratio=1)
@@ -55,9 +48,8 @@ def render_environment(description: TaskDescription, tasks: Sequence[str]) -> Re
         table.add_row("", Text(_doc(variable), style="dim"))
     for constant in description.constants:
         unit = "" if constant.unit == "1" else f" {constant.unit}"
-        table.add_row(
-            Text(constant.name, style="bold cyan"), f"constant   {constant.value:g}{unit}"
-        )
+        value = f"constant   {constant.value:g}{unit}"
+        table.add_row(Text(constant.name, style="bold cyan"), value)
         table.add_row("", Text(constant.doc, style="dim"))
     head = Text.assemble((description.environment, "bold"), "  ", description.doc)
     note = (
@@ -66,16 +58,12 @@ def render_environment(description: TaskDescription, tasks: Sequence[str]) -> Re
     )
     if description.constants:
         note += " A constant is a float."
-    return Group(head, "", facts, "", Text(f"Variables. {note}"), "", table)
+    return Group(head, "", grid, "", Text(f"Variables. {note}"), "", table)
 
 
 def _kind(variable: VariableSpec, measured: Measurements | None) -> str:
-    shape = (
-        "("
-        + ", ".join(["batch", *map(str, variable.shape)])
-        + ("," if not variable.shape else "")
-        + ")"
-    )
+    sizes = ", ".join(["batch", *map(str, variable.shape)])
+    shape = f"({sizes})" if variable.shape else "(batch,)"
     parts = [
         shape,
         variable.unit if variable.unit != "1" else "",

@@ -1,4 +1,4 @@
-"""A run that another process works on, told from its journal as that grows."""
+"""Follows a run of another process by its growing journal."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from eureka_agent.archive.database import Archive
-from eureka_agent.archive.run_folder import is_held
+from eureka_agent.archive.run_lock import is_held
 from eureka_agent.errors import RunFolderError
 from eureka_agent.journal.entries import Observer, RunEnded
 from eureka_agent.journal.state import Recorded
 from eureka_agent.records import RunStatus
 
 POLL_S = 0.5
-"""Seconds between two looks into the journal."""
+"""Seconds between two reads of the journal."""
 LONGEST_SILENCE_S = 3600.0
-"""Time since the last entry that is believed of the clocks."""
+"""Longest plausible time since the last entry, by the clocks of two machines."""
 
 
 class RunClock:
-    """Wall time that a run has taken, in seconds over all its processes: that of the entry which is
-    told now, and from the last one on the time that passes."""
+    """Wall time of a run in seconds: that of the current entry, and running time after the last."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -35,16 +34,16 @@ class RunClock:
         return self._seconds + (0.0 if self._since is None else self._clock() - self._since)
 
     def stand(self, seconds: float) -> None:
-        """Show so many seconds."""
+        """Stop at so many seconds."""
         self._seconds, self._since = seconds, None
 
     def run(self, seconds: float) -> None:
-        """Show so many seconds now, and more as the time passes."""
+        """Run from so many seconds on."""
         self._seconds, self._since = seconds, self._clock()
 
 
 class Follower:
-    """Hands the entries of a run to an observer, those of earlier processes too."""
+    """Passes all entries of a run to an observer."""
 
     def __init__(self, folder: Path, observer: Observer, clock: RunClock) -> None:
         self._folder = folder
@@ -53,17 +52,17 @@ class Follower:
         self._last: Recorded | None = None
 
     async def follow(self) -> None:
-        """Return once nobody works on the run and all is told. Raises RunFolderError where the
-        archive cannot be read."""
+        """Follow until no process works on the run. Raises RunFolderError for an unreadable
+        archive."""
         while self.poll():
             await asyncio.sleep(POLL_S)
 
     def poll(self) -> bool:
-        """Hand on what is new; False once nobody works on the run, and the observer knows that."""
-        held = is_held(self._folder)  # before the look: what such a process wrote last is found
+        """Pass on new entries; False once no process works on the run."""
+        held = is_held(self._folder)  # before the read, which then finds the last entries
         before = self._last
-        # opened anew each time: a process that was killed in the middle of a write leaves a file
-        # that only a fresh look can read
+        # opened each time: only a fresh connection can read the file of a process that was killed
+        # in a write
         with closing(Archive(self._folder, reading=True)) as archive:
             for recorded in archive.entries(0 if before is None else before.number):
                 self._clock.stand(recorded.seconds)
@@ -79,8 +78,8 @@ class Follower:
 
 
 def hand_on(recorded: Recorded, observer: Observer, folder: Path) -> None:
-    """Hand an entry of the run in `folder` to an observer. Raises RunFolderError for one on an
-    attempt that nobody proposed."""
+    """Pass an entry of the run in `folder` to an observer. Raises RunFolderError for one on an
+    attempt without a proposal."""
     try:
         observer(recorded.entry)
     except KeyError as error:
@@ -92,7 +91,7 @@ def hand_on(recorded: Recorded, observer: Observer, folder: Path) -> None:
 
 
 def _silence(time: str) -> float:
-    """Seconds since a time in ISO 8601; 0 for one that is none, is to come, or cannot be."""
+    """Seconds since a time in ISO 8601; 0 for an invalid, future or implausible one."""
     try:
         seconds = (datetime.now(UTC) - datetime.fromisoformat(time)).total_seconds()
     except (ValueError, TypeError):

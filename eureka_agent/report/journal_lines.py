@@ -1,4 +1,4 @@
-"""The journal entry by entry, for `eureka show RUN --events`: a plain line each, or JSON."""
+"""The journal for `eureka show RUN --events`: a plain line or JSON for each entry."""
 
 from __future__ import annotations
 
@@ -9,44 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from eureka_agent import wording
-from eureka_agent.journal.entries import (
-    Analysed,
-    AttemptImported,
-    BaseEntry,
-    BaselinesNotAwaited,
-    DeadlineReached,
-    FinalTrained,
-    GateLoosened,
-    ModelBudgetSpent,
-    Planned,
-    Proposed,
-    RequestStarted,
-    Reviewed,
-    RunCreated,
-    RungDecided,
-    RungScored,
-    SearchEndedEarly,
-    SettingChanged,
-    TrainingEnded,
-    TrainingProgress,
-    TrainingQueued,
-    TrainingWaits,
-    kind_of,
-)
+from eureka_agent.journal import entries as journal
+from eureka_agent.journal.entries import BaseEntry, kind_of
 from eureka_agent.journal.state import Recorded
+from eureka_agent.report.entries import origin
 from eureka_agent.report.follow import hand_on
-from eureka_agent.report.plain import event_line, origin
+from eureka_agent.report.plain import event_line
 from eureka_agent.report.state import SearchView
 from eureka_agent.text import one_line
 
 LONGEST_LINE = 300
-"""Characters of what an entry's line says."""
+"""Characters of an entry's text."""
 _TIME_CHARACTERS = len("2026-11-21T03:55:00")
 _WAITS = {"review": "its review", "others": "the others", "slot": "a slot"}
 
 
 def journal_lines(entries: Iterable[Recorded], folder: Path) -> Iterator[str]:
-    """A line for each entry: time (UTC), seconds that the run had taken, kind, what happened."""
+    """A line for each entry: time (UTC), seconds of the run, kind, event."""
     view = SearchView()
     for recorded in entries:
         entry, seconds = recorded.entry, recorded.seconds
@@ -57,8 +36,7 @@ def journal_lines(entries: Iterable[Recorded], folder: Path) -> Iterator[str]:
 
 
 def entry_to_json(recorded: Recorded) -> dict[str, Any]:
-    """An entry in plain JSON types: its place in the journal, and its own fields apart, of which
-    one may have the name of a place."""
+    """An entry in plain JSON types: its place in the journal, and its own fields apart."""
     return {
         "number": recorded.number,
         "time": recorded.time,
@@ -70,65 +48,70 @@ def entry_to_json(recorded: Recorded) -> dict[str, Any]:
 
 
 def _other_line(entry: BaseEntry) -> str:
-    """What the log of a search has no line for."""
+    """Line of an entry that a search's log omits."""
     match entry:
-        case RunCreated():
+        case journal.RunCreated():
             return f"made by: {shlex.join(entry.command)}" if entry.command else ""
-        case SettingChanged():
+        case journal.SettingChanged():
             return f"{entry.name} changed from {entry.before} to {entry.now}"
-        case SearchEndedEarly() if not entry.text:
+        case journal.SearchEndedEarly() if not entry.text:
             return "the search goes on where it had ended early"
-        case GateLoosened() | DeadlineReached() | ModelBudgetSpent() | SearchEndedEarly():
+        case (
+            journal.GateLoosened()
+            | journal.DeadlineReached()
+            | journal.ModelBudgetSpent()
+            | journal.SearchEndedEarly()
+        ):
             return entry.text
-        case BaselinesNotAwaited():
+        case journal.BaselinesNotAwaited():
             return f"the time is up, the baselines are not awaited: {entry.limit}"
-        case Planned():
+        case journal.Planned():
             name = f"{entry.iteration + 1}-{entry.sample + 1:02d}"
             parents = f" from {' and '.join(entry.parents)}" if entry.parents else ""
             return f"{name} planned: {wording.words(entry.operator.value)}{parents}"
-        case FinalTrained(training=training):
+        case journal.FinalTrained(training=training):
             fitness = None if training.outcome is None else training.outcome.fitness
             result = training.failure or f"fitness {wording.number(fitness)}"
             return f"{training.name} from seed {training.seed}: {result}"
-        case RequestStarted():
+        case journal.RequestStarted():
             return f"request to {entry.model}: {entry.purpose}"
     return _attempt_line(entry) or _training_line(entry)
 
 
 def _attempt_line(entry: BaseEntry) -> str:
     match entry:
-        case Proposed():
+        case journal.Proposed():
             return f"{entry.attempt} proposed: {origin(entry.proposal)}"
-        case Reviewed():
+        case journal.Reviewed():
             findings = wording.plural(len(entry.verdict.findings), "finding")
             return f"{entry.attempt} passed its review: {findings}"
-        case RungScored(score=score):
+        case journal.RungScored(score=score):
             place = f"{wording.count(score.env_steps)} env steps"
             return f"{entry.attempt} at {place}: fitness {wording.number(score.fitness)}"
-        case RungDecided():
+        case journal.RungDecided():
             place = f"{wording.count(entry.env_steps)} env steps"
             return f"{entry.attempt} at {place}: {entry.stop or 'goes on'}"
-        case Analysed():
+        case journal.Analysed():
             return f"{entry.attempt} analysed: {entry.text}"
-        case AttemptImported(record=attempt):
+        case journal.AttemptImported(record=attempt):
             return f"{attempt.id} taken over from an earlier version: {attempt.stage.value}"
     return ""
 
 
 def _training_line(entry: BaseEntry) -> str:
     match entry:
-        case TrainingQueued():
+        case journal.TrainingQueued():
             what = f"{entry.training} training of {entry.label}"
             return f"{what} from seed {entry.seed} waits for a slot"
-        case TrainingProgress():
+        case journal.TrainingProgress():
             if not entry.points:
                 return f"training {entry.job} begins"
             last = entry.points[-1]
             place = f"{wording.count(last.env_steps)} env steps"
             return f"training {entry.job} at {place}: fitness {wording.number(last.fitness)}"
-        case TrainingWaits():
+        case journal.TrainingWaits():
             return f"training {entry.job} waits for {_WAITS[entry.waits_for]}"
-        case TrainingEnded():
+        case journal.TrainingEnded():
             result = f"failed: {entry.failure}" if entry.failure else ""
             result = result or f"fitness {wording.number(entry.fitness)}"
             return f"{entry.training} training of {entry.label} ended: {result}"

@@ -1,4 +1,4 @@
-"""Account of the requests to models: by who asked, by the attempt that it was for, and in all."""
+"""Account of the requests to models: by role, by attempt, and in total."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SUMMED_TIME = (
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerLine:
-    """Requests that belong together."""
+    """Sums over a group of requests."""
 
     name: str
     model: str
@@ -36,14 +36,25 @@ class LedgerLine:
     cached_tokens: int
     completion_tokens: int
     seconds: float
-    """Sum of the times that the replies took; several may have been under way at once."""
+    """Sum of the replies' times; requests may overlap."""
     money: Decimal | None
-    """US dollars; None where that of any request is unknown."""
+    """US dollars; None where unknown for any request."""
+
+    def cells(self, *, cached: bool = True) -> list[str]:
+        """Numbers for a table, from requests to cost; `cached`: with the cached tokens."""
+        return [
+            f"{self.requests:,}",
+            f"{self.prompt_tokens:,}",
+            *([f"{self.cached_tokens:,}"] if cached else []),
+            f"{self.completion_tokens:,}",
+            wording.duration(self.seconds),
+            format_money(self.money),
+        ]
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """A run's account."""
+    """Account of a run."""
 
     messages: tuple[Message, ...]
 
@@ -53,23 +64,23 @@ class Ledger:
 
     @cached_property
     def by_role(self) -> tuple[LedgerLine, ...]:
-        """In the order in which they first asked; a role that asked two models has two lines."""
+        """A line for each role and model, in the order of their first requests."""
         return _grouped(self.messages, lambda message: (message.role, message.model))
 
     @cached_property
     def by_attempt(self) -> tuple[LedgerLine, ...]:
-        """In the attempts' order."""
+        """A line for each attempt, in order."""
         lines = _grouped(self.messages, lambda message: (message.attempt or NO_ATTEMPT, ""))
         return tuple(sorted(lines, key=lambda line: _place(line.name)))
 
     @cached_property
     def total(self) -> LedgerLine:
-        """All of them."""
+        """Line for all requests."""
         return _line("total", "", self.messages)
 
 
 def format_money(money: Decimal | None) -> str:
-    """US dollars; four decimals, so that a cent's parts show. An unknown amount says so."""
+    """US dollars with four decimals, since a request may cost parts of a cent; `unknown`."""
     return "unknown" if money is None else f"${money:,.4f}"
 
 
@@ -101,7 +112,7 @@ def _line(name: str, model: str, messages: Sequence[Message]) -> LedgerLine:
 
 
 def _place(attempt: str) -> tuple[int, ...]:
-    """`2-05-r1` → (2, 5, 1); what is for no attempt comes first."""
+    """`2-05-r1` → (2, 5, 1); `NO_ATTEMPT` comes first."""
     parts = attempt.replace("r", "").split("-")
     return tuple(int(part) for part in parts) if all(part.isdigit() for part in parts) else ()
 
@@ -110,30 +121,24 @@ NOTHING_ASKED = Ledger(())
 
 
 def render_ledger(account: Ledger) -> RenderableType:
-    """For `eureka show RUN --cost`."""
+    """Tables for `eureka show RUN --cost`."""
     if account.empty:
         return Text("no LLM was asked")
     by_role = _table("who asked", "model", [*account.by_role, account.total])
     by_attempt = _table("attempt", "", account.by_attempt)
     parts: list[RenderableType] = [by_role, Text(), by_attempt, Text(), Text(SUMMED_TIME)]
+    note = ""
     if account.total.uncounted:
-        replies = wording.plural(account.total.uncounted, "reply", "replies")
-        parts += [
-            Text(),
-            Text(
-                f"{replies} came without a count of tokens: their tokens are not in the sums, and"
-                " their cost is unknown."
-            ),
-        ]
+        note = (
+            f"{wording.plural(account.total.uncounted, 'reply', 'replies')} came without a count of"
+            " tokens: their tokens are not in the sums, and their cost is unknown."
+        )
     elif account.total.money is None:
-        parts += [
-            Text(),
-            Text(
-                "A cost is unknown where no price of the model is known; --price gives one to a new"
-                " search."
-            ),
-        ]
-    return Group(*parts)
+        note = (
+            "A cost is unknown where no price of the model is known; --price gives one to a new"
+            " search."
+        )
+    return Group(*parts, Text(), Text(note)) if note else Group(*parts)
 
 
 def _table(title: str, second: str, lines: Sequence[LedgerLine]) -> Table:
@@ -144,32 +149,18 @@ def _table(title: str, second: str, lines: Sequence[LedgerLine]) -> Table:
     if second:
         table.add_column(second, overflow="fold")
     cached = any(line.cached_tokens for line in lines)  # else a column of zeros
-    for name in (
-        "requests",
-        "prompt",
-        *(["of it cached"] if cached else []),
-        "reply",
-        "summed time",
-        "cost",
-    ):
+    of_cache = ["of it cached"] if cached else []
+    for name in ("requests", "prompt", *of_cache, "reply", "summed time", "cost"):
         table.add_column(name, justify="right", no_wrap=True)
     for line in lines:
-        cells = [
-            line.name,
-            *([line.model] if second else []),
-            f"{line.requests:,}",
-            f"{line.prompt_tokens:,}",
-            *([f"{line.cached_tokens:,}"] if cached else []),
-            f"{line.completion_tokens:,}",
-            wording.duration(line.seconds),
-            format_money(line.money),
-        ]
-        table.add_row(*cells, style="bold" if line.name == "total" else "")
+        names = [line.name, line.model] if second else [line.name]
+        style = "bold" if line.name == "total" else ""
+        table.add_row(*names, *line.cells(cached=cached), style=style)
     return table
 
 
 def ledger_to_json(account: Ledger) -> dict[str, Any]:
-    """The account in plain JSON types; an unknown amount of money is null."""
+    """Account in plain JSON types; an unknown amount of money is null."""
     return {
         "by_role": [{"role": line.name, **_line_to_json(line)} for line in account.by_role],
         "by_attempt": [
@@ -181,13 +172,10 @@ def ledger_to_json(account: Ledger) -> dict[str, Any]:
 
 
 def _line_to_json(line: LedgerLine) -> dict[str, Any]:
+    names = ("requests", "uncounted", "prompt_tokens", "cached_tokens", "completion_tokens")
     return {
         **({"model": line.model} if line.model else {}),
-        "requests": line.requests,
-        "uncounted": line.uncounted,
-        "prompt_tokens": line.prompt_tokens,
-        "cached_tokens": line.cached_tokens,
-        "completion_tokens": line.completion_tokens,
+        **{name: getattr(line, name) for name in names},
         "seconds": round(line.seconds, 3),
         "money": None if line.money is None else str(line.money),
     }

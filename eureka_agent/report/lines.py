@@ -1,5 +1,4 @@
-"""Lines of styled text cut to a width. Cheaper than rich's tables, which measure every cell on
-every refresh."""
+"""Lines of styled text cut to a width; cheaper than rich's tables, which measure every cell."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ Piece = tuple[str, str]
 """Text and the name of its rich style."""
 Line = list[Piece]
 ASCII = str.maketrans({"·": "-", "–": "-", "─": "-", "━": "#", "…": "~", "±": "~", "−": "-"})
-"""Stand-ins of one cell each for a terminal that cannot show more than ASCII."""
+"""Replacements of one cell each for an ASCII terminal."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +37,13 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
 
 
 def wrapped(text: str, width: int, lines: int) -> list[str]:
-    """`text` in at most so many lines of `width` terminal cells, broken between words; an ellipsis
-    ends what is longer."""
+    """`text` in at most so many lines of `width` terminal cells, broken between words and cut with
+    an ellipsis."""
     rest = " ".join(text.split())
     made: list[str] = []
     while rest and len(made) < lines - 1 and cell_len(rest) > width:
         line = set_cell_size(rest, width)
-        if not rest.startswith(line):  # a blank in place of half a wide character
+        if not rest.startswith(line):  # it ends with a blank for half a wide character
             line = line[:-1]
         if not rest[len(line) :].startswith(" ") and " " in line:
             line = line.rpartition(" ")[0]
@@ -54,18 +53,15 @@ def wrapped(text: str, width: int, lines: int) -> list[str]:
 
 
 def to_ascii(text: str) -> str:
-    """`text` without any other characters than ASCII's; what has no stand-in becomes a question
-    mark."""
-    return (
-        text if text.isascii() else text.translate(ASCII).encode("ascii", "replace").decode("ascii")
-    )
+    """`text` in ASCII; a character without a replacement becomes a question mark."""
+    return text.translate(ASCII).encode("ascii", "replace").decode("ascii")
 
 
 def rows(
     columns: Sequence[Column], cells: Iterable[Sequence[str | Line]], width: int
 ) -> list[Line]:
-    """A title line, then one line for each of `cells`, columns two spaces apart. A cell may bring
-    its own styles."""
+    """A title line and a line for each of `cells`, columns two spaces apart. A cell may have its
+    own styles."""
     gaps = 2 * len(columns)
     rest = max(0, width - gaps - sum(column.width for column in columns))
     widths = [column.width or rest for column in columns]
@@ -88,8 +84,8 @@ def rows(
 
 
 def share_rows(available: int, wanted: Sequence[int], least: Sequence[int]) -> list[int]:
-    """Distribute `available` rows: first the least that each section needs, in order, then row by
-    row what they want."""
+    """Distribute `available` rows: first each section's least, in order, then one by one up to
+    their wants."""
     given: list[int] = []
     for want, minimum in zip(wanted, least, strict=True):
         share = min(want, minimum, max(0, available))
@@ -104,7 +100,7 @@ def share_rows(available: int, wanted: Sequence[int], least: Sequence[int]) -> l
 
 
 class Lines:
-    """A rich renderable of ready lines; longer ones are cropped."""
+    """A rich renderable of lines; longer ones are cropped."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
         self.lines = lines

@@ -1,4 +1,4 @@
-"""Shows a running search: a live view on a terminal, log lines anywhere else."""
+"""Progress of a running search: a live view on a terminal, log lines elsewhere."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from types import TracebackType
 from typing import Protocol
 
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderResult
@@ -23,8 +22,7 @@ from eureka_agent.text import printable
 
 REFRESHES_PER_SECOND = 2.0
 BEGIN_UPDATE, END_UPDATE = "\x1b[?2026h", "\x1b[?2026l"
-"""Between the two a terminal that knows them (its mode 2026, synchronised output) shows the last
-whole picture; others ignore them."""
+"""Synchronised output (mode 2026): a terminal that knows it never shows half a picture."""
 
 
 class ProgressView(Protocol):
@@ -33,52 +31,42 @@ class ProgressView(Protocol):
     def __call__(self, event: BaseEntry) -> None: ...
 
     def paused(self) -> AbstractContextManager[object]:
-        """Leaves the terminal to somebody else for a while."""
+        """Free the terminal in the block."""
         ...
 
     def tick(self) -> None:
-        """Some time has passed, whether or not there was an event."""
+        """Take note of the time, whether or not there was an event."""
         ...
 
     def __enter__(self) -> ProgressView: ...
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *exception: object) -> None: ...
 
 
 class _Command:
-    """A sequence for the terminal, as something that rich prints."""
+    """A control sequence as something that rich prints."""
 
     def __init__(self, sequence: str) -> None:
-        self._segment = Segment(
-            sequence, None, [(ControlType.HOME,)]
-        )  # any code of rich's marks it as no text
+        # any of rich's control codes marks it as no text
+        self._segment = Segment(sequence, None, [(ControlType.HOME,)])
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield self._segment
 
 
 class _SteadyLive(Live):
-    """A live display of which a terminal never shows half a picture."""
+    """A live display in synchronised output."""
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        return [
-            _Command(BEGIN_UPDATE),
-            *super().process_renderables(renderables),
-            _Command(END_UPDATE),
-        ]
+        shown = super().process_renderables(renderables)
+        return [_Command(BEGIN_UPDATE), *shown, _Command(END_UPDATE)]
 
 
 class LiveView:
     """The rich live view. Events only change the view model; a thread of rich's draws it twice a
     second.
 
-    Once the run has finished its picture makes room for what is printed then; that of a stopped or
-    failed run stays.
+    The picture of a finished run is removed; that of a stopped or failed run stays.
     """
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
@@ -108,39 +96,31 @@ class LiveView:
         self._live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._live.transient = (
-            self.view.ended is not None and self.view.ended.status is RunStatus.FINISHED
-        )
+    def __exit__(self, *exception: object) -> None:
+        ended = self.view.ended
+        self._live.transient = ended is not None and ended.status is RunStatus.FINISHED
         self._live.stop()
 
     def tick(self) -> None:
-        """Nothing is to be done: the view draws itself."""
+        """Do nothing: the view draws itself."""
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Nothing is drawn in the block, and the picture is gone until its end."""
+        """Remove the picture in the block."""
         self._live.transient = True
         self._live.stop()
         try:
             yield
         finally:
-            self._live = (
-                self._new_display()
-            )  # one that was used would wipe out what was printed meanwhile
+            # a used display would erase the output of the block
+            self._live = self._new_display()
             self._live.start()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         with self._lock:
             segments = list(self._panel.__rich_console__(console, options))
         yield from segments
-        # the cursor waits on an empty line: the ^C that a terminal shows there wraps no line of the
-        # picture
+        # the cursor waits on an empty line, so that a terminal's ^C wraps no line of the picture
         yield Segment.line()
 
 

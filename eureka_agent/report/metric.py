@@ -1,5 +1,4 @@
-"""Source of the fitness in words, so that nobody takes a score for the measure of their own
-sentence."""
+"""Metric behind the scores, in words: it may measure something else than a person's sentence."""
 
 from __future__ import annotations
 
@@ -8,28 +7,26 @@ from eureka_agent.report.run_report import RunReport
 
 
 def metric_lines(report: RunReport) -> list[str]:
-    """Sentences that a report begins with: what its scores measure, and the task's own words where
-    a person's may ask for something else."""
+    """First sentences of a report: the metric, and the task's own words where the person's may ask
+    for something else."""
     lines = [metric_sentence(report.description, report.fitness_origin)]
+    task = report.description.sentence
     if report.fitness_origin:
         lines.append(
             "the scores hold for that fitness only, and there is no human reward to compare them"
             " with"
         )
-    elif not report.sentence_agrees and not same_words(
-        report.sentence, report.description.sentence
-    ):
-        own = " ".join(report.description.sentence.split()).rstrip(".")
+    elif not report.sentence_agrees and not same_words(report.sentence, task):
         lines.append(
-            f"the task in its own words: {own}. If your sentence asks for something else, that is"
-            " not measured"
+            f"the task in its own words: {' '.join(task.split()).rstrip('.')}. If your sentence"
+            " asks for something else, that is not measured"
         )
     return [f"{line[:1].upper()}{line[1:]}." for line in lines]
 
 
 def metric_sentence(description: TaskDescription, fitness_origin: str) -> str:
-    """Sentence on what the scores measure and who says so. `fitness_origin`: of a fitness that a
-    model wrote, in words; else empty."""
+    """Sentence on the metric and its origin. `fitness_origin`: that of a written fitness, in words;
+    else empty."""
     what = " ".join(description.fitness_doc.split()).rstrip(".")
     if fitness_origin:
         return f"{fitness_origin}: {what}"

@@ -1,5 +1,5 @@
-"""The view model as lines for a terminal of any size: what is most interesting first, '+n more' for
-the rest."""
+"""View model as lines for a terminal of any size: the most interesting first, '+n more' for the
+rest."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from eureka_agent.report.sparkline import common_scale, progress_bar, sparkline
 from eureka_agent.report.state import SearchView
 
 WIDE = 100
-"""From this many columns on, tables have their extra columns."""
+"""Columns from which tables have their extra columns."""
 ROOMY = 20
-"""From this many lines on, what is too long for a line is continued on the next one."""
+"""Lines from which long text is wrapped."""
 MOST_DISCARDED = 4
-"""Attempts that came to nothing: the last of them are named."""
+"""Named discarded attempts."""
 
 
 class SearchPanel:
-    """Draws a `SearchView` as it is at `clock()` into whatever room the console has."""
+    """Draws a `SearchView` at `clock()` into the console's size."""
 
     def __init__(self, view: SearchView, clock: Callable[[], float]) -> None:
         self.view = view
@@ -35,14 +35,10 @@ class SearchPanel:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         height = options.height or console.height
-        now = self.clock()
-        # a line is left for the cursor, and one for the line feed at the end, which else would
-        # scroll the title away
-        yield Lines(
-            search_lines(
-                self.view, now, options.max_width, height - 2, ascii_only=options.ascii_only
-            )
-        )
+        # without a line for the cursor and one for the last line feed the title would scroll away
+        room = options.max_width, height - 2
+        lines = search_lines(self.view, self.clock(), *room, ascii_only=options.ascii_only)
+        yield Lines(lines)
 
 
 def search_lines(
@@ -56,24 +52,21 @@ def search_lines(
             *model_lines(view, now, width),
         ]
     most = 2 if height >= ROOMY else 1
-    lines = header_lines(view, width, most) + budget_lines(
-        view, now, width, most, ascii_only=ascii_only
-    )
+    lines = header_lines(view, width, most)
+    lines += budget_lines(view, now, width, most, ascii_only=ascii_only)
     lines += model_lines(view, now, width)
     trainings = most_interesting(list(view.running.values()))
     finals = list(view.finals.items()) if _finals_begun(view) else []
     discarded = view.attempts.discarded(MOST_DISCARDED, view.env_steps_per_training)
     notices = list(view.notices)[-2:]
-    wanted = [
-        _with_titles(len(trainings)),
-        _with_titles(len(view.attempts.leaderboard)),
-        _with_titles(len(finals)),
-    ]
-    wanted += [_with_heading(len(discarded)), len(notice_lines(notices, width))]
+    leaderboard = view.attempts.leaderboard
+    # tables have a heading and titles
+    wanted = [len(rows) + 2 if rows else 0 for rows in (trainings, leaderboard, finals)]
+    wanted += [len(discarded) + 1 if discarded else 0, len(notice_lines(notices, width))]
     given = share_rows(height - len(lines), wanted, [5, 5, 7, 2, 1])
     sections = (
         lambda room: training_lines(view, trainings, now, width, room, ascii_only=ascii_only),
-        lambda room: leaderboard_lines(view.attempts.leaderboard, width, room),
+        lambda room: leaderboard_lines(leaderboard, width, room),
         lambda room: final_lines(view, finals, width, room),
         lambda room: discarded_lines(discarded, width, room),
         lambda room: recent_notices(notices, width, room),
@@ -85,8 +78,8 @@ def search_lines(
 
 
 def header_lines(view: SearchView, width: int, most: int = 2) -> list[Line]:
-    """The task in words, who does it where, and whose metric counts where that is not plain; each
-    in `most` lines at most."""
+    """Task, designer, wall, and the metric where it is not obvious; each in `most` lines at
+    most."""
     run = view.run
     assert run is not None
     description = run.description
@@ -94,22 +87,21 @@ def header_lines(view: SearchView, width: int, most: int = 2) -> list[Line]:
     facts = f"{environment} · {description.task} · designer: {run.designer} · wall: {run.wall}"
     if len(facts) + len(run.run_name) + 3 <= width:
         facts += f" · {run.run_name}"
-    lines: list[Line] = [[(line, "bold")] for line in wrapped(run.sentence, width, most)]
-    lines += [[(line, "dim")] for line in wrapped(facts, width, most)]
+    lines = _styled(run.sentence, "bold", width, most) + _styled(facts, "dim", width, most)
     if run.fitness_origin or not same_words(run.sentence, description.sentence):
-        style = "yellow" if run.fitness_origin else "dim"
-        lines += [
-            [(line, style)]
-            for line in wrapped(metric_sentence(description, run.fitness_origin), width, most)
-        ]
+        metric = metric_sentence(description, run.fitness_origin)
+        lines += _styled(metric, "yellow" if run.fitness_origin else "dim", width, most)
     return lines
+
+
+def _styled(text: str, style: str, width: int, most: int) -> list[Line]:
+    return [[(line, style)] for line in wrapped(text, width, most)]
 
 
 def budget_lines(
     view: SearchView, now: float, width: int, most: int = 2, *, ascii_only: bool = False
 ) -> list[Line]:
-    """Trainings, env steps, speed and time, with a bar over all env steps; counts in `most` lines
-    at most."""
+    """Counts, in `most` lines at most, then trainings, env steps, speed and time with a bar."""
     total, done = view.env_steps_total, view.env_steps_done
     share = done / total if total else 0.0
     rate = view.steps_per_second
@@ -138,36 +130,25 @@ def budget_lines(
                 lines[-1].append((f" · {text}", style))
             else:
                 lines.append([(text, style)])
-    return [
-        *lines,
-        *[
-            [(line, "")]
-            for line in wrapped(" · ".join(part for part in parts if part), width, most)
-        ],
-        [(full, "green"), (empty, "dim"), (times, "")],
-    ]
+    lines += _styled(" · ".join(filter(None, parts)), "", width, most)
+    return [*lines, [(full, "green"), (empty, "dim"), (times, "")]]
 
 
 def model_lines(view: SearchView, now: float, width: int) -> list[Line]:
-    """Account of the requests to models so far, and the replies that are awaited; nothing for the
-    offline designer."""
+    """Account of the requests to models, and the awaited replies; nothing offline."""
     account = view.requests.account()
     awaited = view.requests.awaited(now, width)
-    lines: list[Line] = (
-        [[(line, "")] for line in wrapped(f"models: {account}", width, 2)] if account else []
-    )
+    lines = _styled(f"models: {account}", "", width, 2) if account else []
     return lines + ([[(fit(awaited, width).rstrip(), "cyan")]] if awaited else [])
 
 
 def most_interesting(trainings: list[TrainingView]) -> list[TrainingView]:
-    """Highest fitness first, then those furthest along."""
-    return sorted(
-        trainings,
-        key=lambda training: (
-            -(training.fitness if training.fitness is not None else -math.inf),
-            -training.env_steps,
-        ),
-    )
+    """Trainings by fitness, then by env steps."""
+
+    def interest(training: TrainingView) -> tuple[float, int]:
+        return -math.inf if training.fitness is None else training.fitness, training.env_steps
+
+    return sorted(trainings, key=interest, reverse=True)
 
 
 def training_lines(
@@ -179,23 +160,19 @@ def training_lines(
     *,
     ascii_only: bool = False,
 ) -> list[Line]:
-    """The running trainings with their curves; those shown keep the order in which they started."""
+    """Running trainings with their curves, in the order of their starts."""
     shown, hidden = _cut(trainings, room - 2)
     order = {job: index for index, job in enumerate(view.running)}
     shown = sorted(shown, key=lambda training: order[training.job])
-    # names, which seed, and fitness are shown whole; what is left is for the env steps, the curve
-    # and the bar, in this order
+    # names, roles and fitness are shown in full; the rest of the width is for env steps, curve and
+    # bar, in this order
     names = max([9, *(len(training.label) for training in shown)])
     roles = max([4, *(len(training.role) for training in shown)])
     left = width - (names + roles + 8 + 11 + 8)
     curve_width = 24 if left >= 24 + 22 else 13 if left >= 15 else 0
     bar_width = max(0, min(20, left - (curve_width + 2 if curve_width else 0) - 1))
     per_training = view.run.settings.env_steps if view.run is not None else 0
-    scale = (
-        common_scale((training.history.values for training in shown), curve_width)
-        if curve_width
-        else None
-    )
+    scale = common_scale((training.history.values for training in shown), curve_width)
     columns = [
         Column("candidate", names, "bold"),
         Column("role", 0),
@@ -208,18 +185,14 @@ def training_lines(
         share = training.env_steps / per_training if per_training else 0.0
         full, empty = progress_bar(share, bar_width, ascii_only=ascii_only)
         curve = sparkline(training.history.values, curve_width, scale=scale, ascii_only=ascii_only)
-        steps = (
-            f"{' ' if bar_width else ''}{wording.count(training.env_steps):>5} {min(share, 1):4.0%}"
-        )
-        row: list[str | Line] = [
-            training.label,
-            wording.words(training.role),
-            wording.number(training.fitness),
-        ]
-        row += [curve] if curve_width else []
-        cells.append(
-            [*row, *([[(full, "green"), (empty, "dim"), (steps, "")]] if left >= 0 else [])]
-        )
+        steps = f"{wording.count(training.env_steps):>5} {min(share, 1):4.0%}"
+        if bar_width:
+            steps = f" {steps}"
+        row: list[str | Line] = [training.label, wording.words(training.role)]
+        row += [wording.number(training.fitness), *([curve] if curve_width else [])]
+        if left >= 0:
+            row.append([(full, "green"), (empty, "dim"), (steps, "")])
+        cells.append(row)
     activity = view.activity
     waiting = f", {text}" if (text := activity.waiting(now)) else ""
     title = f"{wording.plural(activity.training, 'training')} now{waiting}"
@@ -229,7 +202,7 @@ def training_lines(
 
 
 def leaderboard_lines(leaderboard: list[LeaderboardEntry], width: int, room: int) -> list[Line]:
-    """The best attempts so far."""
+    """Best attempts so far."""
     shown, hidden = _cut(leaderboard, room - 2)
     wide = width >= WIDE
     several = any(entry.seeds > 1 for entry in shown)
@@ -242,47 +215,41 @@ def leaderboard_lines(leaderboard: list[LeaderboardEntry], width: int, room: int
         Column("length", 6, right=True),
         Column("what the analyzer says", 0, "dim"),
     ]
-    cells = []
-    for rank, entry in enumerate(shown, start=1):
-        operator = wording.words(entry.operator)
-        cells.append(
-            [
-                str(rank),
-                entry.id,
-                operator if wide else operator.split()[0],
-                wording.number(entry.fitness),
-                *([str(entry.seeds)] if several else []),
-                wording.MISSING if entry.episode_length is None else f"{entry.episode_length:.0f}",
-                entry.remark,
-            ]
-        )
+    cells = [
+        [
+            str(rank),
+            entry.id,
+            wording.words(entry.operator) if wide else entry.operator.split("_")[0],
+            wording.number(entry.fitness),
+            *([str(entry.seeds)] if several else []),
+            wording.MISSING if entry.episode_length is None else f"{entry.episode_length:.0f}",
+            entry.remark,
+        ]
+        for rank, entry in enumerate(shown, start=1)
+    ]
     return [_heading("leaderboard", width), *rows(columns, cells, width), *_more(hidden, "attempt")]
 
 
 def final_lines(
     view: SearchView, finals: list[tuple[str, SeedScores]], width: int, room: int
 ) -> list[Line]:
-    """Baselines and finalists: the mean over the seeds that are done."""
+    """Baselines and finalists with their means over the trained seeds."""
     shown, hidden = _cut(finals, room - 2)
     cells = [[name, *_final_cells(final)] for name, final in shown]
     wide = width >= 10 + 22 + 16 + 8 + max([5, *(len(row[-1]) for row in cells)])
+    fitness_width = 22 if wide else max([7, *(len(row[1]) for row in cells)])
     columns = [
         Column("reward", 10 if wide else 8, "bold"),
-        Column(
-            "fitness",
-            22 if wide else max([7, *(len(row[1]) for row in cells)]),
-            "green",
-            right=True,
-        ),
+        Column("fitness", fitness_width, "green", right=True),
         *([Column("human-normalised", 16, right=True)] if wide else []),
         Column("seeds", 0, "dim"),
     ]
     if not wide:
         cells = [[name, fitness, seeds] for name, fitness, _, seeds in cells]
     unit = view.run.description.fitness_unit if view.run is not None else "1"
-    title = "trained again with fresh seeds" + (
-        f" (fitness in {unit})" if unit not in ("1", "") else ""
-    )
+    title = "trained again with fresh seeds"
+    if unit not in ("1", ""):
+        title += f" (fitness in {unit})"
     return [_heading(title, width), *rows(columns, cells, width), *_more(hidden, "reward")]
 
 
@@ -298,51 +265,33 @@ def _final_cells(final: SeedScores) -> list[str]:
 
 
 def discarded_lines(discarded: list[Discarded], width: int, room: int) -> list[Line]:
-    """The last attempts that came to nothing, and why; how many there are the view's head says."""
+    """Last discarded attempts with their reasons; the view's head has their number."""
     lines = [_heading("came to nothing", width)]
+    styles = {Stage.REJECTED: "red", Stage.FAILED: "yellow"}
     for entry in discarded[: max(0, room - 1)]:
-        style = (
-            "red"
-            if entry.stage is Stage.REJECTED
-            else "yellow"
-            if entry.stage is Stage.FAILED
-            else "dim"
-        )
-        lines.append(
-            [
-                ("  ", ""),
-                (fit(entry.id, 10), style),
-                (fit(entry.reason, max(1, width - 12)).rstrip(), ""),
-            ]
-        )
+        reason = fit(entry.reason, max(1, width - 12)).rstrip()
+        name = (fit(entry.id, 10), styles.get(entry.stage, "dim"))
+        lines.append([("  ", ""), name, (reason, "")])
     return lines
 
 
 def recent_notices(notices: list[Notice], width: int, room: int) -> list[Line]:
-    """The notices, or the last one of them where there is no more room."""
+    """The notices, or only the last one where there is no room."""
     lines = notice_lines(notices, width)
     return lines if len(lines) <= room else notice_lines(notices[-1:], width, room)
 
 
 def notice_lines(notices: list[Notice], width: int, most: int = 3) -> list[Line]:
     """The notices, each in `most` lines at most."""
-    return [
-        [(line, "yellow" if notice.level == "warning" else "dim")]
-        for notice in notices
-        for line in wrapped(notice.text, width, min(most, 3))
-    ]
+    lines: list[Line] = []
+    for notice in notices:
+        style = "yellow" if notice.level == "warning" else "dim"
+        lines += _styled(notice.text, style, width, min(most, 3))
+    return lines
 
 
 def _finals_begun(view: SearchView) -> bool:
     return any(final.queued or final.score is not None for final in view.finals.values())
-
-
-def _with_titles(count: int) -> int:
-    return count + 2 if count else 0
-
-
-def _with_heading(count: int) -> int:
-    return count + 1 if count else 0
 
 
 def _heading(title: str, width: int) -> Line:

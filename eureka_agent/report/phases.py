@@ -1,27 +1,25 @@
-"""Iterations that are under way, in words."""
+"""Iterations under way, in words."""
 
 from __future__ import annotations
 
 
 class IterationPhases:
-    """Names of the iterations under way: two at once in a steady search, or while the best of the
-    one before train again."""
+    """Names of the iterations under way: several in a steady search, and while repeats train."""
 
     def __init__(self) -> None:
         self._under_way: dict[int, str] = {}
-        """With what is to be said of each."""
+        """Remarks by iteration."""
         self._ended: set[int] = set()
 
     def enter(self, iteration: int, special: str) -> None:
-        """An iteration is under way; `special`: what is to be said of it, or ""."""
+        """Begin an iteration, perhaps with a remark."""
         self._under_way = {
             known: text for known, text in self._under_way.items() if known not in self._ended
         }
         self._under_way[iteration] = special
 
     def leave(self, iteration: int) -> bool:
-        """An iteration has ended. True where that changes the text: the last one stays in view
-        until there is something else to say."""
+        """End an iteration. True where that changes the text: the last one stays in it."""
         self._ended.add(iteration)
         changes = iteration in self._under_way and len(self._under_way) > 1
         if changes:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from rich.panel import Panel
 
+from eureka_agent.report.console import panel
+
 
 def reasoning_panel(text: str) -> Panel:
-    """The reasoning as the Markdown that models write, so that its paragraphs have the terminal's
-    width. No links: what a model names is not to be clicked."""
+    """Panel with a model's Markdown, so that paragraphs fit the terminal; without links."""
     from rich.markdown import Markdown  # slow to import, and most tables have no reasoning
 
-    prose = Markdown(text.strip(), hyperlinks=False)
-    return Panel(prose, title="reasoning", title_align="left", border_style="dim")
+    return panel(Markdown(text.strip(), hyperlinks=False), "reasoning")

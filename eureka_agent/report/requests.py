@@ -1,5 +1,4 @@
-"""Requests to language models as a view shows them: those that wait for a reply, and the account of
-those that were answered."""
+"""Requests to language models in a view: awaited replies, and the account of the others."""
 
 from __future__ import annotations
 
@@ -24,29 +23,26 @@ _PLURALS = {"analysis": "analyses", "fitness": "fitnesses"}
 
 
 def request_observer(observer: Observer) -> RequestObserver:
-    """Events for `observer` of what a gateway tells of its requests."""
+    """Observer of a gateway's requests that makes entries of them."""
     numbers = itertools.count()
 
     def started(model: str, request: CompletionRequest) -> Callable[[Message | None], None]:
         event = RequestStarted(number=next(numbers), model=model, purpose=purpose(request))
         observer(event)
-        return lambda reply: observer(
-            RequestEnded(request=event, cost=None if reply is None else reply.cost)
-        )
+        return lambda reply: observer(RequestEnded(request=event, cost=reply and reply.cost))
 
     return started
 
 
 def purpose(request: CompletionRequest) -> str:
-    """The expected reply in words: `design of 2-03`, `revision 2-03-r1`, `review of 2-03`,
-    `fitness`."""
+    """Expected reply: `design of 2-03`, `revision 2-03-r1`, `review of 2-03`, `fitness`."""
     if request.role is Role.DESIGNER and "-r" in request.attempt:
         return f"{_REVISION} {request.attempt}"
     return _PURPOSES[request.role] + (f" of {request.attempt}" if request.attempt else "")
 
 
 def asked_before(messages: Sequence[Message]) -> Asked:
-    """The account with which a process begins."""
+    """Account at the start of a process."""
     total = Ledger(tuple(messages)).total
     return Asked(
         requests=total.requests,
@@ -57,27 +53,27 @@ def asked_before(messages: Sequence[Message]) -> Asked:
 
 
 class Requests:
-    """Folds `RequestStarted` and `RequestEnded` into what a view shows of the models."""
+    """Requests after the entries so far."""
 
     def __init__(self) -> None:
         self._pending: dict[int, tuple[RequestStarted, float]] = {}
-        """With when they were sent, in seconds on the view's clock."""
+        """Entries with their times on the view's clock."""
         self._replies = self._tokens = self._uncounted = self._failures = 0
         self._money: Decimal | None = Decimal(0)
 
     def take_over(self, asked: Asked) -> None:
-        """Begin anew, with the account of the requests that the run has made so far."""
+        """Start with the account of earlier processes."""
         self._pending.clear()
         self._failures = 0
         self._replies, self._uncounted = asked.requests, asked.uncounted
         self._tokens, self._money = asked.tokens, asked.money
 
     def start(self, event: RequestStarted, now: float) -> None:
-        """Take over a request that was sent at `now`."""
+        """Note a request that was sent at `now`."""
         self._pending[event.number] = (event, now)
 
     def end(self, event: RequestEnded) -> None:
-        """Count the reply, where there is one."""
+        """Count the reply or the failure."""
         self._pending.pop(event.request.number, None)
         cost = event.cost
         self._failures += cost is None
@@ -91,17 +87,16 @@ class Requests:
 
     @property
     def pending(self) -> int:
-        """Requests whose replies are awaited."""
+        """Number of awaited replies."""
         return len(self._pending)
 
     @property
     def repeats_first_failure(self) -> bool:
-        """True from the second request without a reply on, where none had one: no model answers,
-        which the first has said."""
+        """True from the second failure on, where there was no reply: the first was reported."""
         return self._failures > 1 and not self._replies
 
     def account(self) -> str:
-        """`12 replies · 45.2k tokens · $0.1234`; empty before anything was asked."""
+        """`12 replies · 45.2k tokens · $0.1234`; empty before the first request."""
         if not self._replies and not self._pending:
             return ""
         parts = [wording.plural(self._replies, "reply", "replies")]
@@ -112,15 +107,12 @@ class Requests:
         return " · ".join(parts)
 
     def awaited(self, now: float, width: int) -> str:
-        """`2 replies awaited for 0:42: design of 2-03, 2-04`; how many of each kind where `width`
-        has no room for that. Empty without requests."""
+        """`2 replies awaited for 0:42: design of 2-03, 2-04`; with numbers in place of names where
+        `width` is too small. Empty without requests."""
         if not self._pending:
             return ""
-        longest = max(now - since for _, since in self._pending.values())
-        head = (
-            f"{wording.plural(self.pending, 'reply', 'replies')} awaited for"
-            f" {wording.clock_time(longest)}"
-        )
+        longest = wording.clock_time(max(now - since for _, since in self._pending.values()))
+        head = f"{wording.plural(self.pending, 'reply', 'replies')} awaited for {longest}"
         groups: dict[str, list[str]] = {}
         for request, _ in self._pending.values():
             what, _, attempt = request.purpose.replace(" of ", " ").partition(" ")

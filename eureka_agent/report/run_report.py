@@ -1,4 +1,4 @@
-"""All that a report of a run is made from, as data: the archive's facts without the archive."""
+"""Data of a run's report: the archive's facts without the archive."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from eureka_agent.settings import SearchSettings
 
 @dataclass(frozen=True, kw_only=True)
 class RunCost:
-    """Trainings, env steps, tokens and money that a run has used so far."""
+    """Trainings, env steps, tokens and money of a run so far."""
 
     search_trainings: int = 0
-    """Candidates trained, failed trainings included."""
+    """Trainings of candidates, failed ones and repeats included."""
     final_trainings: int = 0
     baseline_trainings: int = 0
-    """Without the cached ones."""
+    """Trained baselines, cached ones excluded."""
     final_restarts: int = 0
-    """Times that final trainings and baselines were started again because a worker died."""
+    """Restarts of final trainings and baselines after a worker died."""
     env_steps: int = 0
     """Sum over all those trainings."""
     requests: int = 0
-    """Requests to an LLM; 0 for a run of the offline designer."""
+    """Requests to language models."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     uncounted: int = 0
     """Requests whose tokens the server did not count."""
     money: Decimal | None = None
-    """US dollars; None where it is unknown for any request."""
+    """US dollars; None where unknown for any request."""
 
     @property
     def trainings(self) -> int:
@@ -51,7 +51,7 @@ class RunCost:
 
 @dataclass(frozen=True, kw_only=True)
 class RunReport:
-    """A run as a person is told of it."""
+    """Data of a run's report."""
 
     run_name: str
     folder: Path
@@ -62,41 +62,42 @@ class RunReport:
     started: str
     """ISO 8601, UTC."""
     seconds: float
-    """Wall time over all resumptions."""
+    """Wall time over all processes."""
     designer: str
     wall: str
     attempts: tuple[Attempt, ...]
-    """In the order of iteration, sample, revision."""
+    """Attempts by iteration, sample and revision."""
     scores: tuple[Score, ...] = ()
     """Finalists, best first, then the human and the sparse reward."""
     best: Attempt | None = None
     cost: RunCost = RunCost()
     ledger: Ledger = NOTHING_ASKED
-    """Account of the requests to models."""
     devices: tuple[str, ...] = ()
-    """Devices that its trainings ran on, one after the other: `"cpu"`, or GPUs such as `"cuda:0 and
-    cuda:1"`."""
+    """Devices of its trainings, one after the other: `"cpu"`, `"cuda:0 and cuda:1"`."""
     versions: Mapping[str, str] = field(default_factory=dict)
     git_commit: str | None = None
     command: tuple[str, ...] = ()
-    """The command line that started the run."""
+    """Command line that started the run."""
     message: str = ""
-    """Why the run ended where it did, where that is not plain."""
+    """Reason for an unusual end."""
     budget: tuple[str, ...] = ()
-    """Sentences on what the run's budget came to, and where it ended the search; empty for a run
-    without one."""
+    """Sentences on the plan of the run's budget and on the end that it made."""
     remarks: tuple[str, ...] = ()
-    """Sentences on what went otherwise than was asked for, and was dealt with."""
+    """Sentences on deviations from the plan."""
     written_fitness: WrittenFitness | None = None
-    """None for a run by the task's own metric."""
     sentence_agrees: bool = False
-    """True where the sentence, in other words than the task's, asks for what its fitness
-    measures."""
+    """True where the sentence asks, in other words than the task's, for its fitness."""
     fitness_origin: str = ""
-    """Its author and how it was accepted, in words."""
+    """Author and acceptance of a written fitness, in words."""
+
+    @property
+    def unit_note(self) -> str:
+        """`" (m)"`; empty for a fitness without a unit."""
+        unit = self.description.fitness_unit
+        return f" ({unit})" if unit not in ("", "1") else ""
 
     def score(self, name: str) -> Score | None:
-        """The score of `"human"`, `"sparse"` or an attempt; None before there is one."""
+        """Score of `"human"`, `"sparse"` or an attempt; None before there is one."""
         return next((score for score in self.scores if score.name == name), None)
 
     @property
@@ -110,18 +111,17 @@ class RunReport:
 
     @property
     def of_own_reward(self) -> bool:
-        """True for the run of `train`, on a reward that a person wrote."""
+        """True for a run of `train`, on a person's own reward."""
         return self.designer == GIVEN_DESIGNER
 
     def command_line(self) -> str:
-        """Command line that runs the search again."""
+        """Command line that repeats the search."""
         if self.command and self.command[0] != "eureka":
             return shlex.join(self.command)
         return command(shlex.join(self.arguments()))
 
     def arguments(self, *flag: str) -> list[str]:
-        """Arguments of `eureka` that run the search again; with a flag and its value in place of
-        what it was, where they are given."""
+        """Arguments of `eureka` that repeat the search, perhaps with another value of a flag."""
         if self.command and self.command[0] == "eureka":
             first = list(self.command[1:])
             while flag and flag[0] in first:
@@ -137,11 +137,5 @@ class RunReport:
             "--seed": str(self.settings.seed),
             **({} if self.written_fitness is None else {"--fitness": self.settings.fitness}),
         }
-        models = [part for model in self.settings.model for part in ("--model", model)]
-        return [
-            "search",
-            self.sentence,
-            *models,
-            *(part for pair in flags.items() for part in pair),
-            *flag,
-        ]
+        pairs = [*(("--model", model) for model in self.settings.model), *flags.items()]
+        return ["search", self.sentence, *(part for pair in pairs for part in pair), *flag]

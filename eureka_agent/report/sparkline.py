@@ -11,8 +11,8 @@ ASCII_BLOCKS = "_.-=+*#@"
 
 
 def resample(values: Sequence[float | None], width: int) -> list[float | None]:
-    """`values` as at most `width` means of equally long stretches; None where a stretch has no
-    finite value."""
+    """Means of at most `width` equally long parts of `values`; None for a part without a finite
+    value."""
     if width < 1:
         return []
     if len(values) <= width:
@@ -26,8 +26,7 @@ Scale = tuple[float, float]
 
 
 def common_scale(curves: Iterable[Sequence[float | None]], width: int) -> Scale | None:
-    """The scale on which curves of `width` characters can be compared; None where nothing is
-    known."""
+    """Common scale of curves of `width` characters; None without a known value."""
     known = [point for values in curves for point in resample(values, width) if point is not None]
     return (min(known), max(known)) if known else None
 
@@ -39,11 +38,9 @@ def sparkline(
     scale: Scale | None = None,
     ascii_only: bool = False,
 ) -> str:
-    """At most `width` characters from the lowest to the highest block; a gap where a value is None
-    or not finite.
+    """Curve of at most `width` blocks, with gaps for values that are None or not finite.
 
-    `scale`: that of all curves beside it, which none of its means leaves; default: its own. Where
-    nothing on the scale moves a curve is drawn at middle height.
+    `scale`: covers the curve; default: its own. A constant curve has middle height.
     """
     points = resample(values, width)
     scale = scale or common_scale([points], width)
@@ -61,15 +58,14 @@ def sparkline(
 
 
 def progress_bar(share: float, width: int, *, ascii_only: bool = False) -> tuple[str, str]:
-    """The done and the open part of a bar of `width` characters."""
+    """Done and open part of a bar of `width` characters."""
     done = round(min(max(share, 0.0), 1.0) * width)
     full, empty = ("#", "-") if ascii_only else ("━", "─")
     return full * done, empty * (width - done)
 
 
 class History:
-    """The shape of a growing curve in bounded memory: neighbours are averaged whenever it is
-    full."""
+    """Growing curve in bounded memory: neighbours are averaged when it is full."""
 
     def __init__(self, capacity: int = 128) -> None:
         self._capacity = capacity
@@ -78,7 +74,7 @@ class History:
         self.values: list[float | None] = []
 
     def append(self, value: float | None) -> None:
-        """O(1) on average."""
+        """Add a value, in constant time on average."""
         self._pending.append(value)
         if len(self._pending) < self._stride:
             return

@@ -1,32 +1,12 @@
-"""The view model of a running search: entries of its journal in, everything that a view shows out.
-No clock, no terminal, no file."""
+"""View model of a running search: folds its journal's entries into the facts that views show. No
+clock, no terminal, no file."""
 
 from __future__ import annotations
 
 from collections import deque
 
-from eureka_agent.journal.entries import (
-    AttemptImported,
-    BaseEntry,
-    ConfirmationStarted,
-    FinalStarted,
-    IterationEnded,
-    IterationStarted,
-    Notice,
-    Proposed,
-    RequestEnded,
-    RequestStarted,
-    RunEnded,
-    RunStarted,
-    Scored,
-    TrainingEnded,
-    TrainingKind,
-    TrainingProgress,
-    TrainingQueued,
-    TrainingResumed,
-    TrainingRetried,
-    TrainingWaits,
-)
+from eureka_agent.journal import entries as journal
+from eureka_agent.journal.entries import BaseEntry, Notice, RunStarted
 from eureka_agent.records import Score
 from eureka_agent.report.activity import AT_A_RUNG, Activity, activity
 from eureka_agent.report.attempts import Attempts
@@ -34,6 +14,7 @@ from eureka_agent.report.entries import SeedScores, TrainingView
 from eureka_agent.report.pace import Pace
 from eureka_agent.report.phases import IterationPhases
 from eureka_agent.report.requests import Requests
+from eureka_agent.training_counts import TrainingCounts
 
 KEPT_NOTICES = 5
 FINALS = "final trainings"
@@ -41,12 +22,12 @@ FINALS = "final trainings"
 
 
 class SearchView:
-    """Folds a journal's entries into what a view shows, over all processes of the run. `apply`
-    takes the same time however long the run is, but at a generation's begin and end."""
+    """Facts of a run, over all its processes. `apply` takes constant time, except at the begin and
+    end of a generation."""
 
     def __init__(self) -> None:
         self.run: RunStarted | None = None
-        self.ended: RunEnded | None = None
+        self.ended: journal.RunEnded | None = None
         self.started_at = 0.0
         self._untouched = True
         self.requests = Requests()
@@ -62,41 +43,34 @@ class SearchView:
         """Trainings by iteration."""
         self._phases = IterationPhases()
         self._repeats = 0
-        """Made or under way."""
+        """Repeats that ended or run."""
         self._confirmed_iterations: set[int] = set()
         self._pace = Pace()
         self._retried_jobs: set[str] = set()
 
-    # ── what is shown ─────────────────────────────────────────────────────────────────────────────
+    # ── facts ─────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def trainings_done(self) -> int:
-        """Trainings that ended, in this process or an earlier one."""
+        """Trainings that ended, in all processes."""
         return self.attempts.trainings + sum(final.ended for final in self.finals.values())
 
     @property
     def trainings_total(self) -> int:
-        """Trainings that the run will have made when it ends, as far as is known now."""
+        """Trainings of the whole run, as far as is known now."""
         if self.run is None:
             return 0
         settings = self.run.settings
-        unplanned = max(0, settings.iterations - len(self._plans)) * settings.samples
-        to_confirm = max(0, settings.iterations - len(self._confirmed_iterations))
-        if self.phase == FINALS:  # a budget may have ended the search before its last generation
-            unplanned = to_confirm = 0
-        search = sum(self._plans.values()) + unplanned
-        # at most: who was confirmed before is not again
-        search += (
-            self._repeats
-            + to_confirm * min(settings.confirm, settings.samples) * settings.confirm_seeds
-        )
+        # a budget may have ended the search before its last generation
+        iterations = 0 if self.phase == FINALS else settings.iterations
+        candidates = sum(self._plans.values())
+        candidates += max(0, iterations - len(self._plans)) * settings.samples
+        made = TrainingCounts.of(settings, candidates=candidates)
+        confirmations = max(0, iterations - len(self._confirmed_iterations)) * made.confirmations
         finals = sum(final.planned for final in self.finals.values())
         if not any(final.kind == "final" for final in self.finals.values()):
-            finals += (
-                min(settings.finalists, sum(self._plans.values()) + unplanned)
-                * settings.final_seeds
-            )
-        return search + finals
+            finals += made.finals
+        return candidates + self._repeats + confirmations + finals
 
     @property
     def env_steps_done(self) -> int:
@@ -113,99 +87,97 @@ class SearchView:
 
     @property
     def steps_per_second(self) -> float | None:
-        """Over the last seconds in which something trained; None before that can be told, and while
-        nothing trains."""
+        """Speed over the last seconds of training; None while unknown, and while nothing trains."""
         return None if self.activity.stands_still else self._pace.steps_per_second
 
     @property
     def activity(self) -> Activity:
-        """Activity of the trainings now."""
+        """Current activity of the trainings."""
         return activity(self.running.values(), self.queued.values())
 
     def elapsed(self, now: float) -> float:
-        """Seconds that the run has taken, those of earlier processes included."""
+        """Seconds of the run, over all processes."""
         return now - self.started_at + (self.run.seconds_before if self.run is not None else 0.0)
 
     def seconds_left(self, now: float) -> float | None:
-        """Time for the env steps to come, and for the replies of models that the search will stand
-        still for. None before that can be told."""
+        """Estimated time for the remaining env steps and for waits on models; None while
+        unknown."""
         if self.run is None or self.ended is not None:
             return None
-        generations = (
-            0 if self.phase == FINALS else max(0, self.run.settings.iterations - len(self._plans))
-        )
+        generations = 0
+        if self.phase != FINALS:
+            generations = max(0, self.run.settings.iterations - len(self._plans))
         return self._pace.seconds_left(now, self.env_steps_done, self.env_steps_total, generations)
 
     # ── entries ───────────────────────────────────────────────────────────────────────────────────
 
     def apply(self, event: BaseEntry, now: float) -> None:
-        """Take over `event`, which happened at `now` seconds on the caller's clock. Raises KeyError
-        for one on an attempt that nobody proposed."""
-        if self._untouched:  # before a run begins there may be notices
+        """Apply an event of `now` seconds on the caller's clock. Raises KeyError for one on an
+        attempt without a proposal."""
+        if self._untouched:  # notices may come before the run
             self.started_at, self._untouched = now, False
-        self._take_over(event, now)
+        self._fold(event, now)
         candidates = (*self.running.values(), *self.queued.values())
         stands_still = self.requests.pending > 0 and all(
             training.is_baseline or training.waits_for in AT_A_RUNG for training in candidates
         )
-        self._pace.wait(
-            now, self.env_steps_done, max(self._plans, default=None) if stands_still else None
-        )
+        generation = max(self._plans, default=None) if stands_still else None
+        self._pace.wait(now, self.env_steps_done, generation)
         self._pace.train(now, not self.activity.stands_still)
 
-    def _take_over(self, event: BaseEntry, now: float) -> None:
+    def _fold(self, event: BaseEntry, now: float) -> None:
         match event:
             case RunStarted():
                 self._run_started(event, now)
-            case IterationStarted():
+            case journal.IterationStarted():
                 first = event.round * event.samples
                 trained = self.attempts.trained_samples(event.iteration)
                 before = sum(sample < first for sample in trained)
                 self._plans[event.iteration] = before + event.samples
                 self._enter(event.iteration, f"round {event.round + 1}" if event.round else "")
-            case RequestStarted():
+            case journal.RequestStarted():
                 self.requests.start(event, now)
-            case RequestEnded():
+            case journal.RequestEnded():
                 self.requests.end(event)
-            case AttemptImported():
+            case journal.AttemptImported():
                 self._finished_steps += self.attempts.take_in(event.record)
-            case TrainingQueued():
+            case journal.TrainingQueued():
                 self._queued(event)
-            case TrainingProgress():
+            case journal.TrainingProgress():
                 self._progress(event, now)
-            case TrainingWaits():
+            case journal.TrainingWaits():
                 training = self.running.get(event.job) or self.queued.get(event.job)
                 if training is not None:
                     training.wait(event.waits_for, now)
-            case TrainingRetried():
+            case journal.TrainingRetried():
                 self._retried(event)
-            case TrainingResumed():
+            case journal.TrainingResumed():
                 self._resumed(event)
-            case TrainingEnded():
+            case journal.TrainingEnded():
                 self._training_ended(event)
-            case ConfirmationStarted():
+            case journal.ConfirmationStarted():
                 self._enter(event.iteration, "the best again")
                 self._confirmed_iterations.add(event.iteration)
                 self._repeats += event.trainings
-            case IterationEnded():
+            case journal.IterationEnded():
                 self._plans[event.iteration] = len(self.attempts.trained_samples(event.iteration))
                 self._confirmed_iterations.add(event.iteration)
                 if self._phases.leave(event.iteration):
                     self._name_phase()
-            case FinalStarted():
+            case journal.FinalStarted():
                 self._final_started(event)
-            case Scored():
+            case journal.Scored():
                 self._scored(event.score)
-            case RunEnded():
+            case journal.RunEnded():
                 self.ended = event
                 self.phase = event.status.value
                 self.running.clear()
                 self.queued.clear()
             case Notice():
-                if not event.stays:  # the others stand above the view
+                if not event.stays:  # the others are printed above the view
                     self.notices.append(event)
             case _ if event.of_attempt:
-                if isinstance(event, Proposed):
+                if isinstance(event, journal.Proposed):
                     self._pace.designed.add(event.iteration)
                 self.attempts.change(event)
 
@@ -214,16 +186,15 @@ class SearchView:
         self._name_phase()
 
     def _name_phase(self) -> None:
-        self.phase = self._phases.text(
-            self.run.settings.iterations if self.run is not None else "?"
-        )
+        total = self.run.settings.iterations if self.run is not None else "?"
+        self.phase = self._phases.text(total)
 
     def _run_started(self, event: RunStarted, now: float) -> None:
         self.run, self.ended, self.started_at, self.phase = event, None, now, "starting"
         for attempt in event.known:
             self._finished_steps += self.attempts.take_in(attempt)
-        # an earlier process took with it what it had under way; this one plans anew, and tells
-        # again of the final trainings that are known
+        # trainings of an earlier process are gone; this one plans anew, and repeats the entries of
+        # known final trainings
         self.running.clear()
         self.queued.clear()
         self._running_steps = 0
@@ -241,7 +212,7 @@ class SearchView:
             if event.description.sparse_reward is not None:
                 self.finals["sparse"] = SeedScores("sparse", seeds)
 
-    def _queued(self, event: TrainingQueued) -> None:
+    def _queued(self, event: journal.TrainingQueued) -> None:
         if event.training == "search":
             attempt = self.attempts.get(event.label)
             role = attempt.proposal.operator.value if attempt is not None else ""
@@ -256,7 +227,7 @@ class SearchView:
             event.job, event.label, event.training, event.seed, role
         )
 
-    def _progress(self, event: TrainingProgress, now: float) -> None:
+    def _progress(self, event: journal.TrainingProgress, now: float) -> None:
         training = self.running.get(event.job)
         if training is None:
             waiting = self.queued.pop(event.job, None)
@@ -264,12 +235,17 @@ class SearchView:
                 return
             training = self.running[event.job] = waiting
         self._pace.begin(now, self.env_steps_done)
-        before = training.env_steps
-        training.add(event.points)
-        self._running_steps += training.env_steps - before
+        self._add(training, event.points)
         self._pace.mark(now, self.env_steps_done)
 
-    def _retried(self, event: TrainingRetried) -> None:
+    def _add(self, training: TrainingView, points: tuple[journal.Progress, ...]) -> int:
+        """Add points to a training. Returns its new env steps."""
+        before = training.env_steps
+        training.add(points)
+        self._running_steps += training.env_steps - before
+        return training.env_steps - before
+
+    def _retried(self, event: journal.TrainingRetried) -> None:
         training = self.running.pop(event.job, None)
         if training is not None:
             self._running_steps -= training.env_steps
@@ -282,17 +258,15 @@ class SearchView:
             Notice(text=f"training of {label} starts again: {event.reason}", level="warning")
         )
 
-    def _resumed(self, event: TrainingResumed) -> None:
+    def _resumed(self, event: journal.TrainingResumed) -> None:
         training = self.queued.get(event.job)
         if training is None:
             return
-        before = training.env_steps
-        training.add(event.points)
-        self._running_steps += training.env_steps - before
-        # what an earlier process made took none of the time since
-        self._pace.interrupt(0 if event.job in self._retried_jobs else training.env_steps - before)
+        steps = self._add(training, event.points)
+        # steps of an earlier process took none of this one's time
+        self._pace.interrupt(0 if event.job in self._retried_jobs else steps)
 
-    def _training_ended(self, event: TrainingEnded) -> None:
+    def _training_ended(self, event: journal.TrainingEnded) -> None:
         training = self.running.pop(event.job, None) or self.queued.pop(event.job, None)
         if training is not None:
             self._running_steps -= training.env_steps
@@ -304,22 +278,20 @@ class SearchView:
             final.ended += 1
             final.fitness.append(event.fitness)
 
-    def _final_started(self, event: FinalStarted) -> None:
+    def _final_started(self, event: journal.FinalStarted) -> None:
         self.phase = FINALS
         seeds = self.run.settings.final_seeds if self.run is not None else 0
         for name in event.attempts:
             self._final(name, "final").planned = seeds
 
     def _scored(self, score: Score) -> None:
-        kind: TrainingKind = (
-            "human" if score.name == "human" else "sparse" if score.name == "sparse" else "final"
-        )
-        final = self._final(score.name, kind)
+        kinds: dict[str, journal.TrainingKind] = {"human": "human", "sparse": "sparse"}
+        final = self._final(score.name, kinds.get(score.name, "final"))
         final.score = score
         final.planned = max(final.queued, final.ended)
         final.fitness = list(score.fitness)
 
-    def _final(self, label: str, kind: TrainingKind) -> SeedScores:
+    def _final(self, label: str, kind: journal.TrainingKind) -> SeedScores:
         if label not in self.finals:
             planned = self.run.settings.final_seeds if self.run is not None else 0
             self.finals[label] = SeedScores(kind, planned)

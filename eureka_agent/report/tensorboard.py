@@ -1,5 +1,4 @@
-"""Curves as a TensorBoard event file, written with tensorboard's own records; neither torch nor
-tensorflow is imported."""
+"""Curves as a TensorBoard event file, written without torch or tensorflow."""
 
 from __future__ import annotations
 
@@ -20,17 +19,17 @@ TRAINING_FIELDS = (
     "policy_loss",
     "explained_variance",
 )
-"""Fields of `CurvePoint` that are shown as `training/<field>`."""
+"""Fields of `CurvePoint` with the tag `training/<field>`."""
 
 
 def write_event_file(path: Path, points: Sequence[CurvePoint]) -> None:
-    """Write (or replace) an event file; a scalar's step is its env steps. TensorBoard finds it
-    where its name begins with `FILE_PREFIX`.
+    """Write an event file, whose name must begin with `FILE_PREFIX`; a scalar's step is its env
+    steps.
 
     Tags: `fitness`, `episode_length`, `reward`, `component/<name>`, `ended_by/<cause>`,
-    `training/<field>`. Values that are None or not finite are left out.
+    `training/<field>`. Unknown values are left out.
     """
-    # tensorboard takes 0.2 s to import: only a run that writes files pays for it
+    # slow to import: 0.2 s
     from tensorboard.compat.proto.event_pb2 import Event
     from tensorboard.compat.proto.summary_pb2 import Summary
     from tensorboard.summary.writer.record_writer import RecordWriter
@@ -48,15 +47,13 @@ def write_event_file(path: Path, points: Sequence[CurvePoint]) -> None:
 
 
 def scalars(point: CurvePoint) -> Mapping[str, float]:
-    """The values of a curve point by TensorBoard tag."""
+    """Values of a curve point by TensorBoard tag."""
     values: dict[str, float | None] = {
         "fitness": point.fitness,
         "episode_length": point.episode_length,
         "reward": point.reward,
+        **{f"component/{name}": value for name, value in point.components.items()},
+        **{f"ended_by/{cause}": float(count) for cause, count in point.terminations.items()},
+        **{f"training/{name}": getattr(point, name) for name in TRAINING_FIELDS},
     }
-    values |= {f"component/{name}": value for name, value in point.components.items()}
-    values |= {
-        f"ended_by/{cause}": float(episodes) for cause, episodes in point.terminations.items()
-    }
-    values |= {f"training/{name}": getattr(point, name) for name in TRAINING_FIELDS}
     return {tag: value for tag, value in values.items() if value is not None}

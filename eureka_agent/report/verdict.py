@@ -1,5 +1,4 @@
-"""A run's verdict in four lines: what won, against which baselines, how sure that is, and what to
-do next."""
+"""A run's verdict in four lines: best reward, comparison with baselines, certainty, next step."""
 
 from __future__ import annotations
 
@@ -20,28 +19,27 @@ from eureka_agent.report.run_report import RunReport
 from eureka_agent.settings import SearchSettings
 
 LESS = 4
-"""Part of the env steps, one over this, that is advised where every reward comes to the same."""
+"""Divisor of the env steps that is advised where all rewards reach the same fitness."""
 MORE_SEEDS = 5
-"""Fewest final seeds that the advice names: enough for an interval."""
+"""Fewest final seeds of the advice: enough for an interval."""
 ENOUGH_SEEDS = 10
-"""Final seeds after which more are not advised for a mean that is higher than the sparse reward's
-but within the noise."""
+"""Most final seeds of the advice for a mean above the sparse reward's, but within the noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunVerdict:
-    """Each field is a line."""
+    """Lines of a verdict."""
 
     best: str
     against: str
     certainty: str
     advice: str
-    """Next step, in words that end before the command."""
+    """Next step, without its command."""
     command: str
-    """For that, to be pasted into a shell."""
+    """Command of the next step, to be pasted into a shell."""
 
     def lines(self) -> dict[str, str]:
-        """The lines before the advice, by what a report calls them."""
+        """The lines before the advice, by name."""
         return {"best": self.best, "against": self.against, "certainty": self.certainty}
 
 
@@ -91,14 +89,9 @@ def _against(report: RunReport) -> str:
         them = f"{baseline.name} ({wording.number(baseline.mean)})"
         groups.setdefault(_relation(score, baseline), []).append(them)
     parts = [f"{relation} {' and '.join(names)}" for relation, names in groups.items()]
-    human, sparse = report.score("human"), report.score("sparse")
-    if (
-        human is not None
-        and sparse is not None
-        and human.mean is not None
-        and sparse.mean is not None
-    ):
-        if human.mean < sparse.mean:
+    human, sparse = (None if each is None else each.mean for each in map(report.score, BASELINES))
+    if human is not None and sparse is not None:
+        if human < sparse:
             parts.append("the human reward is below the sparse one here")
         elif score.human_normalized is not None:
             parts.append(f"human-normalised {wording.number(score.human_normalized)}")
@@ -106,27 +99,19 @@ def _against(report: RunReport) -> str:
 
 
 def _relation(ours: Score, theirs: Score) -> str:
-    """`better than`; of too few seeds only which mean is higher."""
+    """`better than`; for too few seeds only the comparison of the means."""
     if ours.mean is None or theirs.mean is None:
         return "not compared with"
     comparison = compare_scores(ours, theirs)
     if comparison is None:
-        return (
-            "higher than"
-            if ours.mean > theirs.mean
-            else "lower than"
-            if ours.mean < theirs.mean
-            else "level with"
-        )
+        if ours.mean == theirs.mean:
+            return "level with"
+        return "higher than" if ours.mean > theirs.mean else "lower than"
     if comparison.low == comparison.high == 0:
         return "exactly as good as"
-    return (
-        "better than"
-        if comparison.better
-        else "worse than"
-        if comparison.worse
-        else "not told apart from"
-    )
+    if comparison.better:
+        return "better than"
+    return "worse than" if comparison.worse else "not told apart from"
 
 
 def _certainty(report: RunReport) -> str:
@@ -163,8 +148,8 @@ def _certainty(report: RunReport) -> str:
 
 
 def _interval(report: RunReport, ours: Score, theirs: Score) -> str | None:
-    """`sparse 0.233 to 2.77`; empty for one that holds 0 and is wider than all scores of the run
-    are apart, None where there is none."""
+    """`sparse 0.233 to 2.77`; empty for an interval about 0 that is wider than the range of all
+    scores, None without an interval."""
     comparison = compare_scores(ours, theirs)
     if comparison is None:
         return None
@@ -176,8 +161,7 @@ def _interval(report: RunReport, ours: Score, theirs: Score) -> str | None:
 
 
 def _range(report: RunReport) -> float:
-    """Distance of the lowest and the highest fitness that any training of the run had, from what
-    the task calls solved if that is farther."""
+    """Range of the fitness of all trainings, and of the fitness of a solved episode."""
     values = [value for score in report.scores for value in known_fitness(score)]
     values += [value for attempt in report.attempts for value in attempt.fitness_per_seed]
     if report.description.success_fitness is not None:
@@ -189,10 +173,8 @@ def _next(report: RunReport) -> tuple[str, list[str]]:
     """Next step in words, and the command's arguments."""
     folder = str(report.folder)
     if report.status is RunStatus.RUNNING:
-        return "the run is being worked on right now, so nothing is final; look again", [
-            "show",
-            folder,
-        ]
+        advice = "the run is being worked on right now, so nothing is final; look again"
+        return advice, ["show", folder]
     if report.status is not RunStatus.FINISHED:
         failed = report.status is RunStatus.FAILED and report.message
         reason = f": {report.message.splitlines()[0].rstrip('.')}" if failed else ""
@@ -204,32 +186,27 @@ def _next(report: RunReport) -> tuple[str, list[str]]:
         return "take reward and policy along", ["export", folder]
     sparse = report.score("sparse")
     comparison = None if sparse is None else compare_scores(score, sparse)
-    if (
-        sparse is not None
-        and comparison is not None
-        and not comparison.better
-        and _too_easy(report, score, sparse)
-    ):
+    not_better = comparison is not None and not comparison.better
+    if sparse is not None and not_better and _too_easy(report, score, sparse):
         tasks = command(shlex.join(["envs", report.settings.env]))
         advice = (
             f"the task is too easy to tell rewards apart; take a harder one (`{tasks}`), or train"
             " for less"
         )
-        return advice, report.arguments(
-            "--env-steps", str(max(1, report.settings.env_steps // LESS))
-        )
-    unsure = comparison is not None and not comparison.better and comparison.difference > 0
+        fewer_steps = max(1, report.settings.env_steps // LESS)
+        return advice, report.arguments("--env-steps", str(fewer_steps))
+    unsure = not_better and comparison is not None and comparison.difference > 0
     more = _more_seeds(report.settings, ENOUGH_SEEDS if unsure else FEWEST_SEEDS)
     if more:
         return "tell it from luck with more seeds", ["resume", folder, *more]
-    if comparison is not None and not comparison.better:
+    if not_better:
         return "see why it is not better than sparse", ["show", folder, best.id]
     return "take reward and policy along", ["export", folder]
 
 
 def _too_easy(report: RunReport, ours: Score, theirs: Score) -> bool:
-    """True where every seed of both solves the task, or has the same fitness, as it is shown; 0 may
-    as well mean that nothing was learned."""
+    """True where every seed of both solves the task, or all have the same fitness but 0, which may
+    mean that nothing was learned."""
     values = known_fitness(ours) + known_fitness(theirs)
     solved = report.description.success_fitness
     if solved is not None:
@@ -239,17 +216,15 @@ def _too_easy(report: RunReport, ours: Score, theirs: Score) -> bool:
 
 
 def _more_seeds(settings: SearchSettings, enough: int) -> list[str]:
-    """Flags with which finalists and baselines have more seeds; empty where they have enough. The
-    trainings that are there stay."""
+    """Flags for more seeds of finalists and baselines; empty where they have enough."""
     numbers = {"--final-seeds": settings.final_seeds}
     if settings.baselines and settings.baseline_seeds is not None:
         numbers["--baseline-seeds"] = settings.baseline_seeds
-    few = {flag: number for flag, number in numbers.items() if number < enough}
-    return [
-        word
-        for flag, number in few.items()
-        for word in (flag, str(max(MORE_SEEDS, min(2 * number, enough))))
-    ]
+    flags: list[str] = []
+    for flag, number in numbers.items():
+        if number < enough:
+            flags += [flag, str(max(MORE_SEEDS, min(2 * number, enough)))]
+    return flags
 
 
 def _baselines(report: RunReport) -> list[Score]:
@@ -257,7 +232,7 @@ def _baselines(report: RunReport) -> list[Score]:
 
 
 def _how_attempts_stand(report: RunReport) -> str:
-    """Numbers of attempts that were rejected, failed, were stopped or are under way."""
+    """Numbers of attempts by their end."""
     counts = Counter(attempt.stage for attempt in report.attempts)
     parts = {
         "rejected by the critic": counts[Stage.REJECTED],
@@ -266,9 +241,8 @@ def _how_attempts_stand(report: RunReport) -> str:
     }
     parts["not done"] = len(report.attempts) - sum(parts.values())
     amount = wording.plural(len(report.attempts), "attempt")
-    return f"of {amount}, " + ", ".join(
-        f"{number} {what}" for what, number in parts.items() if number
-    )
+    named = ", ".join(f"{number} {what}" for what, number in parts.items() if number)
+    return f"of {amount}, {named}"
 
 
 def _fitness(report: RunReport, mean: float | None, deviation: float | None = None) -> str:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from eureka_agent.archive.database import storage_errors
 from eureka_agent.archive.safe_files import read_plain
+from eureka_agent.archive.storage_errors import storage_errors
 from eureka_agent.errors import EurekaError, WorkerDiedError, signal_name, system_reason
 from eureka_agent.protocol.messages import (
     EVENT,

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
+"""Variable that names the GPUs of a process."""
 _LEAST_MEMORY_BYTES = 2 << 30
 Say = Callable[[str], None]
 """Receives a line for the user."""

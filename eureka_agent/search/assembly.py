@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import Coroutine, Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from eureka_agent.archive.baseline_cache import BaselineCache
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.archive.safe_files import inside
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.tuning.designer import worth_tuning
 from eureka_agent.errors import EurekaError, RunFolderError
-from eureka_agent.fleet.cores import usable_cores
-from eureka_agent.fleet.devices import Hardware
-from eureka_agent.fleet.dry_runner import DryRunner
-from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.training_pool import TrainingPool
+from eureka_agent.fleet.fleet import Fleet
+from eureka_agent.fleet.trainings import Trainings
 from eureka_agent.journal.entries import (
     Notice,
     Observer,
@@ -30,7 +25,7 @@ from eureka_agent.journal.entries import (
 )
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import CurvePoint, Diagnosis
-from eureka_agent.sandbox.wall import Wall
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.search.advisers import Advisers
 from eureka_agent.search.attempts import AttemptRunner
 from eureka_agent.search.briefing import Analyses, Briefing
@@ -38,14 +33,14 @@ from eureka_agent.search.capacity import plan_capacity
 from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.engine import SearchEngine, first_error
 from eureka_agent.search.final import FinalTrainings, keep_best
+from eureka_agent.search.preparation import Prepared
 from eureka_agent.search.recorder import Recorder
-from eureka_agent.search.run_end import WORKERS_FOLDER
 from eureka_agent.search.strategies import STRATEGIES
 from eureka_agent.search.strategies.credit import WithTuning
 from eureka_agent.search.strategies.interface import Strategy
 from eureka_agent.search.summary import best_attempt
 from eureka_agent.search.trial import TrialRunner
-from eureka_agent.settings import SearchSettings, training_part
+from eureka_agent.settings import SearchSettings
 
 SAVING_SECONDS = 5.0
 """Time that the trainings under way have to be saved when the run is stopped."""
@@ -53,68 +48,65 @@ SAVING_SECONDS = 5.0
 
 async def search(
     run: Run,
-    wall: Wall,
-    hardware: Hardware,
-    dry_runner: DryRunner,
+    ready: Prepared,
+    fleet: Fleet,
     advisers: Advisers,
     deadline: Deadline | None,
     observer: Recorder,
-    stack: AsyncExitStack,
 ) -> None:
-    """See a run through on workers that `stack` closes: its generations, its final trainings and
-    its best attempt's files."""
+    """See a run through on a fleet: its generations, its final trainings and its best attempt's
+    files."""
     settings, description = run.settings, run.description
-    capacity = plan_capacity(settings, hardware.places)
-    scratch = inside(run.folder, WORKERS_FOLDER)
-    shutil.rmtree(scratch, ignore_errors=True)  # of a run that was killed
     snapshots = SnapshotStore(run.folder)
-    fitness = run.written_fitness
-    evaluator = Evaluator(
-        wall,
-        settings.env,
-        description.task,
-        scratch / "evaluator",
-        most_workers=usable_cores(),
-        fitness=fitness,
-    )
-    stack.push_async_callback(evaluator.close)
+    population = ready.population(plan_capacity(settings, ready.hardware.places).slots)
 
     def on_progress(job: str, points: Sequence[CurvePoint]) -> None:
         evaluator.warm_up()  # the trainings have started: the first policies come soon
         observer(TrainingProgress(job=job, points=progress_of(tuple(points))))
 
-    pool = TrainingPool(
-        wall=wall,
-        environment=settings.env,
-        task=description.task,
-        settings=training_part(settings),
-        slots=capacity.slots,
-        workers=capacity.workers,
-        scratch_root=scratch,
-        on_progress=on_progress,
-        on_retry=lambda job, reason: observer(TrainingRetried(job=job, reason=reason)),
-        on_resume=lambda job, points: observer(
-            TrainingResumed(job=job, label=job.partition("@")[0], points=progress_of(tuple(points)))
-        ),
-        timeout_s=settings.training_timeout,
-        snapshots=snapshots,
-        snapshot_s=settings.snapshot_interval,
-        devices=hardware.devices(capacity.workers),
-        fitness=fitness,
-    )
-    stack.push_async_callback(pool.close)
-    trials = TrialRunner(
-        pool,
-        evaluator,
-        snapshots,
-        settings.evaluation_episodes,
-        description.success_fitness,
-        observer,
-        settings.scoring_episodes,
-    )
+    def on_resume(job: str, points: Sequence[CurvePoint]) -> None:
+        observed = progress_of(tuple(points))
+        observer(TrainingResumed(job=job, label=job.partition("@")[0], points=observed))
+
+    async with (
+        fleet.evaluator(population.problem) as evaluator,
+        fleet.trainings(
+            population,
+            snapshots,
+            on_progress,
+            lambda job, reason: observer(TrainingRetried(job=job, reason=reason)),
+            on_resume,
+        ) as trainings,
+    ):
+        trials = TrialRunner(
+            trainings,
+            evaluator,
+            snapshots,
+            settings.evaluation_episodes,
+            description.success_fitness,
+            observer,
+            settings.scoring_episodes,
+        )
+        engine, final = _engine(run, ready, advisers, trials, deadline, observer)
+        with keeping_best(run), first_error():
+            work = _all_trainings(engine, final, settings.finalists, settings.trains_baselines)
+            await saving_when_stopped(work, trainings, observer)
+        if settings.finalists:
+            final.scores()
+
+
+def _engine(
+    run: Run,
+    ready: Prepared,
+    advisers: Advisers,
+    trials: TrialRunner,
+    deadline: Deadline | None,
+    observer: Recorder,
+) -> tuple[SearchEngine, FinalTrainings]:
+    settings, description = run.settings, run.description
     critic = Critic(
         description,
-        dry_runner,
+        ready.dry_runner,
         novelty=settings.novelty,
         gate=settings.gate,
         reviewer=advisers.reviewer,
@@ -123,18 +115,13 @@ async def search(
     attempts = AttemptRunner(run, advisers.designer, critic, trials, observer)
     analyst = None if advisers.analyst is None else AnalystIfReachable(advisers.analyst, observer)
     briefing = Briefing(run, strategy_of(settings), observer, advisers.models, analyst)
-    cache = BaselineCache(run.folder.parent, description, settings, hardware.kind)
+    cache = BaselineCache(run.folder.parent, description, settings, ready.hardware.kind)
     final = FinalTrainings(run, trials, cache, observer)
-    with_baselines = settings.trains_baselines
-    known = final.known if with_baselines else None
+    known = final.known if settings.trains_baselines else None
     engine = SearchEngine(
         run, advisers.designer, attempts, briefing, observer, deadline, advisers.spent, known
     )
-    with keeping_best(run), first_error():
-        trainings = _trainings(engine, final, settings.finalists, with_baselines)
-        await saving_when_stopped(trainings, pool, observer)
-    if settings.finalists:
-        final.scores()
+    return engine, final
 
 
 @contextmanager
@@ -157,7 +144,7 @@ def _keep_best(run: Run) -> None:
 
 
 async def saving_when_stopped(
-    work: Coroutine[Any, Any, None], pool: TrainingPool, observer: Observer
+    work: Coroutine[Any, Any, None], trainings: Trainings, observer: Observer
 ) -> None:
     """Do the work. Cancelled, it stores the states of the trainings under way before these end;
     cancelled again, it does not wait for that."""
@@ -165,16 +152,16 @@ async def saving_when_stopped(
     try:
         await asyncio.shield(task)
     except asyncio.CancelledError:
-        if pool.busy:
+        if trainings.busy:
             observer(Notice(text="saving the trainings under way; Ctrl-C again leaves without"))
-            await pool.save(SAVING_SECONDS)
+            await trainings.save(SAVING_SECONDS)
         raise
     finally:
         task.cancel()
         await asyncio.wait({task})
 
 
-async def _trainings(
+async def _all_trainings(
     engine: SearchEngine, final: FinalTrainings, finalists: int, baselines: bool
 ) -> None:
     async with asyncio.TaskGroup() as group:
@@ -196,11 +183,11 @@ class AnalystIfReachable:
         self._analyst = analyst
         self._observer = observer
 
-    async def analyse(self, attempt: str, source: str, diagnosis: Diagnosis) -> str:
+    async def analyse(self, attempt: str, reward: RewardSpecification, diagnosis: Diagnosis) -> str:
         """What was learned from the training of an attempt; empty where there is nothing to be
         had."""
         try:
-            return await self._analyst.analyse(attempt, source, diagnosis)
+            return await self._analyst.analyse(attempt, reward, diagnosis)
         except LanguageModelError as error:
             text = f"the designer is told of {attempt} without an analysis: {error.message}"
             self._observer(Notice(text=text, level="warning"))

@@ -178,7 +178,7 @@ class AttemptRunner:
 
     async def _judge(self, attempt: Attempt) -> Attempt:
         verdict = await self._critic.judge(
-            attempt.proposal.source, memory=self._memory.before(attempt)
+            attempt.proposal.reward, memory=self._memory.before(attempt)
         )
         return self._judged(attempt, await self._after_gate(attempt, verdict))
 
@@ -215,7 +215,7 @@ class AttemptRunner:
             return attempt
         try:
             verdict = await self._critic.review(
-                attempt.proposal.source, attempt.verdict, attempt.id
+                attempt.proposal.reward, attempt.verdict, attempt.id
             )
         except LanguageModelError as error:  # what is in training is not lost for it
             self._observer(
@@ -234,7 +234,7 @@ class AttemptRunner:
     def _judged(self, attempt: Attempt, verdict: Verdict) -> Attempt:
         self._observer(Judged(attempt=attempt.id, verdict=verdict))
         judged = self._archived(attempt.id)
-        if judged.proposal.source != attempt.proposal.source:
+        if judged.proposal.reward != attempt.proposal.reward:
             write_proposal(self._run.folder, judged)
         write_verdict(self._run.folder, judged)
         return judged
@@ -261,7 +261,7 @@ class AttemptRunner:
         self, attempt: Attempt, review: asyncio.Task[Attempt], race: Race | None
     ) -> Attempt:
         folder = attempt_folder(self._run.folder, attempt.id)
-        request = TrialRequest(attempt.id, "search", attempt.proposal.source, attempt.seed, folder)
+        request = TrialRequest(attempt.id, "search", attempt.proposal.reward, attempt.seed, folder)
         if race is not None:
             on_pause = partial(self._at_rung, attempt, request.job, review, race)
             request = replace(request, pauses=race.rungs.env_steps, on_pause=on_pause)
@@ -377,7 +377,7 @@ class AttemptRunner:
         """Train this attempt's reward once more, after generation `iteration`."""
         attempt = self._archived(attempt_id)
         folder = repeat_folder(self._run.folder, attempt_id, seed)
-        request = TrialRequest(attempt_id, "repeat", attempt.proposal.source, seed, folder)
+        request = TrialRequest(attempt_id, "repeat", attempt.proposal.reward, seed, folder)
         trial = await self._trials.run(request)
         made = Repeat(
             iteration=iteration,

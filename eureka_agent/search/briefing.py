@@ -29,6 +29,7 @@ from eureka_agent.records import (
     Score,
     Stage,
 )
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.search.attempts import attempt_id, failures
 from eureka_agent.search.lineage import changes, last_score, seed_spread, vain_findings
 from eureka_agent.search.model_choice import choose_models
@@ -47,7 +48,7 @@ STOPPED_SHOWN = 2
 class Analyses(Protocol):
     """Somebody who reads trainings: `eureka_agent.analysis.analyst.Analyst`."""
 
-    async def analyse(self, attempt: str, source: str, diagnosis: Diagnosis) -> str:
+    async def analyse(self, attempt: str, reward: RewardSpecification, diagnosis: Diagnosis) -> str:
         """What was learned from the training of an attempt; empty where there is nothing to be
         had."""
         ...
@@ -124,7 +125,7 @@ class Briefing:
         fresh = plan.operator is Operator.FRESH  # such owe nothing to what is there
         tuning = plan.operator is Operator.TUNE_WEIGHTS
         trained = tuple(
-            TunedReward(each.id, each.proposal.source, each.fitness)
+            TunedReward(each.id, each.proposal.reward, each.fitness)
             for each in history
             if each.stage is Stage.TRAINED and each.fitness is not None
         )
@@ -152,7 +153,7 @@ class Briefing:
             references=references,
             trained=trained if tuning else (),
             misleading=tuple(
-                each.proposal.source for each in history if prefers_failures(each.verdict)
+                each.proposal.reward.source for each in history if prefers_failures(each.verdict)
             ),
         )
 
@@ -209,7 +210,7 @@ class Briefing:
     async def _analyse(self, parent: Attempt) -> str:
         if self._analyst is None or parent.diagnosis is None:
             return ""
-        text = await self._analyst.analyse(parent.id, parent.proposal.source, parent.diagnosis)
+        text = await self._analyst.analyse(parent.id, parent.proposal.reward, parent.diagnosis)
         known = self._run.archive.attempt(parent.id)
         if text and known is not None and known.analysis != text:
             self._observer(Analysed(attempt=parent.id, text=text))
@@ -220,7 +221,7 @@ class Briefing:
         settings = self._run.settings
         return ParentSummary(
             id=attempt.id,
-            source=attempt.proposal.source,
+            reward=attempt.proposal.reward,
             fitness=attempt.fitness,
             diagnosis=attempt.diagnosis,
             reasoning=attempt.proposal.reasoning,
@@ -256,4 +257,4 @@ def _exploits(attempt: Attempt) -> tuple[str, ...]:
 
 
 def _failure(attempt: Attempt) -> FailureSummary:
-    return FailureSummary(attempt.id, attempt.proposal.source, attempt.stage.value, attempt.reason)
+    return FailureSummary(attempt.id, attempt.proposal.reward, attempt.stage.value, attempt.reason)

@@ -15,6 +15,7 @@ from decimal import Decimal
 from eureka_agent import wording
 from eureka_agent.errors import SettingsError
 from eureka_agent.settings import MOST_ENV_STEPS, MOST_ITERATIONS, SearchSettings, schedule_of
+from eureka_agent.training_counts import TrainingCounts
 
 DIALLED = ("iterations", "samples", "final_seeds", "finalists", "env_steps", "baselines")
 """The settings that a budget chooses where they are not given. Slots and workers follow from them
@@ -107,31 +108,6 @@ class Speed:
     """From the start of the workers to their first env steps."""
 
 
-@dataclass(frozen=True)
-class Trainings:
-    """Trainings that a search makes at most, counted as the live view counts them
-    (`SearchView.trainings_total`)."""
-
-    candidates: int
-    """In every generation."""
-    confirmations: int
-    """After every generation."""
-    finals: int
-    baselines: int
-    """Those that are not in the cache."""
-
-    @classmethod
-    def of(cls, settings: SearchSettings, baselines: int) -> Trainings:
-        """Of a search with these settings, of whose baselines so many are still to be trained."""
-        return cls(
-            candidates=settings.samples,
-            confirmations=min(settings.confirm, settings.samples) * settings.confirm_seeds,
-            finals=min(settings.finalists, settings.iterations * settings.samples)
-            * settings.final_seeds,
-            baselines=baselines if settings.trains_baselines else 0,
-        )
-
-
 def steps_of_a_training(settings: SearchSettings) -> int:
     """Env steps that one training makes: those asked for, rounded up to whole updates."""
     return settings.updates * settings.num_envs * settings.horizon
@@ -170,7 +146,7 @@ class Dial:
 
     def env_steps(self, settings: SearchSettings) -> float:
         """Env steps of the whole search."""
-        made = Trainings.of(settings, self._baselines(settings))
+        made = self._trainings(settings)
         generation = made.candidates * self._kept(settings) + made.confirmations
         return (
             settings.iterations * generation + made.finals + made.baselines
@@ -180,7 +156,7 @@ class Dial:
         """Wall time of the whole search, what has passed included. A phase takes as long as the
         worker with the most trainings."""
         assert self.speed is not None
-        made = Trainings.of(settings, self._baselines(settings))
+        made = self._trainings(settings)
         workers = self.speed.workers
         one_after_another = self._generations(settings, made, workers)
         one_after_another += math.ceil(made.finals / workers) + math.ceil(made.baselines / workers)
@@ -191,7 +167,7 @@ class Dial:
             + one_after_another * training / TRAINING_SHARE
         )
 
-    def _generations(self, settings: SearchSettings, made: Trainings, workers: int) -> float:
+    def _generations(self, settings: SearchSettings, made: TrainingCounts, workers: int) -> float:
         """Trainings that a worker makes one after the other in all generations.
 
         In a steady search the next proposal takes the place of what has ended, so no worker waits
@@ -211,6 +187,9 @@ class Dial:
         if self.budget.seconds is not None:
             return time_text(self.seconds(settings))
         return steps_text(self.env_steps(settings))
+
+    def _trainings(self, settings: SearchSettings) -> TrainingCounts:
+        return TrainingCounts.of(settings, baselines=self._baselines(settings))
 
     def _kept(self, settings: SearchSettings) -> float:
         """Part of the candidates' env steps that is trained."""

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from eureka_agent.settings import SearchSettings, schedule_of
+from eureka_agent.training_counts import TrainingCounts
 
 
 @dataclass(frozen=True)
@@ -22,12 +23,11 @@ def plan_capacity(settings: SearchSettings, places: int) -> Capacity:
 
     A steady search has the repeats of its best in training beside its candidates.
     """
-    baselines = 2 * settings.seeds_of_baselines if settings.trains_baselines else 0
-    finals = settings.finalists * settings.final_seeds
-    candidates = settings.samples * settings.iterations
-    repeats = min(settings.confirm, candidates) * settings.confirm_seeds if candidates > 1 else 0
-    before = repeats if schedule_of(settings) == "steady" else 0
-    wanted = max(settings.samples + max(before, baselines), repeats, finals, 1)
+    made = TrainingCounts.of(settings)
+    beside = made.baselines
+    if schedule_of(settings) == "steady":
+        beside = max(beside, made.confirmations)
+    wanted = max(made.candidates + beside, made.confirmations, made.finals)
     workers = min(settings.workers or places, wanted)
     slots = min(settings.slots, math.ceil(wanted / workers))
     return Capacity(workers, slots)

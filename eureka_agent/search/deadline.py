@@ -12,6 +12,7 @@ from eureka_agent.records import BASELINES, Stage
 from eureka_agent.search.budget import steps_of_a_training
 from eureka_agent.search.summary import run_cost
 from eureka_agent.search.time_limit import TimeLimit
+from eureka_agent.training_counts import TrainingCounts
 
 
 class Deadline:
@@ -80,18 +81,14 @@ class Deadline:
         done, searched = done + sum(under_way), searched + sum(under_way) + left
         if not done:
             return 0.0
-        final_trainings = 0
-        if settings.finalists:
-            trained = sum(attempt.stage is Stage.TRAINED for attempt in attempts) + settings.samples
-            final_trainings += min(settings.finalists, trained) * settings.final_seeds
-        if settings.trains_baselines:
-            description = self._run.description
-            rewards = sum(
-                source is not None
-                for source in (description.human_reward, description.sparse_reward)
-            )
-            known = sum(training.name in BASELINES for training in trainings)
-            final_trainings += max(0, rewards * settings.seeds_of_baselines - known)
+        rewards = len(self._run.description.baselines) * settings.seeds_of_baselines
+        to_come = TrainingCounts.of(
+            settings,
+            candidates=sum(attempt.stage is Stage.TRAINED for attempt in attempts)
+            + settings.samples,
+            baselines=rewards - sum(training.name in BASELINES for training in trainings),
+        )
+        final_trainings = to_come.finals + to_come.baselines
         before = archive.state.began.seconds_before
         speed = done / max(self._used_seconds() - before, 1e-9)
         # a generation like those before, with its repeats

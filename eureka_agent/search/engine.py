@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from eureka_agent.archive.database import resume_command
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.archive.storage_errors import resume_command
 from eureka_agent.designer.interface import Designer, DesignRequest
 from eureka_agent.errors import EnvironmentFaultError, EurekaError, RunFolderError
 from eureka_agent.invocation import command
@@ -275,7 +275,7 @@ class SearchEngine:
         it."""
         first = self.run.archive.attempt(attempt_id(iteration, sample, 0))
         assert first is not None  # its last revision is settled
-        return first.proposal.source
+        return first.proposal.reward.source
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from eureka_agent.journal.entries import (
     TrainingKind,
 )
 from eureka_agent.records import Attempt, FinalTraining, Score
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.search.scoring import score_table
 from eureka_agent.search.seeds import final_seeds
 from eureka_agent.search.trial import TrialRequest, TrialRunner
@@ -45,31 +46,31 @@ class FinalTrainings:
         self._seeds = final_seeds(run.settings.final_seeds)
         self._baseline_seeds = final_seeds(run.settings.seeds_of_baselines)
         self._baselines_known = asyncio.Event()
-        rewards = {"human": run.description.human_reward, "sparse": run.description.sparse_reward}
-        self._sources = {name: source for name, source in rewards.items() if source is not None}
+        self._baselines = run.description.baselines
 
     async def baselines(self) -> None:
         """Train the human and the sparse reward, where the task has them, from the first of the
         final seeds."""
         async with asyncio.TaskGroup() as group:
-            for name, source in self._sources.items():
-                write_text(training_folder(self._run.folder, name, 0).parent / REWARD, source)
+            for name, reward in self._baselines.items():
+                folder = training_folder(self._run.folder, name, 0).parent
+                write_text(folder / REWARD, reward.source)
                 for seed in self._baseline_seeds:
-                    group.create_task(self._baseline(name, source, seed))
+                    group.create_task(self._baseline(name, reward, seed))
         self._baselines_known.set()
 
     async def known(self) -> None:
         """Wait until the archive has what came of every baseline, a failure too; no wait where an
         earlier process trained all of them."""
         known = {(training.name, training.seed) for training in self._run.archive.trainings()}
-        if not {(name, seed) for name in self._sources for seed in self._baseline_seeds} <= known:
+        if not {(name, seed) for name in self._baselines for seed in self._baseline_seeds} <= known:
             await self._baselines_known.wait()
 
-    async def _baseline(self, name: str, source: str, seed: int) -> None:
+    async def _baseline(self, name: str, reward: RewardSpecification, seed: int) -> None:
         kind: TrainingKind = "human" if name == "human" else "sparse"
         if self._tell_if_known(name, kind, seed):
             return
-        cached = self._cache.find(source, seed)
+        cached = self._cache.find(reward, seed)
         if cached is not None:
             outcome, policy = cached
             copy_file(policy, training_folder(self._run.folder, name, seed) / POLICY)
@@ -77,11 +78,11 @@ class FinalTrainings:
             self._observer(FinalTrained(training=training))
             self._tell_if_known(name, kind, seed)
             return
-        training = await self._train(name, kind, source, seed, trusted=True)
+        training = await self._train(name, kind, reward, seed, BASELINE_PRIORITY)
         if training.outcome is not None:
             try:
                 self._cache.put(
-                    source,
+                    reward,
                     seed,
                     training.outcome,
                     training_folder(self._run.folder, name, seed) / POLICY,
@@ -104,7 +105,7 @@ class FinalTrainings:
                 for seed in self._seeds:
                     if not self._tell_if_known(attempt.id, "final", seed):
                         group.create_task(
-                            self._train(attempt.id, "final", attempt.proposal.source, seed)
+                            self._train(attempt.id, "final", attempt.proposal.reward, seed)
                         )
 
     def scores(self) -> tuple[Score, ...]:
@@ -133,11 +134,15 @@ class FinalTrainings:
         return True
 
     async def _train(
-        self, name: str, kind: TrainingKind, source: str, seed: int, trusted: bool = False
+        self,
+        name: str,
+        kind: TrainingKind,
+        reward: RewardSpecification,
+        seed: int,
+        priority: int = 0,
     ) -> FinalTraining:
         folder = training_folder(self._run.folder, name, seed)
-        priority = BASELINE_PRIORITY if trusted else 0
-        request = TrialRequest(name, kind, source, seed, folder, trusted, priority)
+        request = TrialRequest(name, kind, reward, seed, folder, priority)
         trial = await self._trials.run(request)
         training = FinalTraining(
             name=name,
@@ -155,7 +160,7 @@ def keep_best(run: Run, best: Attempt, trainings: Sequence[FinalTraining]) -> No
     """Fill `best/`: the reward, and the policy of the final training nearest to the mean (of the
     search where there was no final)."""
     folder = inside(run.folder, BEST)
-    write_text(folder / REWARD, best.proposal.source)
+    write_text(folder / REWARD, best.proposal.reward.source)
     finals = [
         (training, training.outcome.fitness)
         for training in trainings

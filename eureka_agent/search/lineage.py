@@ -75,7 +75,7 @@ def changes(attempt: Attempt, history: Sequence[Attempt]) -> tuple[str, ...]:
 
 def _change(before: Attempt, after: Attempt) -> str:
     told = (
-        f"{difference(before.proposal.source, after.proposal.source)}: fitness"
+        f"{difference(before.proposal.reward.source, after.proposal.reward.source)}: fitness"
         f" {significant(before.fitness)}"
     )
     if after.stage is Stage.STOPPED:

@@ -81,7 +81,7 @@ class RunMemory:
 
 
 def _known(attempts: list[Attempt]) -> tuple[KnownReward, ...]:
-    return tuple(KnownReward(each.id, each.proposal.source) for each in attempts)
+    return tuple(KnownReward(each.id, each.proposal.reward) for each in attempts)
 
 
 def _spread(episodes: list[KnownEpisodes]) -> tuple[KnownEpisodes, ...]:

@@ -51,7 +51,7 @@ def successes(models: Sequence[str], attempts: Sequence[Attempt]) -> dict[str, t
     revisions count with what became of them."""
     places = {attempt.id: place for place, attempt in enumerate(ranked(attempts))}
     theirs = [
-        attempt for attempt in last_revisions(attempts) if attempt.proposal.designer in models
+        attempt for attempt in last_revisions(attempts) if attempt.proposal.reward.author in models
     ]
     counts = dict.fromkeys(models, (0, 0))
     for iteration in {attempt.iteration for attempt in theirs}:
@@ -61,9 +61,9 @@ def successes(models: Sequence[str], attempts: Sequence[Attempt]) -> dict[str, t
         )
         better_half = {attempt.id for attempt in trained[: (len(generation) + 1) // 2]}
         for attempt in generation:
-            good, bad = counts[attempt.proposal.designer]
+            good, bad = counts[attempt.proposal.reward.author]
             succeeded = attempt.id in better_half
-            counts[attempt.proposal.designer] = (good + succeeded, bad + (not succeeded))
+            counts[attempt.proposal.reward.author] = (good + succeeded, bad + (not succeeded))
     return counts
 
 

@@ -4,18 +4,14 @@ found out here."""
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Collection
 
 from eureka_agent.archive.baseline_cache import BaselineCache
 from eureka_agent.archive.run_folder import runs_folder
 from eureka_agent.fleet.devices import Hardware
-from eureka_agent.records import TaskDescription, WrittenFitness
-from eureka_agent.sandbox.wall import Wall
-from eureka_agent.search.budget import DIALLED, MOST_SAMPLES, Budget, Dial, Plan, plan
-from eureka_agent.search.capacity import plan_capacity
+from eureka_agent.records import TaskDescription
+from eureka_agent.search.budget import DIALLED, MOST_SAMPLES, Budget, Dial, Plan, Speed, plan
 from eureka_agent.search.seeds import final_seeds
-from eureka_agent.search.speed import measure_speed
 from eureka_agent.settings import SearchSettings
 
 
@@ -23,17 +19,15 @@ async def plan_within(
     budget: Budget,
     settings: SearchSettings,
     given: Collection[str],
-    wall: Wall,
     description: TaskDescription,
     hardware: Hardware,
-    scratch: Path,
     began: float,
-    fitness: WrittenFitness | None = None,
+    measure: Callable[[SearchSettings], Awaitable[Speed]],
 ) -> Plan:
     """The settings that fit the budget; for one in wall time the speed of trainings is measured.
 
     `given`: settings that stay as they are; `began`: when the run did, in `time.monotonic` seconds;
-    `fitness`: in place of the task's own metric. Raises SettingsError where nothing fits.
+    `measure`: the speed with these settings. Raises SettingsError where nothing fits.
     """
     if all(name in given for name in DIALLED):
         return Plan(
@@ -47,10 +41,7 @@ async def plan_within(
             if "samples" in given
             else settings.model_copy(update={"samples": MOST_SAMPLES})
         )
-        capacity = plan_capacity(largest, hardware.places)
-        speed = await measure_speed(
-            wall, settings, description, capacity, scratch / "speed", hardware, fitness
-        )
+        speed = await measure(largest)
     baselines = _MissingBaselines(description, hardware)
     used_seconds = time.monotonic() - began
     dial = Dial(
@@ -66,8 +57,7 @@ class _MissingBaselines:
     def __init__(self, description: TaskDescription, hardware: Hardware) -> None:
         self._description = description
         self._hardware = hardware
-        rewards = (description.human_reward, description.sparse_reward)
-        self._rewards = [source for source in rewards if source is not None]
+        self._rewards = description.baselines.values()
         self._known: dict[tuple[int, int], int] = {}
 
     def __call__(self, settings: SearchSettings) -> int:
@@ -76,6 +66,6 @@ class _MissingBaselines:
             cache = BaselineCache(runs_folder(), self._description, settings, self._hardware.kind)
             seeds = final_seeds(settings.seeds_of_baselines)
             self._known[key] = sum(
-                cache.find(source, seed) is None for source in self._rewards for seed in seeds
+                cache.find(reward, seed) is None for reward in self._rewards for seed in seeds
             )
         return self._known[key]

@@ -12,6 +12,7 @@ from typing import Any
 from eureka_agent import wording
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.fleet.evaluator import Evaluator
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.records import Evaluation, TaskDescription
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.search.scoring import episode_statistics
@@ -24,10 +25,8 @@ async def rescore(
     with tempfile.TemporaryDirectory(prefix="eureka-") as scratch:
         evaluator = Evaluator(
             choose_wall(run.settings.sandbox),
-            run.settings.env,
-            run.description.task,
+            Problem(run.settings.env, run.description.task, run.written_fitness),
             Path(scratch),
-            fitness=run.written_fitness,
         )
         try:
             return await evaluator.evaluate(policy, seed, episodes, trajectories)

@@ -7,17 +7,15 @@ import asyncio
 import shlex
 import time
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import replace
 
 from eureka_agent.errors import EurekaError
-from eureka_agent.fleet.devices import CPU, Hardware
-from eureka_agent.fleet.training_pool import TrainingPool, TrainingResult
+from eureka_agent.fleet.fleet import Fleet
+from eureka_agent.fleet.jobs import Population, TrainingResult
 from eureka_agent.invocation import command
-from eureka_agent.records import CurvePoint, TaskDescription, WrittenFitness
-from eureka_agent.sandbox.wall import Wall
+from eureka_agent.records import CurvePoint, TaskDescription
+from eureka_agent.rewards import RewardSpecification, baseline
 from eureka_agent.search.budget import PREFERRED_SAMPLES, Speed
-from eureka_agent.search.capacity import Capacity
-from eureka_agent.settings import SearchSettings, training_part
 
 MEASURED_SECONDS = 2.5
 """Time over which the env steps of every training are counted, from its first ones on: starting and
@@ -26,55 +24,37 @@ _NEVER_ENDING_ENV_STEPS = 10**12
 
 
 async def measure_speed(
-    wall: Wall,
-    settings: SearchSettings,
-    description: TaskDescription,
-    capacity: Capacity,
-    scratch: Path,
-    hardware: Hardware = CPU,
-    fitness: WrittenFitness | None = None,
+    fleet: Fleet, population: Population, description: TaskDescription, workers: int
 ) -> Speed:
-    """Train the task's own reward beside itself, about as many times as a generation of eight has
-    candidates, for a few seconds.
+    """Train the task's own reward beside itself for a few seconds, in so many `workers`: about as
+    many times as a generation of eight has candidates.
 
     Raises EurekaError when the trainings cannot be started or do not last.
     """
     began = time.monotonic()
-    watch = _Watch(max(capacity.workers, min(PREFERRED_SAMPLES, capacity.workers * capacity.slots)))
-    pool = TrainingPool(
-        wall=wall,
-        environment=settings.env,
-        task=description.task,
-        settings=training_part(settings).model_copy(update={"env_steps": _NEVER_ENDING_ENV_STEPS}),
-        slots=capacity.slots,
-        workers=capacity.workers,
-        scratch_root=scratch,
-        on_progress=watch,
-        timeout_s=settings.training_timeout,
-        devices=hardware.devices(capacity.workers),
-        fitness=fitness,
-    )
-    source = description.sparse_reward or description.human_reward or _any_reward(description)
-    trainings = [
-        asyncio.create_task(pool.train(job, source, seed, trusted=True))
-        for seed, job in enumerate(watch.marks)
-    ]
-    done = asyncio.create_task(watch.done.wait())
-    try:
-        await asyncio.wait({done, *trainings}, return_when=asyncio.FIRST_COMPLETED)
-        if not done.done():
-            _raise_for(
-                next(training for training in trainings if training.done()).result(),
-                description.environment,
-            )
-    finally:
-        for task in (done, *trainings):
-            task.cancel()
-        await asyncio.gather(done, *trainings, return_exceptions=True)
-        await pool.close()
+    watch = _Watch(max(workers, min(PREFERRED_SAMPLES, workers * population.slots)))
+    endless = population.settings.model_copy(update={"env_steps": _NEVER_ENDING_ENV_STEPS})
+    reward = description.sparse_reward or description.human_reward or _any_reward(description)
+    async with fleet.trainings(
+        replace(population, settings=endless), on_progress=watch
+    ) as trainings:
+        training = [
+            asyncio.create_task(trainings.train(job, reward, seed))
+            for seed, job in enumerate(watch.marks)
+        ]
+        done = asyncio.create_task(watch.done.wait())
+        try:
+            await asyncio.wait({done, *training}, return_when=asyncio.FIRST_COMPLETED)
+            if not done.done():
+                ended = next(each for each in training if each.done())
+                _raise_for(ended.result(), description.environment)
+        finally:
+            for task in (done, *training):
+                task.cancel()
+            await asyncio.gather(done, *training, return_exceptions=True)
     return Speed(
-        capacity.workers,
-        watch.steps_per_second() / capacity.workers,
+        workers,
+        watch.steps_per_second() / workers,
         watch.first_steps_at() - began,
     )
 
@@ -88,10 +68,10 @@ def _raise_for(result: TrainingResult, environment: str) -> None:
     )
 
 
-def _any_reward(description: TaskDescription) -> str:
+def _any_reward(description: TaskDescription) -> RewardSpecification:
     """A reward for a task that has none: what it pays does not matter here."""
     name = description.public_variables()[0].name
-    return (
+    return baseline(
         f"def compute_reward({name}):\n"
         f"    size = {name}.reshape({name}.shape[0], -1).abs().sum(dim=-1)\n"
         '    return size, {"size": size}\n'

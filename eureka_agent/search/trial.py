@@ -13,12 +13,13 @@ from eureka_agent.archive.files import copy_file, write_file
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.errors import WorkerDiedError, WorkerFaultError
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.training_jobs import PauseObserver
-from eureka_agent.fleet.training_pool import TrainingPool
+from eureka_agent.fleet.jobs import PauseObserver
+from eureka_agent.fleet.trainings import Trainings
 from eureka_agent.journal.entries import Observer, TrainingEnded, TrainingKind, TrainingQueued
 from eureka_agent.records import CurvePoint, Evaluation, Outcome
 from eureka_agent.report.curves import write_curves_csv
 from eureka_agent.report.tensorboard import FILE_PREFIX, write_event_file
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.sandbox.inbox import WorkerFileError
 from eureka_agent.search.scoring import episode_statistics
 from eureka_agent.search.seeds import derive_seed
@@ -44,12 +45,10 @@ class TrialRequest:
     label: str
     """Attempt id, `"human"` or `"sparse"`."""
     kind: TrainingKind
-    source: str
+    reward: RewardSpecification
     seed: int
     folder: Path
     """Where curves, policy and trajectories go."""
-    trusted: bool = False
-    """True for the environment's own baselines: they may read private variables."""
     priority: int = 0
     """Smaller goes first."""
     pauses: tuple[int, ...] = ()
@@ -63,11 +62,11 @@ class TrialRequest:
 
 
 class TrialRunner:
-    """Runs trials on the training pool and the evaluator."""
+    """Runs trials on a fleet."""
 
     def __init__(
         self,
-        pool: TrainingPool,
+        trainings: Trainings,
         evaluator: Evaluator,
         snapshots: SnapshotStore,
         evaluation_episodes: int,
@@ -77,7 +76,7 @@ class TrialRunner:
     ) -> None:
         """`evaluation_episodes` are what a fitness is the mean of, `scoring_episodes` what a choice
         between policies rests on."""
-        self._pool = pool
+        self._trainings = trainings
         self._evaluator = evaluator
         self._snapshots = snapshots
         self._episodes = evaluation_episodes
@@ -93,11 +92,10 @@ class TrialRunner:
                 job=request.job, label=request.label, training=request.kind, seed=request.seed
             )
         )
-        result = await self._pool.train(
+        result = await self._trainings.train(
             request.job,
-            request.source,
+            request.reward,
             request.seed,
-            trusted=request.trusted,
             priority=request.priority,
             pauses=request.pauses,
             on_pause=request.on_pause,

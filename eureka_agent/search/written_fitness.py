@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from eureka_agent.archive.database import FILE_NAME, Archive, storage_errors
+from eureka_agent.archive.database import Archive
 from eureka_agent.archive.files import dump_json, write_text
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.archive.storage_errors import FILE_NAME, storage_errors
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.fitness_writer import FitnessWriter
 from eureka_agent.designer.given import GivenDesigner

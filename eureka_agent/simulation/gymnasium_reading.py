@@ -17,8 +17,8 @@ from gymnasium import spaces
 
 from eureka_agent.simulation import gymnasium_calls as calls
 from eureka_agent.simulation.gymnasium_spaces import limits
+from eureka_agent.simulation.time_limit import call_limit
 from eureka_agent.task import Variable, is_finite
-from eureka_agent.training.time_limit import call_limit
 
 _SEED = 0
 _STEPS = 250

@@ -8,9 +8,9 @@ import inspect
 import textwrap
 from collections.abc import Iterator
 
+import eureka_agent
 from eureka_agent.simulation.user_modules import place_of_function
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.training.environment_faults import own_classes
 
 _CALLED_FROM_OUTSIDE = frozenset(
     (
@@ -21,6 +21,14 @@ _CALLED_FROM_OUTSIDE = frozenset(
 """Methods of a base class that others call; the rest may be overridden."""
 _SIMILAR = 0.84
 """Similarity (`difflib`) from which a name counts as a misspelling of another."""
+
+_FOREIGN = (eureka_agent.__name__, "abc", "builtins")
+"""Packages of base classes that are not the environment author's."""
+
+
+def own_classes(cls: type[VecTask]) -> list[type]:
+    """The class and its bases outside this package, the class first."""
+    return [each for each in cls.__mro__ if each.__module__.partition(".")[0] not in _FOREIGN]
 
 
 def misspelt(cls: type[VecTask]) -> Iterator[tuple[str, str, str]]:

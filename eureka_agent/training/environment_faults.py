@@ -16,11 +16,12 @@ from torch import Tensor
 
 import eureka_agent
 from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError
+from eureka_agent.simulation.hooks import own_classes
+from eureka_agent.simulation.time_limit import TimeLimitError, calls_limited_to, patient_time_limit
 from eureka_agent.simulation.user_modules import describe_error, place_of_function
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Task
 from eureka_agent.training.memory import is_out_of_memory
-from eureka_agent.training.time_limit import TimeLimitError, calls_limited_to, patient_time_limit
 
 LARGEST = 1e18
 """Magnitude from which a state counts as broken: its square overflows float32."""
@@ -33,8 +34,6 @@ _VALUE_HINT = (
 _PACKAGE = Path(eureka_agent.__file__).parent
 _SIMULATION = _PACKAGE / "simulation"
 _INSTALLED = [_PACKAGE, *map(Path, {*sysconfig.get_paths().values(), *site.getsitepackages()})]
-_FOREIGN = (eureka_agent.__name__, "abc", "builtins")
-"""Packages of base classes that are not the environment author's."""
 
 
 @contextmanager
@@ -138,11 +137,6 @@ def own_folders(cls: type[VecTask]) -> list[Path]:
     return [
         Path(file).parent for each in own_classes(cls) if (file := _source_file(each)) is not None
     ]
-
-
-def own_classes(cls: type[VecTask]) -> list[type]:
-    """The class and its bases outside this package, the class first."""
-    return [each for each in cls.__mro__ if each.__module__.partition(".")[0] not in _FOREIGN]
 
 
 def _source_file(cls: type) -> str | None:

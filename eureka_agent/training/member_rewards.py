@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from eureka_agent.component_names import changed_names_fault
+from eureka_agent.simulation.time_limit import TimeLimitError
 from eureka_agent.training.checkpoints import CheckpointKeeper
 from eureka_agent.training.reward import Reward, RewardContractError
 from eureka_agent.training.rollout import Rollout
 from eureka_agent.training.snapshot import Snapshot
-from eureka_agent.training.time_limit import TimeLimitError
 
 REWARD_TIMEOUT = 5.0
 """Timeout of one call of a reward in seconds."""

@@ -12,11 +12,11 @@ from torch import Tensor
 from eureka_agent.arguments import Binding, bind_arguments
 from eureka_agent.component_names import MOST_COMPONENTS, changed_names_fault, component_fault
 from eureka_agent.errors import EurekaError, RewardLoadError
+from eureka_agent.simulation.time_limit import TimeLimitError, time_limit
 from eureka_agent.task import Constant, QuaternionOrder, Variable
 from eureka_agent.text import escape_unprintable
 from eureka_agent.training.binding import device_of
-from eureka_agent.training.reward_code import FUNCTION_NAME, RewardCode
-from eureka_agent.training.time_limit import TimeLimitError, time_limit
+from eureka_agent.training.reward_code import FUNCTION_NAME, CompiledReward
 
 Result = tuple[Tensor, dict[str, Tensor]]
 """Total and components, of shape (batch,) each."""
@@ -48,7 +48,7 @@ class Reward(Protocol):
 class RewardFunction:
     """`compute_reward` of one source, called in this process with the variables that it names."""
 
-    def __init__(self, code: RewardCode, binding: Binding) -> None:
+    def __init__(self, code: CompiledReward, binding: Binding) -> None:
         """See `from_source`."""
         self._code = code
         self._binding = binding
@@ -72,7 +72,7 @@ class RewardFunction:
         """Load a source. `quaternion_order`: of Isaac Gym's helper functions there. Raises
         RewardLoadError where it does not load or lacks `compute_reward`, and for an argument that
         is no variable (private: with `allow_private`), no constant and no number by default."""
-        code = RewardCode.compile(source, quaternion_order)
+        code = CompiledReward.compile(source, quaternion_order)
         try:
             function = code.run()
         except (KeyboardInterrupt, TimeLimitError):

@@ -28,7 +28,7 @@ _COMPILE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
 @dataclass(frozen=True)
-class RewardCode:
+class CompiledReward:
     """The top level of a reward's source, compiled once for many runs."""
 
     filename: str
@@ -39,7 +39,7 @@ class RewardCode:
     _quaternion_order: QuaternionOrder
 
     @classmethod
-    def compile(cls, source: str, quaternion_order: QuaternionOrder) -> RewardCode:
+    def compile(cls, source: str, quaternion_order: QuaternionOrder) -> CompiledReward:
         """Compile a source without `@torch.jit.script` and imports of Isaac Gym's helpers. Raises
         RewardLoadError for a syntax error, or without `compute_reward`."""
         filename = f"<reward {hashlib.sha256(source.encode(errors='replace')).hexdigest()[:12]}>"

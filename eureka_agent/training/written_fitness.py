@@ -15,11 +15,13 @@ from torch import Tensor
 
 from eureka_agent.errors import EurekaError, RewardLoadError
 from eureka_agent.records import WrittenFitness
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.simulation.loading import LoadedEnvironment
+from eureka_agent.simulation.time_limit import TimeLimitError, time_limit
 from eureka_agent.task import Variable
 from eureka_agent.training.binding import FitnessFunction
 from eureka_agent.training.reward import Reward, RewardContractError, RewardFunction
-from eureka_agent.training.time_limit import TimeLimitError, time_limit
+from eureka_agent.training.reward_loading import load_reward
 
 LOADING_SECONDS = 5.0
 """Timeout of its top level."""
@@ -27,13 +29,15 @@ CALL_SECONDS = 10.0
 
 
 Loader = Callable[..., Reward]
-"""Function like `RewardFunction.from_source`. Raises RewardLoadError and TimeLimitError."""
+"""Function like `load_reward`. Raises RewardLoadError and TimeLimitError."""
 
 
-def load_here(source: str, variables: Sequence[Variable], **vocabulary: Any) -> RewardFunction:
-    """Load a source that may run in this process; a `Loader`."""
+def load_here(
+    reward: RewardSpecification, variables: Sequence[Variable], **vocabulary: Any
+) -> RewardFunction:
+    """Load a reward that may run in this process; a `Loader`."""
     with time_limit(LOADING_SECONDS):
-        return RewardFunction.from_source(source, variables, **vocabulary)
+        return load_reward(reward, variables, **vocabulary)
 
 
 class WrittenFitnessError(EurekaError):
@@ -41,14 +45,17 @@ class WrittenFitnessError(EurekaError):
 
 
 class WrittenFitnessFunction:
-    """The total of a reward's source, called like a task's own fitness."""
+    """The total of a reward, called like a task's own fitness."""
 
     def __init__(
-        self, source: str, variables: Sequence[Variable], load: Loader = load_here
+        self,
+        reward: RewardSpecification,
+        variables: Sequence[Variable],
+        load: Loader = load_here,
     ) -> None:
-        """Raises WrittenFitnessError where the source does not load."""
+        """Raises WrittenFitnessError where the reward does not load."""
         try:
-            self._reward = load(source, variables)
+            self._reward = load(reward, variables)
         except EurekaError as error:
             raise WrittenFitnessError(
                 f"the written fitness cannot be loaded: {error.message}", error.hint
@@ -86,7 +93,7 @@ def with_written_fitness(
     written = replace(
         task,
         sentence=fitness.sentence,
-        fitness=WrittenFitnessFunction(fitness.source, found.all_variables(), load),
+        fitness=WrittenFitnessFunction(fitness.reward, found.all_variables(), load),
         fitness_doc=fitness.doc,
         fitness_unit=fitness.unit,
         fitness_reduction=fitness.reduction,

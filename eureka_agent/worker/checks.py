@@ -13,9 +13,11 @@ from torch import Tensor
 
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.records import Finding
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.training.memory import is_out_of_memory
 from eureka_agent.training.reward import RewardContractError, RewardFunction
+from eureka_agent.training.reward_loading import load_reward
 from eureka_agent.worker.states import ExtremeStates, extreme_states
 from eureka_agent.worker.tracing import line_of_first_broken, mixing_of_rows
 
@@ -36,15 +38,16 @@ _ALLOCATION = re.compile(r"tried to allocate (\d+) bytes")
 
 
 def check_reward(
-    source: str, recorded: Mapping[str, Tensor], environment_class: type[VecTask], trusted: bool
+    specification: RewardSpecification,
+    recorded: Mapping[str, Tensor],
+    environment_class: type[VecTask],
 ) -> list[Finding]:
     """Run all checks on a reward. `recorded`: shape (transitions, *variable.shape)."""
     variables = environment_class.all_variables()
     try:
-        reward = RewardFunction.from_source(
-            source,
+        reward = load_reward(
+            specification,
             variables,
-            trusted,
             constants=environment_class.constants,
             quaternion_order=environment_class.quaternion_order,
         )
@@ -59,7 +62,7 @@ def check_reward(
         return findings  # the other checks call it even more often
     findings += _check_finite(reward, recorded, total, components)
     findings += _check_repeatable(reward, recorded, total) or _check_rows_alone(
-        reward, source, recorded, total
+        reward, specification.source, recorded, total
     )
     if any(finding.severity == "error" for finding in findings):
         return findings

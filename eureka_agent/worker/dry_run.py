@@ -69,9 +69,7 @@ class DryRunner:
         begin = time.monotonic()
 
         def check() -> bytes:
-            found = check_reward(
-                command.source, self._recorded, self._environment_class, command.trusted
-            )
+            found = check_reward(command.reward, self._recorded, self._environment_class)
             return _FINDINGS.dump_json(tuple(found))
 
         end = run_in_child(check, command.timeout_s, EXTRA_DATA_BYTES, self._protocol_descriptors)

@@ -18,9 +18,10 @@ from eureka_agent.arguments import variable_of
 from eureka_agent.component_names import MOST_COMPONENTS, component_fault
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.records import ConstantSpec
+from eureka_agent.rewards import RewardSpecification
+from eureka_agent.simulation.time_limit import TimeLimitError
 from eureka_agent.task import PREVIOUS_PREFIX, Constant, QuaternionOrder, Variable
 from eureka_agent.training.reward import RewardContractError
-from eureka_agent.training.time_limit import TimeLimitError
 from eureka_agent.worker.confinement import describe_exit
 from eureka_agent.worker.nursery import Nursery
 from eureka_agent.worker.reward_messages import (
@@ -50,21 +51,19 @@ class RemoteReward:
     def __init__(
         self,
         nursery: Nursery,
-        source: str,
+        reward: RewardSpecification,
         variables: Sequence[Variable],
         rows: int,
-        allow_private: bool = False,
         *,
         constants: Sequence[Constant] = (),
         quaternion_order: QuaternionOrder = "wxyz",
     ) -> None:
-        """Start its process and load the source there. `rows`: expected steps of a call. Raises
-        RewardLoadError as `RewardFunction.from_source`, TimeLimitError after `LOADING_SECONDS`,
-        ProcessStartError without room for it."""
+        """Start its process and load the reward there. `rows`: expected steps of a call. Raises
+        RewardLoadError as `load_reward`, TimeLimitError after `LOADING_SECONDS`, ProcessStartError
+        without room for it."""
         self._nursery = nursery
-        self._source = source
+        self._reward = reward
         self._variables = tuple(variables)
-        self._allow_private = allow_private
         self._constants = tuple(
             ConstantSpec.model_validate(constant, from_attributes=True) for constant in constants
         )
@@ -158,7 +157,7 @@ class RemoteReward:
         ):
             read = [known.get(variable_of(name)) for name in answer.arguments]
             if all(
-                variable is not None and (self._allow_private or not variable.private)
+                variable is not None and (self._reward.trusted or not variable.private)
                 for variable in read
             ):
                 return answer.arguments
@@ -173,8 +172,7 @@ class RemoteReward:
                 end += _FLOAT_BYTES * rows * math.prod(variable.shape)
                 end += -end % _ALIGNMENT
         load = Load(
-            source=self._source,
-            trusted=self._allow_private,
+            reward=self._reward,
             private=tuple(variable.name for variable in self._variables if variable.private),
             arguments=tuple(places),
             results=end,

@@ -14,6 +14,7 @@ from pydantic import Field, TypeAdapter
 
 from eureka_agent.component_names import LONGEST_NAME, MOST_COMPONENTS
 from eureka_agent.records import ConstantSpec, Record
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.task import QuaternionOrder
 
 MAX_MESSAGE_BYTES = 1 << 16
@@ -32,9 +33,7 @@ class ArgumentPlace(Record):
 class Load(Record):
     """First message to the process: the reward to load."""
 
-    source: str
-    trusted: bool
-    """Private variables may be read."""
+    reward: RewardSpecification
     private: tuple[str, ...]
     arguments: tuple[ArgumentPlace, ...]
     """Every variable and `previous_<variable>`."""

@@ -14,6 +14,7 @@ from torch import Tensor
 from eureka_agent.errors import EurekaError, RewardLoadError
 from eureka_agent.task import PREVIOUS_PREFIX, Constant, Variable
 from eureka_agent.training.reward import RewardContractError, RewardFunction
+from eureka_agent.training.reward_loading import load_reward
 from eureka_agent.worker.reward_messages import (
     Answer,
     ArgumentPlace,
@@ -50,10 +51,9 @@ def _loaded(load: Load) -> RewardFunction | Failed:
         if not place.name.startswith(PREVIOUS_PREFIX)
     ]
     try:
-        return RewardFunction.from_source(
-            load.source,
+        return load_reward(
+            load.reward,
             variables,
-            allow_private=load.trusted,
             constants=[Constant(constant.name, constant.value) for constant in load.constants],
             quaternion_order=load.quaternion_order,
         )

@@ -17,7 +17,8 @@ from eureka_agent.protocol.messages import EPISODES_PREFIX, Scored, ScoreTransit
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Variable
 from eureka_agent.training.evaluation import load_trajectories
-from eureka_agent.training.reward import RewardContractError, RewardFunction
+from eureka_agent.training.reward import RewardContractError
+from eureka_agent.training.reward_loading import load_reward
 from eureka_agent.worker.confinement import describe_exit, warm_up
 from eureka_agent.worker.dry_run import run_in_child
 from eureka_agent.worker.limits import EXTRA_DATA_BYTES, adopt_orphans
@@ -128,10 +129,9 @@ class Scorer:
 
     def _score(self, command: ScoreTransitions) -> Scored:
         try:
-            reward = RewardFunction.from_source(
-                command.source,
+            reward = load_reward(
+                command.reward,
                 self._variables,
-                allow_private=command.trusted,
                 constants=self._environment_class.constants,
                 quaternion_order=self._environment_class.quaternion_order,
             )

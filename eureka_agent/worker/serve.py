@@ -32,6 +32,7 @@ from eureka_agent.protocol.messages import (
     Shutdown,
     Train,
 )
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_environment
 from eureka_agent.simulation.user_modules import describe_error, error_place
 from eureka_agent.task import Task, Variable
@@ -201,10 +202,10 @@ class Worker:
         return opened
 
     def _fitness_process(
-        self, source: str, variables: Sequence[Variable], **vocabulary: Any
+        self, reward: RewardSpecification, variables: Sequence[Variable], **vocabulary: Any
     ) -> RemoteReward:
         """Run a written fitness, which is generated code, in a process of its own."""
-        return RemoteReward(self._nursery, source, variables, _FITNESS_ROWS, **vocabulary)
+        return RemoteReward(self._nursery, reward, variables, _FITNESS_ROWS, **vocabulary)
 
     def _dry_runners(
         self, loaded: LoadedEnvironment, task: Task, rehearsed: bool = False

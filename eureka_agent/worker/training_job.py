@@ -21,10 +21,10 @@ from eureka_agent.protocol.messages import (
 from eureka_agent.records import CurvePoint
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import LoadedEnvironment
+from eureka_agent.simulation.time_limit import TimeLimitError
 from eureka_agent.task import Task
 from eureka_agent.training.policy import policy_bytes
 from eureka_agent.training.snapshot import Snapshot, load_snapshot, snapshot_bytes
-from eureka_agent.training.time_limit import TimeLimitError
 from eureka_agent.training.trainer import MemberFinished, MemberPaused, MemberProgress, Trainer
 from eureka_agent.worker.channel import File
 from eureka_agent.worker.nursery import Nursery
@@ -73,14 +73,13 @@ class Population:
         return self._trainer.busy
 
     def submit(self, command: Train) -> TrainingFailed | None:
-        """Queue a training; return a fault of its source. Raises RunFolderError."""
+        """Queue a training; return a fault of its reward. Raises RunFolderError."""
         try:
             reward = RemoteReward(
                 self._nursery,
-                command.source,
+                command.reward,
                 self._environment_class.all_variables(),
                 self._rows,
-                command.trusted,
                 constants=self._environment_class.constants,
                 quaternion_order=self._environment_class.quaternion_order,
             )

@@ -26,6 +26,7 @@ from conftest import Traps
 
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.dry_runner import DryRunner
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.protocol.messages import MAX_LINE_BYTES
 from eureka_agent.sandbox.bubblewrap_wall import BubblewrapWall, sandboxed
 from eureka_agent.sandbox.client import WorkerClient
@@ -185,7 +186,7 @@ async def came_of_it(
         canary=str(traps.canary), port=traps.port, driver=os.getpid(), own=str(own), engine=engine
     )
     (own / "env.py").write_text(text)
-    runner = DryRunner(holding, str(own), None, tmp_path_factory.mktemp("scratch"), 5.0, LIMITS)
+    runner = DryRunner(holding, Problem(str(own)), tmp_path_factory.mktemp("scratch"), 5.0, LIMITS)
     try:
         description = await runner.start()
     finally:

@@ -17,9 +17,12 @@ import pytest_asyncio
 from conftest import SECRET, Traps
 from hostile_code import ATTACKS, GOT, TRAINED, Attack, filled_in
 from safetensors.numpy import load_file
+from training_pool import TrainingPool
 
+from eureka_agent.designer.given import given_reward
 from eureka_agent.fleet.dry_runner import DryRunner
-from eureka_agent.fleet.training_pool import TrainingPool, TrainingResult
+from eureka_agent.fleet.jobs import TrainingResult
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.seccomp import kernel
 from eureka_agent.settings import TrainingSettings
@@ -69,7 +72,11 @@ async def runner(
     wall: Wall, traps: Traps, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[DryRunner]:
     runner = DryRunner(
-        wall, "cartpole", "balance", tmp_path_factory.mktemp("dry-runs"), DRY_RUN_SECONDS, LIMITS
+        wall,
+        Problem("cartpole", "balance"),
+        tmp_path_factory.mktemp("dry-runs"),
+        DRY_RUN_SECONDS,
+        LIMITS,
     )
     await runner.start()
     yield runner
@@ -98,7 +105,7 @@ async def pool(
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def alone(pool: TrainingPool) -> TrainingResult:
     """The neighbour's training, without a neighbour."""
-    return await pool.train("alone", GOOD, seed=5)
+    return await pool.train("alone", given_reward(GOOD), seed=5)
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
@@ -107,7 +114,7 @@ async def test_a_dry_run(attack: Attack, runner: DryRunner, traps: Traps) -> Non
     runner._timeout_s = ENDLESS_SECONDS if attack.endless else DRY_RUN_SECONDS
     began = time.monotonic()
     findings = await runner.dry_run(
-        filled_in(attack.source, str(traps.canary), traps.port, os.getpid())
+        given_reward(filled_in(attack.source, str(traps.canary), traps.port, os.getpid()))
     )
     seconds = time.monotonic() - began
     assert all(clean(finding.message) and clean(finding.hint) for finding in findings), findings
@@ -127,7 +134,7 @@ async def test_a_dry_run(attack: Attack, runner: DryRunner, traps: Traps) -> Non
 
 async def test_after_all_of_them_the_worker_judges_as_before(runner: DryRunner) -> None:
     runner._timeout_s = DRY_RUN_SECONDS
-    assert await runner.dry_run(GOOD) == ()
+    assert await runner.dry_run(given_reward(GOOD)) == ()
 
 
 @pytest.mark.parametrize("attack", TRAINED, ids=lambda attack: attack.name)
@@ -136,7 +143,9 @@ async def test_a_training(
 ) -> None:
     (worker,) = pool._workers
     source = filled_in(attack.source, str(traps.canary), traps.port, os.getpid())
-    bad, good = await asyncio.gather(pool.train("bad", source, 0), pool.train("good", GOOD, 5))
+    bad, good = await asyncio.gather(
+        pool.train("bad", given_reward(source), 0), pool.train("good", given_reward(GOOD), 5)
+    )
     if not attack.failure:
         assert bad.failure_code == ""
     else:

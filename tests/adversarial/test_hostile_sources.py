@@ -15,8 +15,10 @@ from hostile_code import ATTACKS, Attack, body, filled_in
 from eureka_agent.critic.allow_list import check_allow_list
 from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.parse import parse
+from eureka_agent.designer.given import given_reward
 from eureka_agent.protocol.messages import Scored
 from eureka_agent.records import Finding, TaskDescription
+from eureka_agent.rewards import RewardSpecification
 
 
 class NotRun:
@@ -25,18 +27,18 @@ class NotRun:
     def __init__(self) -> None:
         self.asked = False
 
-    async def dry_run(self, source: str, trusted: bool = False) -> tuple[Finding, ...]:
+    async def dry_run(self, reward: RewardSpecification) -> tuple[Finding, ...]:
         self.asked = True
         return ()
 
-    async def score(self, source: str, episodes: object, trusted: bool = False) -> Scored:
+    async def score(self, reward: RewardSpecification, episodes: object) -> Scored:
         raise AssertionError("there are no episodes")
 
 
 async def passes(source: str, description: TaskDescription) -> bool:
     """Whether a source comes as far as a dry run."""
     runner = NotRun()
-    verdict = await Critic(description, runner).judge(source)
+    verdict = await Critic(description, runner).judge(given_reward(source))
     assert runner.asked is verdict.accepted
     return runner.asked
 

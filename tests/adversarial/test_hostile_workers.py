@@ -10,11 +10,14 @@ from pathlib import Path
 
 import pytest
 from script_wall import ScriptWall
+from training_pool import TrainingPool
 
+from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import WorkerDiedError, WorkerFaultError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.training_pool import TrainingPool, TrainingResult
+from eureka_agent.fleet.jobs import TrainingResult
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.protocol.messages import DryRun
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.process_wall import ProcessHandle
@@ -81,7 +84,7 @@ async def trained(
     )
     try:
         async with asyncio.timeout(SECONDS):
-            return await pool.train("job", "x", 0), wall
+            return await pool.train("job", given_reward("x"), 0), wall
     finally:
         await pool.close()
 
@@ -186,11 +189,11 @@ async def test_a_dry_run_of_such_a_worker_is_a_finding(
 ) -> None:
     monkeypatch.setattr("eureka_agent.fleet.dry_runner._GRACE_SECONDS", 0.5)
     wall = bad_wall(code)
-    runner = DryRunner(wall, "cartpole", None, tmp_path / "scratch", 0.5)
+    runner = DryRunner(wall, Problem("cartpole"), tmp_path / "scratch", 0.5)
     began = time.monotonic()
     try:
         async with asyncio.timeout(SECONDS):
-            findings = await runner.dry_run("x")
+            findings = await runner.dry_run(given_reward("x"))
     finally:
         await runner.close()
     assert [finding.code for finding in findings] == ["D312"]
@@ -219,10 +222,10 @@ async def test_scores_that_no_reward_can_give_are_none(answer: str, tmp_path: Pa
     code = f"say(type='scored', job=job, {answer})"
     wall = bad_wall(code)
     wall._script = wall._script.replace("json.loads(line)", "json.loads(line.removeprefix('x'))")
-    runner = DryRunner(wall, "cartpole", None, tmp_path / "scratch", 2.0)
+    runner = DryRunner(wall, Problem("cartpole"), tmp_path / "scratch", 2.0)
     try:
         async with asyncio.timeout(SECONDS):
-            scored = await runner.score("x", {"a": tmp_path / "episodes.npz"})
+            scored = await runner.score(given_reward("x"), {"a": tmp_path / "episodes.npz"})
     finally:
         await runner.close()
     assert scored.reason
@@ -246,7 +249,7 @@ async def test_an_evaluation_that_is_none_is_a_fault(answer: str, tmp_path: Path
     # a file comes before the command: its header is a line, its one byte begins the next
     wall._script = wall._script.replace("json.loads(line)", "json.loads(line.removeprefix('x'))")
     wall._script = wall._script.replace('"train")', '"train", "evaluate")')
-    evaluator = Evaluator(wall, "cartpole", None, tmp_path / "scratch", 2.0)
+    evaluator = Evaluator(wall, Problem("cartpole"), tmp_path / "scratch", 2.0)
     try:
         async with asyncio.timeout(SECONDS):
             with pytest.raises(WorkerFaultError):
@@ -269,7 +272,7 @@ async def test_one_that_fills_its_pipe_and_dies_does_not_hold_up_the_driver(tmp_
     client = await WorkerClient.start(bad_wall("out.write(b'x' * (64 << 20))"), tmp_path)
     async with asyncio.timeout(SECONDS):
         await client.open("cartpole", None)
-        await client.send(DryRun(job="a", source="x", timeout_s=1.0))
+        await client.send(DryRun(job="a", reward=given_reward("x"), timeout_s=1.0))
         with pytest.raises(WorkerDiedError):
             await client.receive(15.0)
         await client.close()
@@ -314,7 +317,7 @@ async def test_a_training_pauses_no_more_often_than_it_is_asked_to(tmp_path: Pat
     pool = TrainingPool(bad_wall(code), "cartpole", None, SETTINGS, 1, 1, tmp_path / "scratch")
     try:
         async with asyncio.timeout(SECONDS):
-            result = await pool.train("job", "x", 0, pauses=(128,), on_pause=go_on)
+            result = await pool.train("job", given_reward("x"), 0, pauses=(128,), on_pause=go_on)
     finally:
         await pool.close()
     assert "more often" in result.failure_reason
@@ -345,7 +348,7 @@ async def test_the_time_that_a_decision_takes_is_no_silence(tmp_path: Path) -> N
     )
     try:
         async with asyncio.timeout(SECONDS):
-            result = await pool.train("job", "x", 0, pauses=(128,), on_pause=go_on)
+            result = await pool.train("job", given_reward("x"), 0, pauses=(128,), on_pause=go_on)
     finally:
         await pool.close()
     assert "no sign of life for 0.8 s" in result.failure_reason
@@ -359,7 +362,7 @@ async def test_events_that_nobody_receives_wait_in_the_worker(tmp_path: Path) ->
     try:
         async with asyncio.timeout(SECONDS):
             await client.open("cartpole", None)
-            await client.send(DryRun(job="a", source="x", timeout_s=1.0))
+            await client.send(DryRun(job="a", reward=given_reward("x"), timeout_s=1.0))
             await asyncio.sleep(1.5)
             assert 0 < client._events.qsize() <= 4
             for _ in range(20):  # and goes on when somebody does

@@ -8,6 +8,7 @@ import pytest
 from scripted_gateway import Cut, NamedModel, ScriptedGateway
 
 from eureka_agent.analysis.analyst import CUT_OFF_NOTE, LONGEST_ANALYSIS, Analyst, clean_analysis
+from eureka_agent.designer.given import given_reward
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.configured_model import ConfiguredModel
 from eureka_agent.llm.interface import FinishReason, LanguageModelError, Role
@@ -34,7 +35,7 @@ WORDS = (
 async def analysed(description: TaskDescription, reply: str | Cut | Exception) -> str:
     return await Analyst(
         ConfiguredModel(NamedModel(), ScriptedGateway(reply)), description, "centre it"
-    ).analyse("1-01", SOURCE, DIAGNOSIS)
+    ).analyse("1-01", given_reward(SOURCE), DIAGNOSIS)
 
 
 async def test_it_is_told_what_was_measured(description: TaskDescription) -> None:
@@ -44,8 +45,8 @@ async def test_it_is_told_what_was_measured(description: TaskDescription) -> Non
         description,
         "centre the cart",
     )
-    assert await analyst.analyse("1-02", SOURCE, DIAGNOSIS) == WORDS
-    await analyst.analyse("2-01", SOURCE + "# another\n", DIAGNOSIS)
+    assert await analyst.analyse("1-02", given_reward(SOURCE), DIAGNOSIS) == WORDS
+    await analyst.analyse("2-01", given_reward(SOURCE + "# another\n"), DIAGNOSIS)
     first, second = gateway.requests
     assert (first.role, first.attempt, first.sample) == (Role.ANALYST, "1-02", 0)
     assert (first.temperature, first.max_tokens) == (0.1, 500)

@@ -6,8 +6,10 @@ import pytest
 
 from eureka_agent.archive.baseline_cache import BaselineCache
 from eureka_agent.records import CheckpointRecord, Outcome, TaskDescription
+from eureka_agent.rewards import baseline
 from eureka_agent.settings import SearchSettings
 
+REWARD = baseline("source")
 OUTCOME = Outcome(
     env_steps=10,
     seconds=1.0,
@@ -37,8 +39,8 @@ def policy(tmp_path: Path) -> Path:
 def test_a_baseline_is_found_again_with_its_policy(
     tmp_path: Path, description: TaskDescription, policy: Path
 ) -> None:
-    BaselineCache(tmp_path, description, SearchSettings()).put("source", 3, OUTCOME, policy)
-    found = BaselineCache(tmp_path, description, SearchSettings()).find("source", 3)
+    BaselineCache(tmp_path, description, SearchSettings()).put(REWARD, 3, OUTCOME, policy)
+    found = BaselineCache(tmp_path, description, SearchSettings()).find(REWARD, 3)
     assert found is not None
     assert found[0] == OUTCOME
     assert found[1].read_bytes() == b"weights"
@@ -50,7 +52,7 @@ def test_a_baseline_is_found_again_with_its_policy(
 def test_anything_that_it_depends_on_makes_it_another_entry(
     tmp_path: Path, description: TaskDescription, policy: Path, change: str
 ) -> None:
-    BaselineCache(tmp_path, description, SearchSettings()).put("source", 3, OUTCOME, policy)
+    BaselineCache(tmp_path, description, SearchSettings()).put(REWARD, 3, OUTCOME, policy)
     changed = (
         description.model_copy(update={"fingerprint": "1" * 64})
         if change == "environment"
@@ -63,17 +65,15 @@ def test_anything_that_it_depends_on_makes_it_another_entry(
     }
     settings = SearchSettings().model_copy(update=others.get(change, {}))
     cache = BaselineCache(tmp_path, changed, settings, "cuda" if change == "device" else "cpu")
-    assert (
-        cache.find("other" if change == "source" else "source", 4 if change == "seed" else 3)
-        is None
-    )
+    reward = baseline("other") if change == "source" else REWARD
+    assert cache.find(reward, 4 if change == "seed" else 3) is None
 
 
 def test_an_entry_that_was_cut_off_is_no_entry(
     tmp_path: Path, description: TaskDescription, policy: Path
 ) -> None:
     cache = BaselineCache(tmp_path, description, SearchSettings())
-    cache.put("source", 3, OUTCOME, policy)
+    cache.put(REWARD, 3, OUTCOME, policy)
     (outcome,) = tmp_path.rglob("outcome.json")
     outcome.write_text(outcome.read_text()[:40])
-    assert cache.find("source", 3) is None
+    assert cache.find(REWARD, 3) is None

@@ -1,29 +1,47 @@
 """Runs that an earlier version wrote: opened, shown and gone on with. `earlier_versions/` has two of
-the last version before the journal, one finished and one killed in the middle of its trainings."""
+the last version before the journal, one finished and one killed in the middle of its trainings, and
+three of the last one whose proposals were a source and a designer's name: the same two kinds, of one
+search, and a training of a given reward."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import tarfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from eureka_agent.archive.run_folder import open_run
+from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import RunFolderError
 from eureka_agent.journal.entries import AttemptImported, RunCreated
 from eureka_agent.records import RunStatus, Stage
+from eureka_agent.rewards import CodeReward
 from eureka_agent.search.resumption import check_resumable
 from eureka_agent.search.summary import run_report
 
-BEFORE_THE_JOURNAL = Path(__file__).parent / "earlier_versions" / "runs_0004.tar.gz"
+EARLIER_VERSIONS = Path(__file__).parent / "earlier_versions"
+GIVEN = 'def compute_reward(pole_upright):\n    return pole_upright, {"upright": pole_upright}\n'
+
+
+def unpacked(name: str, folder: Path) -> Path:
+    with tarfile.open(EARLIER_VERSIONS / name) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
 
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    with tarfile.open(BEFORE_THE_JOURNAL) as archive:
-        archive.extractall(tmp_path, filter="data")
-    return tmp_path
+    """Of the last version before the journal."""
+    return unpacked("runs_0004.tar.gz", tmp_path)
+
+
+@pytest.fixture
+def journals(tmp_path: Path) -> Path:
+    """Of the last version before rewards were specifications."""
+    return unpacked("runs_0005.tar.gz", tmp_path)
 
 
 def test_a_finished_run_is_shown_with_its_figures_and_is_not_changed(runs: Path) -> None:
@@ -74,3 +92,33 @@ def test_a_damaged_one_is_refused_in_one_line(runs: Path) -> None:
         open_run(runs / "finished", reading=True)
     with pytest.raises(RunFolderError, match="what an earlier version wrote into it is damaged"):
         open_run(runs / "finished")
+
+
+def test_proposals_of_an_earlier_journal_have_rewards(journals: Path) -> None:
+    # what its rows held, by `sqlite3 archive.sqlite "SELECT record FROM journal"`
+    folder = journals / "finished"
+    with closing(sqlite3.connect(folder / "archive.sqlite")) as connection:
+        rows = connection.execute("SELECT record FROM journal WHERE kind = 'proposed'").fetchall()
+    stored = [json.loads(record)["proposal"] for (record,) in rows]
+    finished, killed = open_run(folder, reading=True), open_run(journals / "killed")
+    for run in (finished, killed):
+        rewards = [each.proposal.reward for each in run.archive.attempts()]
+        assert rewards == [
+            CodeReward(source=each["source"], author=each["designer"]) for each in stored
+        ]
+    assert [(each.id, each.stage) for each in run_report(finished).attempts] == [
+        ("1-01", Stage.STOPPED),
+        ("1-02", Stage.TRAINED),
+    ]
+    check_resumable(killed)
+
+
+def test_a_given_reward_of_an_earlier_journal_and_the_baselines_keep_their_trust(
+    journals: Path,
+) -> None:
+    run = open_run(journals / "given")
+    (attempt,) = run.archive.attempts()
+    assert attempt.proposal.reward == given_reward(GIVEN)
+    assert run.archive.state.began.given_source == GIVEN
+    assert set(run.description.baselines) == {"human", "sparse"}
+    assert all(each.trusted for each in run.description.baselines.values())

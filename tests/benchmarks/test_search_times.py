@@ -19,6 +19,7 @@ from eureka_agent.journal.entries import (
     TrainingQueued,
 )
 from eureka_agent.records import Attempt, Operator, Outcome, Proposal, Repeat, Stage
+from eureka_agent.rewards import CodeReward
 
 
 def outcome(fitness: float) -> Outcome:
@@ -38,7 +39,9 @@ def attempt(sample: int, fitness: float, *repeats: float) -> Attempt:
         iteration=1,
         sample=sample,
         revision=0,
-        proposal=Proposal(source="", reasoning="", operator=Operator.FRESH),
+        proposal=Proposal(
+            reward=CodeReward(source="", author="offline"), reasoning="", operator=Operator.FRESH
+        ),
         stage=Stage.TRAINED,
         seed=sample,
         outcome=outcome(fitness),

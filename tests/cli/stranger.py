@@ -16,6 +16,7 @@ import yaml
 from eureka_agent.archive.run_folder import Run, create_run, open_run
 from eureka_agent.journal.entries import AttemptImported
 from eureka_agent.records import Attempt, Message, Operator, Proposal, Stage, TaskDescription
+from eureka_agent.rewards import CodeReward
 from eureka_agent.settings import SearchSettings
 
 REWARD = (
@@ -65,7 +66,11 @@ def assert_one_clear_error(result: subprocess.CompletedProcess[str]) -> str:
 
 def attempt(attempt_id: str = "1-01", **fields: Any) -> Attempt:
     """One that was trained, or what `fields` say."""
-    proposal = Proposal(source=REWARD, reasoning="because", operator=Operator.FRESH)
+    proposal = Proposal(
+        reward=CodeReward(source=REWARD, author="offline"),
+        reasoning="because",
+        operator=Operator.FRESH,
+    )
     return Attempt(
         **{
             "id": attempt_id,

@@ -17,7 +17,8 @@ from stranger import assert_one_clear_error, attempt, eureka, make_run, shown_js
 
 from eureka_agent.archive.artefacts import write_proposal
 from eureka_agent.archive.files import copy_file, write_text
-from eureka_agent.archive.run_folder import locked, open_run
+from eureka_agent.archive.run_folder import open_run
+from eureka_agent.archive.run_lock import locked
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.errors import EurekaError, RunFolderError
 from eureka_agent.journal.entries import AttemptImported

@@ -23,6 +23,7 @@ from eureka_agent.records import (
     TaskDescription,
     Verdict,
 )
+from eureka_agent.rewards import CodeReward
 
 CLEAR, TITLE, C1, BIDI = "\x1b[2J", "\x1b]0;owned\x07", "\x9b31m", "\u202e"
 EVIL = f"[red]red[/red] [link=http://evil]click[/link] {CLEAR}{TITLE}{C1}{BIDI}\x08:smile:"
@@ -39,10 +40,9 @@ def folder(tmp_path: Path, description: TaskDescription) -> Path:
     (folder / "environment.json").write_text(hostile.model_dump_json())
     edit_settings(folder, sentence=EVIL)
     proposal = Proposal(
-        source=f"# {EVIL}\nx = 1",
+        reward=CodeReward(source=f"# {EVIL}\nx = 1", author=EVIL),
         reasoning=EVIL,
         operator=Operator.FRESH,
-        designer=EVIL,
         parents=(EVIL,),
     )
     finding = Finding(code=EVIL, severity="error", message=EVIL, hint=EVIL)

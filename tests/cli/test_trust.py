@@ -23,6 +23,7 @@ from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.archive.signature import Signer, secret_path, user_signer
 from eureka_agent.journal.entries import AttemptImported
 from eureka_agent.records import TaskDescription
+from eureka_agent.rewards import baseline
 
 MakeRun = Callable[..., Run]
 EVIL = (
@@ -180,7 +181,7 @@ def test_a_signature_does_not_cover_another_task_or_reward(
     make: MakeRun, description: TaskDescription
 ) -> None:
     folder = make().folder
-    other = description.model_copy(update={"human_reward": "def compute_reward(): ..."})
+    other = description.model_copy(update={"human_reward": baseline("def compute_reward(): ...")})
     (folder / "environment.json").write_text(other.model_dump_json())
     assert not is_own(folder)
     run = make()

@@ -16,7 +16,9 @@ import pytest
 from corpus_files import SHARED, CorpusFile, corpus_files, environment_folder
 
 from eureka_agent.critic.critic import Critic
+from eureka_agent.designer.given import given_reward
 from eureka_agent.fleet.dry_runner import DryRunner
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.records import Verdict
 from eureka_agent.sandbox.process_wall import ProcessWall
 
@@ -35,12 +37,12 @@ async def judge(rewards: list[CorpusFile], scratch: Path) -> Judged:
     judged: Judged = []
     for environment in sorted({reward.environment for reward in rewards}):
         dry_runner = DryRunner(
-            ProcessWall(), str(environment_folder(environment)), None, scratch, DRY_RUN_SECONDS
+            ProcessWall(), Problem(str(environment_folder(environment))), scratch, DRY_RUN_SECONDS
         )
         try:
             critic = Critic(await dry_runner.start(), dry_runner)
             judged += [
-                (reward, await critic.judge(reward.source))
+                (reward, await critic.judge(given_reward(reward.source)))
                 for reward in rewards
                 if reward.environment == environment
             ]

@@ -19,7 +19,7 @@ import torch
 from corpus_files import SHARED, CorpusFile, corpus_files, environment_folder
 from torch import Tensor
 
-from eureka_agent.simulation.conformance import check_environment
+from eureka_agent.conformance.check import check_environment
 from eureka_agent.simulation.loading import load_environment
 from eureka_agent.simulation.rollouts import random_actions, run
 

@@ -17,8 +17,10 @@ from click.testing import CliRunner
 
 from eureka_agent.cli.critique import critique
 from eureka_agent.critic.critic import Critic
+from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.dry_runner import DryRunner
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.records import Verdict
 from eureka_agent.sandbox.process_wall import ProcessWall
 
@@ -28,7 +30,7 @@ GOOD = "def compute_reward(pole_upright):\n    return pole_upright, {'upright': 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def critic(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Critic]:
     dry_runner = DryRunner(
-        ProcessWall(), "cartpole", "balance", tmp_path_factory.mktemp("dry"), 1.5
+        ProcessWall(), Problem("cartpole", "balance"), tmp_path_factory.mktemp("dry"), 1.5
     )
     yield Critic(await dry_runner.start(), dry_runner)
     await dry_runner.close()
@@ -51,7 +53,7 @@ async def critic(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Crit
 async def test_a_bad_reward_stops_at_the_cheapest_step_that_sees_it(
     critic: Critic, source: str, code: str, steps: int
 ) -> None:
-    verdict = await critic.judge(source)
+    verdict = await critic.judge(given_reward(source))
     assert not verdict.accepted
     assert code in {finding.code for finding in verdict.findings if finding.severity == "error"}
     assert len(verdict.steps_run) == steps
@@ -60,7 +62,7 @@ async def test_a_bad_reward_stops_at_the_cheapest_step_that_sees_it(
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_good_reward_passes_all_steps(critic: Critic) -> None:
-    verdict = await critic.judge(GOOD)
+    verdict = await critic.judge(given_reward(GOOD))
     assert verdict.accepted
     assert verdict.findings == ()
     assert verdict.steps_run == ("parse", "allow-list", "contract", "dry run")
@@ -194,7 +196,7 @@ def test_a_file_that_cannot_be_read_is_one_error(tmp_path: Path, content: bytes 
 def test_driver_side_modules_import_neither_torch_nor_the_simulator() -> None:
     code = (
         "import sys\nimport eureka_agent.cli.critique\nimport eureka_agent.critic.critic,"
-        " eureka_agent.critic.render, eureka_agent.fleet.training_pool\nimport"
+        " eureka_agent.critic.render, eureka_agent.fleet.fleet\nimport"
         " eureka_agent.fleet.dry_runner, eureka_agent.fleet.evaluator,"
         " eureka_agent.sandbox.choose\nprint(sorted({'torch', 'mujoco', 'gymnasium', 'numpy'} &"
         " set(sys.modules)))\n"

@@ -8,6 +8,7 @@ import pytest
 
 from eureka_agent.critic.memory import KnownReward, Totals
 from eureka_agent.critic.novelty import canonical_form, find_same_source, find_same_values
+from eureka_agent.designer.given import given_reward
 
 FIRST = '''
 import torch
@@ -51,7 +52,11 @@ def body(text: str, arguments: str = "pole_angle, actions") -> str:
 
 def test_names_layout_imports_annotations_and_the_order_of_arguments_do_not_matter() -> None:
     (found,) = find_same_source(
-        RENAMED, [KnownReward("1-02", body("return actions, {}")), KnownReward("1-03", FIRST)]
+        RENAMED,
+        [
+            KnownReward("1-02", given_reward(body("return actions, {}"))),
+            KnownReward("1-03", given_reward(FIRST)),
+        ],
     )
     assert (found.code, found.severity) == ("N501", "error")
     assert found.message.startswith("the same reward as 1-03 up to renaming")
@@ -72,7 +77,7 @@ def test_names_layout_imports_annotations_and_the_order_of_arguments_do_not_matt
 def test_what_is_computed_matters(old: str, new: str) -> None:
     changed = FIRST.replace(old, new)
     assert changed != FIRST
-    assert find_same_source(changed, [KnownReward("1-03", FIRST)]) == []
+    assert find_same_source(changed, [KnownReward("1-03", given_reward(FIRST))]) == []
 
 
 HELPER = "def f(a, b):\n    return a - b\n"
@@ -136,7 +141,9 @@ def test_labels_of_components_that_are_looked_up_again_do_not_matter() -> None:
 def test_a_source_that_is_not_python_is_like_no_other() -> None:
     assert canonical_form("def compute_reward(:") is None
     assert (
-        find_same_source("def compute_reward(:", [KnownReward("1-01", "def compute_reward(:")])
+        find_same_source(
+            "def compute_reward(:", [KnownReward("1-01", given_reward("def compute_reward(:"))]
+        )
         == []
     )
 

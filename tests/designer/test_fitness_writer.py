@@ -8,6 +8,7 @@ from eureka_agent.designer.fitness_writer import FitnessNotWrittenError, Fitness
 from eureka_agent.llm.configured_model import ConfiguredModel
 from eureka_agent.llm.interface import CompletionRequest, LanguageModel, Role, message_key
 from eureka_agent.records import Finding, Message, TaskDescription, Verdict, WrittenFitness
+from eureka_agent.rewards import RewardSpecification, baseline
 
 SOURCE = (
     "def compute_reward(cart_position):\n    away = cart_position.abs().clamp(0.0, 1.0)\n    return"
@@ -53,13 +54,13 @@ class QueuedGateway:
         )
 
 
-async def judge(source: str) -> Verdict:
+async def judge(reward: RewardSpecification) -> Verdict:
     """Finds the misspelt name; warns of everything else."""
     warning = Finding(
         code="D314", severity="warning", message="component 'away' is 0 on all states"
     )
     return Verdict(
-        findings=(NAMED,) if "positoin" in source else (warning,), steps_run=("contract",)
+        findings=(NAMED,) if "positoin" in reward.source else (warning,), steps_run=("contract",)
     )
 
 
@@ -98,8 +99,8 @@ async def test_the_prompt_has_the_sentence_and_the_environment_and_nothing_of_it
         "fitness_doc": "OWN-METRIC",
         "fitness_unit": "OWN-UNIT",
         "success_fitness": 77.125,
-        "human_reward": "# OWN-HUMAN",
-        "sparse_reward": "# OWN-SPARSE",
+        "human_reward": baseline("# OWN-HUMAN"),
+        "sparse_reward": baseline("# OWN-SPARSE"),
     }
     gateway = QueuedGateway(REPLY)
     await writer(gateway).write(description.model_copy(update=own), SENTENCE)

@@ -11,6 +11,7 @@ import jinja2
 import pytest
 from scripted_gateway import Cut, NamedModel, ScriptedGateway
 
+from eureka_agent.designer.given import given_reward
 from eureka_agent.designer.interface import DesignRequest, FailureSummary, ParentSummary, Rejection
 from eureka_agent.designer.llm_designer import LONGEST_ANSWER_SHOWN, LanguageModelDesigner, opening
 from eureka_agent.designer.source_tools import number_constants
@@ -49,7 +50,11 @@ def parent(identifier: str, fitness: float | None = 3.25) -> ParentSummary:
         text=f"the term centred of {identifier} never moves",
     )
     return ParentSummary(
-        identifier, f"# of {identifier}\n{REWARD}", fitness, diagnosis, f"reasons of {identifier}"
+        identifier,
+        given_reward(f"# of {identifier}\n{REWARD}"),
+        fitness,
+        diagnosis,
+        f"reasons of {identifier}",
     )
 
 
@@ -60,7 +65,7 @@ def design_request(
     seed: int = 1,
 ) -> DesignRequest:
     failure = FailureSummary(
-        "1-03", "def compute_reward(): pass", "rejected", "C306 takes no argument"
+        "1-03", given_reward("def compute_reward(): pass"), "rejected", "C306 takes no argument"
     )
     return DesignRequest(
         description, "hold the cart dead still", operator, parents, (failure,), seed
@@ -87,8 +92,8 @@ async def test_a_reply_becomes_a_proposal(description: TaskDescription) -> None:
     proposal = await designer_of(gateway).propose(
         design_request(description, Operator.IMPROVE, parent("1-01"))
     )
-    assert (proposal.source, proposal.reasoning) == (REWARD, "Because it pays.")
-    assert (proposal.operator, proposal.parents, proposal.designer) == (
+    assert (proposal.reward.source, proposal.reasoning) == (REWARD, "Because it pays.")
+    assert (proposal.operator, proposal.parents, proposal.reward.author) == (
         Operator.IMPROVE,
         ("1-01",),
         "openai/scripted",
@@ -129,7 +134,7 @@ async def test_the_request_says_which_model_answers(description: TaskDescription
     first = await designer.propose(request)
     second = await designer.propose(replace(request, model="anthropic/b"))
     mended = await designer.revise(replace(request, model="anthropic/b"), second, Verdict())
-    assert [first.designer, second.designer, mended.designer] == [
+    assert [each.reward.author for each in (first, second, mended)] == [
         "openai/a",
         "anthropic/b",
         "anthropic/b",
@@ -206,7 +211,7 @@ def test_every_operator_has_a_prompt_with_its_parents(
     parents = () if operator is Operator.FRESH else (parent("2-01"), parent("1-02", None))
     content = order_of(design_request(description, operator, *parents))
     for member in parents:
-        assert member.source.strip() in content
+        assert member.reward.source.strip() in content
         assert f"> reasons of {member.id}" in content
     if parents:
         assert "the term centred of 2-01 never moves" in content
@@ -463,18 +468,20 @@ def test_other_attempts_are_shown_with_their_code_in_short(description: TaskDesc
 
 
 def test_long_code_of_another_attempt_is_cut_off(description: TaskDescription) -> None:
-    long = replace(parent("1-03"), source=REWARD + "X = 1.0\n" * 5_000)
+    long = replace(parent("1-03"), reward=given_reward(REWARD + "X = 1.0\n" * 5_000))
     request = replace(
         design_request(description, Operator.IMPROVE, parent("1-01")), memory=(long,) * 3
     )
     assert len(order_of(request)) < 10_000
-    broken = replace(parent("1-03"), source="def (```\n" * 5_000)
+    broken = replace(parent("1-03"), reward=given_reward("def (```\n" * 5_000))
     assert len(order_of(replace(request, memory=(broken,)))) < 10_000
 
 
 def test_nothing_of_a_parent_breaks_the_prompt(description: TaskDescription) -> None:
     source = f"# ```\n# ````\n{REWARD}"
-    broken = replace(parent("1-01"), source=source, reasoning="# What to do\n```\n" + "x" * 100_000)
+    broken = replace(
+        parent("1-01"), reward=given_reward(source), reasoning="# What to do\n```\n" + "x" * 100_000
+    )
     content = order_of(design_request(description, Operator.IMPROVE, broken))
     assert f"`````python\n{source.strip()}\n`````\n" in content
     assert "\n> # What to do\n> ```\n> xxx" in content
@@ -484,9 +491,11 @@ def test_nothing_of_a_parent_breaks_the_prompt(description: TaskDescription) -> 
 def test_failures_are_told_by_what_they_read_and_why_they_ended(
     description: TaskDescription,
 ) -> None:
-    slow = FailureSummary("1-02", REWARD, "stopped", "fitness 0, behind\nthe median")
-    silent = FailureSummary("1-04", "", "rejected", "P101 the source is empty")
-    broken = FailureSummary("1-05", "def compute_reward(", "rejected", "P103 not valid Python")
+    slow = FailureSummary("1-02", given_reward(REWARD), "stopped", "fitness 0, behind\nthe median")
+    silent = FailureSummary("1-04", given_reward(""), "rejected", "P101 the source is empty")
+    broken = FailureSummary(
+        "1-05", given_reward("def compute_reward("), "rejected", "P103 not valid Python"
+    )
     content = order_of(replace(design_request(description), failures=(slow, silent, broken)))
     assert (
         "- Attempt 1-02 (stopped, a reward of cart_position): fitness 0, behind the median\n"
@@ -600,7 +609,7 @@ async def test_no_code_is_a_proposal_without_source(
     description: TaskDescription, reply: str | Cut, note: str
 ) -> None:
     proposal = await designer_of(ScriptedGateway(reply)).propose(design_request(description))
-    assert proposal.source == ""
+    assert proposal.reward.source == ""
     assert note in proposal.reasoning
 
 
@@ -623,7 +632,7 @@ async def revised(
     mended = await designer.revise(request, rejected, Verdict(findings=findings))
     return [
         (message.role, message.content) for message in gateway.requests[1].messages
-    ], mended.source
+    ], mended.reward.source
 
 
 async def test_a_revision_continues_the_conversation_with_the_findings(
@@ -699,7 +708,7 @@ async def test_what_was_found_before_is_not_forgotten(description: TaskDescripti
         verdict = Verdict(findings=(finding,))
         revised = await designer.revise(replace(request, rejections=rejections), proposal, verdict)
         rejections, proposal = (*rejections, Rejection(proposal, verdict)), revised
-    assert proposal.source == REWARD
+    assert proposal.reward.source == REWARD
     first, second, third, fourth = (
         [message.role for message in asked.messages] for asked in gateway.requests
     )

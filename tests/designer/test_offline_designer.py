@@ -74,7 +74,7 @@ def generation(task: TaskDescription, samples: int, sentence: str = "") -> list[
                     task,
                     sentence=sentence,
                     seed=100 + sample,
-                    siblings=tuple(each.source for each in made),
+                    siblings=tuple(each.reward.source for each in made),
                 )
             )
         )
@@ -82,25 +82,25 @@ def generation(task: TaskDescription, samples: int, sentence: str = "") -> list[
 
 
 def genome_of(proposal: Proposal, task: TaskDescription) -> Genome:
-    return recover(proposal.source, [each.name for each in task.variables])
+    return recover(proposal.reward.source, [each.name for each in task.variables])
 
 
 def code_of(proposal: Proposal) -> str:
     """The source without its comment block."""
-    return proposal.source.split("# terms, as")[0]
+    return proposal.reward.source.split("# terms, as")[0]
 
 
 def sources_are_sound(proposals: list[Proposal], task: TaskDescription) -> None:
     known = {prefix + each.name for each in task.public_variables() for prefix in ("", "previous_")}
     for proposal in proposals:
-        assert set(parameter_names(proposal.source)) <= known
-        function = reward_function(proposal.source, task.variables)
+        assert set(parameter_names(proposal.reward.source)) <= known
+        function = reward_function(proposal.reward.source, task.variables)
         for scale in (0.0, 1.0, 1e3, 1e6, 1e18):
             total, components = function(states(task, scale))
             assert total.shape == (8,)
             assert total.dtype is torch.float32
             assert bool(torch.isfinite(total).all()), (
-                f"not finite at scale {scale}:\n{proposal.source}"
+                f"not finite at scale {scale}:\n{proposal.reward.source}"
             )
             torch.testing.assert_close(
                 torch.stack(list(components.values())).sum(dim=0), total, rtol=1e-4, atol=1e-4
@@ -117,7 +117,7 @@ def test_proposals_for_built_in_tasks_are_sound_and_all_different(
     what = built_in(environment, task)
     proposals = generation(what, 10)
     sources_are_sound(proposals, what)
-    assert len({normalized(each.source) for each in proposals}) == 10
+    assert len({normalized(each.reward.source) for each in proposals}) == 10
 
 
 @pytest.mark.parametrize("operator", [each for each in Operator if each is not Operator.FRESH])
@@ -127,17 +127,20 @@ def test_offspring_are_sound_differ_from_their_parents_and_stay_recoverable(
     what = built_in("hopper", "run")
     first, second = generation(what, 2)
     parents = (
-        ParentSummary("0-0", first.source, 2.0, None, ""),
-        ParentSummary("0-1", second.source, 1.0, None, ""),
+        ParentSummary("0-0", first.reward, 2.0, None, ""),
+        ParentSummary("0-1", second.reward, 1.0, None, ""),
     )
     children = [propose(request(what, operator, parents=parents, seed=seed)) for seed in range(8)]
     sources_are_sound(children, what)
     for child in children:
-        assert normalized(child.source) not in {normalized(first.source), normalized(second.source)}
+        assert normalized(child.reward.source) not in {
+            normalized(first.reward.source),
+            normalized(second.reward.source),
+        }
         assert child.operator is operator
         assert child.parents == ("0-0", "0-1")
         assert not genome_of(child, what).empty
-    assert len({normalized(child.source) for child in children}) > 4
+    assert len({normalized(child.reward.source) for child in children}) > 4
 
 
 def test_equal_requests_give_equal_proposals() -> None:
@@ -147,22 +150,24 @@ def test_equal_requests_give_equal_proposals() -> None:
             request(what, seed=seed, siblings=("x",))
         )
     assert (
-        propose(request(what, seed=0, siblings=("x",))).source
-        != propose(request(what, seed=7, siblings=("x",))).source
+        propose(request(what, seed=0, siblings=("x",))).reward.source
+        != propose(request(what, seed=7, siblings=("x",))).reward.source
     )
 
 
 def test_siblings_and_failures_are_not_repeated(boat: TaskDescription) -> None:
     first = propose(request(boat))
-    again = propose(request(boat, siblings=(first.source,)))
-    assert normalized(again.source) != normalized(first.source)
-    failed = FailureSummary("0-0", first.source, "failed", "turned NaN")
-    assert normalized(propose(request(boat, failures=(failed,))).source) != normalized(first.source)
+    again = propose(request(boat, siblings=(first.reward.source,)))
+    assert normalized(again.reward.source) != normalized(first.reward.source)
+    failed = FailureSummary("0-0", first.reward, "failed", "turned NaN")
+    assert normalized(propose(request(boat, failures=(failed,))).reward.source) != normalized(
+        first.reward.source
+    )
 
 
 def test_it_opens_the_drawer(arm: TaskDescription) -> None:
     first = propose(request(arm))
-    _, components = evaluate(first.source, arm, {"drawer_opening": torch.tensor([0.0, 0.4])})
+    _, components = evaluate(first.reward.source, arm, {"drawer_opening": torch.tensor([0.0, 0.4])})
     opening = components["opening"]
     assert opening[1] > opening[0]
     assert "lamp_brightness" not in code_of(first)
@@ -172,7 +177,7 @@ def test_it_opens_the_drawer(arm: TaskDescription) -> None:
 
 def test_it_closes_the_drawer_for_another_sentence(arm: TaskDescription) -> None:
     total, _ = evaluate(
-        propose(request(arm, sentence="close the drawer")).source,
+        propose(request(arm, sentence="close the drawer")).reward.source,
         arm,
         {"drawer_opening": torch.tensor([0.0, 0.4])},
     )
@@ -183,19 +188,19 @@ def test_it_sails_to_the_buoy_upright(boat: TaskDescription) -> None:
     first = propose(request(boat))
     buoy = torch.tensor([[5.0, 0.0]] * 2)
     total, _ = evaluate(
-        first.source,
+        first.reward.source,
         boat,
         {"buoy_position": buoy, "hull_position": torch.tensor([[0.0, 0.0], [5.0, 0.0]])},
     )
     assert total[1] > total[0]
-    total, _ = evaluate(first.source, boat, {"roll_angle": torch.tensor([0.0, 1.5])})
+    total, _ = evaluate(first.reward.source, boat, {"roll_angle": torch.tensor([0.0, 1.5])})
     assert total[0] > total[1]
 
 
 def test_survival_is_paid_where_failing_could_pay(boat: TaskDescription) -> None:
     # a speed may be negative, so an early end could be the better deal
     racing = propose(request(boat, sentence="sail forward as fast as possible"))
-    total, _ = evaluate(racing.source, boat, {"terminated": torch.tensor([0.0, 1.0])})
+    total, _ = evaluate(racing.reward.source, boat, {"terminated": torch.tensor([0.0, 1.0])})
     assert total[0] > total[1]
 
 
@@ -212,7 +217,9 @@ def test_survival_is_paid_where_failing_could_pay(boat: TaskDescription) -> None
 def test_directions_and_speeds(sentence: str, faster: list[float], slower: list[float]) -> None:
     what = description(sentence, BOAT, 2)
     total, _ = evaluate(
-        propose(request(what)).source, what, {"hull_velocity": torch.tensor([faster, slower])}
+        propose(request(what)).reward.source,
+        what,
+        {"hull_velocity": torch.tensor([faster, slower])},
     )
     assert total[0] > total[1]
 
@@ -229,10 +236,10 @@ def test_swing_up_is_paid_at_the_top_and_without_whirling() -> None:
         1,
     )
     first = propose(request(what))
-    total, _ = evaluate(first.source, what, {"load_angle": torch.tensor([0.0, 1.5, 3.14])})
+    total, _ = evaluate(first.reward.source, what, {"load_angle": torch.tensor([0.0, 1.5, 3.14])})
     assert total[2] > total[1] > total[0]
     total, _ = evaluate(
-        first.source,
+        first.reward.source,
         what,
         {
             "load_angle": torch.tensor([3.14, 3.14]),
@@ -260,22 +267,22 @@ def test_of_choices_none_is_an_effort() -> None:
     sentence = "keep the pole upright smoothly, with as little effort as possible"
     task = describe(load_environment("gymnasium:CartPole-v1"))
     proposals = generation(task, 8, sentence)
-    parent = ParentSummary("1-01", proposals[0].source, 1.0, None, "")
+    parent = ParentSummary("1-01", proposals[0].reward, 1.0, None, "")
     for operator in (Operator.IMPROVE, Operator.MUTATE_STRUCTURE):
         proposals.append(propose(request(task, operator, sentence, parents=(parent,))))
-    assert not any("actions" in parameter_names(each.source) for each in proposals)
+    assert not any("actions" in parameter_names(each.reward.source) for each in proposals)
     sources_are_sound(proposals, task)
     # and where nothing else can be read, what is left is how an episode ends
     only = description("xyzzy", (), 1, causes=("done",)).model_copy(update={"action_choices": (3,)})
     sources_are_sound(generation(only, 2), only)
     effort = generation(description("save effort", (), 2), 1)[0]
-    assert "actions" in parameter_names(effort.source), "of quantities it is one"
+    assert "actions" in parameter_names(effort.reward.source), "of quantities it is one"
 
 
 def test_variables_that_no_word_names_are_used_by_their_kind(lander: TaskDescription) -> None:
     proposals = generation(lander, 8)
     sources_are_sound(proposals, lander)
-    read = [set(parameter_names(each.source)) for each in proposals]
+    read = [set(parameter_names(each.reward.source)) for each in proposals]
     for name in ("lander_position", "lander_velocity", "leg_contacts"):
         assert sum(name in names for names in read) >= 3, name
     down = {
@@ -283,26 +290,26 @@ def test_variables_that_no_word_names_are_used_by_their_kind(lander: TaskDescrip
         "lander_velocity": torch.tensor([[0.0, 0.0], [0.0, -4.0], [0.0, 0.0]]),
         "leg_contacts": torch.tensor([[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]),
     }
-    total, _ = evaluate(proposals[0].source, lander, down)
+    total, _ = evaluate(proposals[0].reward.source, lander, down)
     assert total[0] > total[1]  # rest on the pad before a hard hit
     assert total[0] > total[2]  # and before hovering far away
 
 
 def test_such_variables_come_in_beside_terms_that_the_words_ask_for(boat: TaskDescription) -> None:
-    parent = ParentSummary("0-0", propose(request(boat)).source, 1.0, None, "")
+    parent = ParentSummary("0-0", propose(request(boat)).reward, 1.0, None, "")
     children = [
         propose(request(boat, Operator.MUTATE_STRUCTURE, parents=(parent,), seed=seed))
         for seed in range(40)
     ]
     sources_are_sound(children, boat)
-    assert any("rudder_angle" in parameter_names(each.source) for each in children)
+    assert any("rudder_angle" in parameter_names(each.reward.source) for each in children)
 
 
 def test_a_changed_structure_is_one_term_more_one_less_or_one_redrawn() -> None:
     what = built_in("hopper", "run")
     parent = propose(request(what))
     before = {term.name: term for term in genome_of(parent, what).terms}
-    parents = (ParentSummary("0-0", parent.source, 1.0, None, ""),)
+    parents = (ParentSummary("0-0", parent.reward, 1.0, None, ""),)
     kinds = set()
     for seed in range(24):
         child = propose(request(what, Operator.MUTATE_STRUCTURE, parents=parents, seed=seed))
@@ -328,7 +335,7 @@ def test_a_term_that_the_trajectory_gate_refused_is_not_composed_again_in_the_ru
     trait = leading_term(refused, boat)
     assert trait == "distance(buoy_position - hull_position)"
     for seed in range(12):
-        later = propose(request(boat, seed=seed, misleading=(refused.source,)))
+        later = propose(request(boat, seed=seed, misleading=(refused.reward.source,)))
         assert trait not in {term.trait() for term in genome_of(later, boat).terms}
         sources_are_sound([later], boat)
 
@@ -352,7 +359,7 @@ def test_terms_are_refused_by_what_they_read_and_not_by_their_numbers(
     boat: TaskDescription,
 ) -> None:
     first = propose(request(boat))
-    retuned = ParentSummary("0-0", first.source, 1.0, None, "")
+    retuned = ParentSummary("0-0", first.reward, 1.0, None, "")
     child = propose(request(boat, Operator.RETUNE_WEIGHTS, parents=(retuned,)))
     traits = {term.trait() for term in genome_of(first, boat).terms}
     assert {term.trait() for term in genome_of(child, boat).terms} == traits
@@ -366,7 +373,7 @@ def test_what_is_named_after_one_direction_is_paid_for_with_its_sign() -> None:
     for sentence, better in (("sail forward", 1.0), ("sail backward", -1.0)):
         what = ship.model_copy(update={"sentence": sentence})
         values = {"forward_speed": torch.tensor([better, -better])}
-        paid, _ = evaluate(propose(request(what)).source, what, values)
+        paid, _ = evaluate(propose(request(what)).reward.source, what, values)
         assert paid[0] > paid[1], sentence
 
 
@@ -429,7 +436,7 @@ def test_a_price_without_effect_is_dropped_unless_it_was_raised() -> None:
 
 def test_private_variables_stay_hidden(arm: TaskDescription) -> None:
     for proposal in generation(arm, 8):
-        assert "secret" not in proposal.source
+        assert "secret" not in proposal.reward.source
         assert "secret" not in proposal.prompt
 
 
@@ -454,7 +461,7 @@ def test_a_rejection_that_blames_no_term_gives_another_reward(boat: TaskDescript
         )
     )
     revised = asyncio.run(OfflineDesigner().revise(request(boat), rejected, verdict))
-    assert normalized(revised.source) != normalized(rejected.source)
+    assert normalized(revised.reward.source) != normalized(rejected.reward.source)
     sources_are_sound([revised], boat)
 
 
@@ -462,9 +469,9 @@ def test_the_record_of_a_proposal_can_be_read(arm: TaskDescription) -> None:
     first = propose(request(arm))
     assert "open the drawer" in first.prompt
     assert "drawer_opening" in first.prompt
-    assert first.source in first.reply
+    assert first.reward.source in first.reply
     assert first.cost.money == 0
-    assert first.designer == "offline"
+    assert first.reward.author == "offline"
 
 
 def test_a_success_is_paid_and_only_failures_cost(lander: TaskDescription) -> None:
@@ -480,11 +487,15 @@ def test_a_success_is_paid_and_only_failures_cost(lander: TaskDescription) -> No
     landing = lander.model_copy(update={**causes, "variables": (*lander.variables, succeeded)})
     proposals = generation(landing, 8)
     for proposal in proposals:
-        assert "succeeded" in parameter_names(proposal.source)
-        assert '"alive"' not in proposal.source  # it would make floating worth more than landing
-    charged = [proposal for proposal in proposals if '"failure"' in proposal.source]
+        assert "succeeded" in parameter_names(proposal.reward.source)
+        assert (
+            '"alive"' not in proposal.reward.source
+        )  # it would make floating worth more than landing
+    charged = [proposal for proposal in proposals if '"failure"' in proposal.reward.source]
     assert charged
     assert all("an end by crashed forfeits" in proposal.reasoning for proposal in charged)
     for proposal in proposals:
-        _, parts = evaluate(proposal.source, landing, {"succeeded": torch.tensor([0.0, 1.0])})
+        _, parts = evaluate(
+            proposal.reward.source, landing, {"succeeded": torch.tensor([0.0, 1.0])}
+        )
         assert float(parts["success"][1] - parts["success"][0]) > 20.0

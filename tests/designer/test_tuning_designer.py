@@ -17,6 +17,7 @@ from eureka_agent.critic.contract import check_contract
 from eureka_agent.critic.memory import KnownReward
 from eureka_agent.critic.novelty import find_same_source
 from eureka_agent.critic.parse import parse
+from eureka_agent.designer.given import given_reward
 from eureka_agent.designer.interface import (
     DesignRequest,
     FailureSummary,
@@ -52,7 +53,7 @@ def request(task: TaskDescription, parent: str = PARENT, **fields: object) -> De
         description=task,
         sentence=task.sentence,
         operator=Operator.TUNE_WEIGHTS,
-        parents=(ParentSummary("1-2", parent, 1.5, None, ""),),
+        parents=(ParentSummary("1-2", given_reward(parent), 1.5, None, ""),),
         failures=(),
         seed=0,
     )
@@ -73,7 +74,7 @@ def revise(
 def trained(number: int, parent: str = PARENT) -> tuple[TunedReward, ...]:
     """The parent and rewards of its form; less effort is better here."""
     generator = random.Random(0)
-    found = [TunedReward("1-2", parent, 1.5)]
+    found = [TunedReward("1-2", given_reward(parent), 1.5)]
     for place in range(1, number):
         values = {
             name: value * math.exp(generator.gauss(0.0, 0.6))
@@ -84,7 +85,9 @@ def trained(number: int, parent: str = PARENT) -> tuple[TunedReward, ...]:
             if "EFFORT_WEIGHT" in values
             else generator.random()
         )
-        found.append(TunedReward(f"2-{place}", with_constants(parent, values), fitness))
+        found.append(
+            TunedReward(f"2-{place}", given_reward(with_constants(parent, values)), fitness)
+        )
     return tuple(found)
 
 
@@ -99,14 +102,14 @@ def test_a_proposal_has_the_parents_form_and_other_constants(
     boat: TaskDescription, number: int
 ) -> None:
     proposal = propose(request(boat, trained=trained(number) if number else ()))
-    assert family(proposal.source) == family(PARENT)
-    values = tunable_constants(proposal.source)
+    assert family(proposal.reward.source) == family(PARENT)
+    values = tunable_constants(proposal.reward.source)
     assert values.keys() == CONSTANTS.keys()
     assert all(0.2 <= values[name] / value <= 5.0 for name, value in CONSTANTS.items())
     # nothing but the two numbers is another
-    assert with_constants(proposal.source, CONSTANTS) == PARENT
-    assert "DT = 0.02\n" in proposal.source
-    assert (proposal.operator, proposal.parents, proposal.designer) == (
+    assert with_constants(proposal.reward.source, CONSTANTS) == PARENT
+    assert "DT = 0.02\n" in proposal.reward.source
+    assert (proposal.operator, proposal.parents, proposal.reward.author) == (
         Operator.TUNE_WEIGHTS,
         ("1-2",),
         "tuning",
@@ -119,7 +122,7 @@ def test_equal_requests_give_equal_proposals(boat: TaskDescription, number: int)
     asked = request(boat, trained=trained(number))
     first = propose(asked)
     assert propose(dataclasses.replace(asked, attempt="3-1")) == first
-    assert propose(dataclasses.replace(asked, seed=1)).source != first.source
+    assert propose(dataclasses.replace(asked, seed=1)).reward.source != first.reward.source
     assert revise(asked, first) == revise(asked, first)
 
 
@@ -130,7 +133,7 @@ async def test_proposals_that_are_asked_for_at_once_are_those_asked_for_in_turn(
     designer = TuningDesigner()
     together = await asyncio.gather(*(designer.propose(each) for each in asked))
     assert together == [await designer.propose(each) for each in asked]
-    assert len({proposal.source for proposal in together}) == 6
+    assert len({proposal.reward.source for proposal in together}) == 6
 
 
 def test_what_is_known_is_not_proposed_again(boat: TaskDescription) -> None:
@@ -139,18 +142,18 @@ def test_what_is_known_is_not_proposed_again(boat: TaskDescription) -> None:
     parent = PARENT.replace("EFFORT_WEIGHT * actions", "-0.05 * actions").replace(
         "EFFORT_WEIGHT = -0.05\n", ""
     )
-    asked = request(boat, parent, trained=(TunedReward("1-2", parent, 1.5),))
+    asked = request(boat, parent, trained=(TunedReward("1-2", given_reward(parent), 1.5),))
     siblings: list[str] = []
     for _ in range(12):
-        siblings.append(propose(dataclasses.replace(asked, siblings=tuple(siblings))).source)
+        siblings.append(propose(dataclasses.replace(asked, siblings=tuple(siblings))).reward.source)
     values = sorted(tunable_constants(source)["CALM_TEMPERATURE"] for source in [parent, *siblings])
     assert all(after / before > 1.049 for before, after in itertools.pairwise(values))
     failures = tuple(
-        FailureSummary(f"2-{place}", source, "rejected", "")
+        FailureSummary(f"2-{place}", given_reward(source), "rejected", "")
         for place, source in enumerate(siblings)
     )
     for told in ({"failures": failures}, {"siblings": tuple(siblings)}):
-        again = tunable_constants(propose(dataclasses.replace(asked, **told)).source)[
+        again = tunable_constants(propose(dataclasses.replace(asked, **told)).reward.source)[
             "CALM_TEMPERATURE"
         ]  # type: ignore[arg-type]
         assert all(abs(math.log(again / value)) > math.log(1.049) for value in values)
@@ -159,13 +162,15 @@ def test_what_is_known_is_not_proposed_again(boat: TaskDescription) -> None:
 def test_other_forms_teach_nothing(boat: TaskDescription) -> None:
     others = tuple(
         TunedReward(
-            f"3-{place}", reward.source.replace("calm + effort,", "calm - effort,"), 100.0 + place
+            f"3-{place}",
+            given_reward(each.reward.source.replace("calm + effort,", "calm - effort,")),
+            100.0 + place,
         )
-        for place, reward in enumerate(trained(8))
+        for place, each in enumerate(trained(8))
     )
     others += (
-        TunedReward("4-0", PARENT.replace("-0.05", "0.05"), 50.0),
-        TunedReward("4-1", "def (", 60.0),
+        TunedReward("4-0", given_reward(PARENT.replace("-0.05", "0.05")), 50.0),
+        TunedReward("4-1", given_reward("def ("), 60.0),
     )
     one, all_of_them = request(boat, trained=trained(1)), request(boat, trained=trained(1) + others)
     assert propose(one) == propose(all_of_them)
@@ -175,9 +180,9 @@ def test_a_parent_that_is_not_among_the_trained_counts_as_a_trial(boat: TaskDesc
     proposal = propose(request(boat, trained=trained(8)[1:]))
     assert "1-2: 1.5; CALM_TEMPERATURE 4, EFFORT_WEIGHT -0.05\n" in proposal.prompt
     assert proposal.prompt.count("\n2-") == 7
-    unscored = request(boat, parents=(ParentSummary("1-2", PARENT, None, None, ""),))
+    unscored = request(boat, parents=(ParentSummary("1-2", given_reward(PARENT), None, None, ""),))
     assert "1-2:" not in propose(unscored).prompt
-    assert propose(unscored).source != PARENT
+    assert propose(unscored).reward.source != PARENT
 
 
 def test_fitness_that_is_no_number_is_left_out(boat: TaskDescription) -> None:
@@ -190,7 +195,7 @@ def test_the_optimiser_goes_where_it_was_better(boat: TaskDescription) -> None:
     """Less effort was better in every one of sixteen trainings."""
     asked = request(boat, trained=trained(16))
     drawn = [
-        tunable_constants(propose(dataclasses.replace(asked, seed=seed)).source)
+        tunable_constants(propose(dataclasses.replace(asked, seed=seed)).reward.source)
         for seed in range(20)
     ]
     below = [values["EFFORT_WEIGHT"] > CONSTANTS["EFFORT_WEIGHT"] for values in drawn]
@@ -199,7 +204,7 @@ def test_the_optimiser_goes_where_it_was_better(boat: TaskDescription) -> None:
 
 def test_the_reasoning_says_what_changed_and_why(boat: TaskDescription) -> None:
     proposal = propose(request(boat, trained=trained(1)))
-    values = tunable_constants(proposal.source)
+    values = tunable_constants(proposal.reward.source)
     assert (
         proposal.reasoning
         == "Kept the form of 1-2 and changed 2 of its 2 constants: CALM_TEMPERATURE 4 →"
@@ -222,10 +227,10 @@ def test_revisions_come_closer_to_the_parent(boat: TaskDescription, number: int)
         first = propose(asked)
         second = revise(asked, first)
         third = revise(asked, second)
-        assert len({first.source, second.source, third.source, PARENT}) == 4
-        assert family(second.source) == family(third.source) == family(PARENT)
-        assert step(second.source) <= 0.5 * step(first.source) + 1e-3
-        assert step(third.source) <= 0.5 * step(second.source) + 1e-3
+        assert len({first.reward.source, second.reward.source, third.reward.source, PARENT}) == 4
+        assert family(second.reward.source) == family(third.reward.source) == family(PARENT)
+        assert step(second.reward.source) <= 0.5 * step(first.reward.source) + 1e-3
+        assert step(third.reward.source) <= 0.5 * step(second.reward.source) + 1e-3
         assert second.operator is Operator.TUNE_WEIGHTS
         assert second.reasoning.startswith(
             "The critic found: NaN on recorded states. So this is another step"
@@ -234,11 +239,11 @@ def test_revisions_come_closer_to_the_parent(boat: TaskDescription, number: int)
 
 def test_a_revision_of_something_else_is_a_step_from_the_parent(boat: TaskDescription) -> None:
     rejected = propose(request(boat)).model_copy(
-        update={"source": "def compute_reward(x):\n    return x, {}\n"}
+        update={"reward": given_reward("def compute_reward(x):\n    return x, {}\n")}
     )
     revised = revise(request(boat), rejected)
-    assert family(revised.source) == family(PARENT)
-    assert 0.0 < step(revised.source) <= 0.5 * math.log(5.0) + 1e-3
+    assert family(revised.reward.source) == family(PARENT)
+    assert 0.0 < step(revised.reward.source) <= 0.5 * math.log(5.0) + 1e-3
 
 
 @pytest.mark.parametrize(
@@ -254,11 +259,13 @@ def test_a_revision_of_something_else_is_a_step_from_the_parent(boat: TaskDescri
 )
 def test_what_cannot_be_tuned_is_said_and_not_raised(source: str, boat: TaskDescription) -> None:
     assert not can_tune(source)
-    proposal = propose(request(boat, source, trained=(TunedReward("1-2", source, 1.0),)))
-    assert proposal.source == ""
+    proposal = propose(
+        request(boat, source, trained=(TunedReward("1-2", given_reward(source), 1.0),))
+    )
+    assert proposal.reward.source == ""
     assert "The reward of 1-2 has no constants to tune" in proposal.reasoning
     assert proposal.operator is Operator.TUNE_WEIGHTS
-    assert revise(request(boat, source), proposal).source == ""
+    assert revise(request(boat, source), proposal).reward.source == ""
 
 
 def test_no_parent_is_said_and_not_raised(boat: TaskDescription) -> None:
@@ -270,7 +277,7 @@ def test_no_parent_is_said_and_not_raised(boat: TaskDescription) -> None:
 
 def composed(task: TaskDescription, seed: int) -> str:
     plain = DesignRequest(task, task.sentence, Operator.FRESH, (), (), seed)
-    return asyncio.run(OfflineDesigner().propose(plain)).source
+    return asyncio.run(OfflineDesigner().propose(plain)).reward.source
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -286,11 +293,14 @@ def test_rewards_of_the_offline_designer_are_tuned_and_stay_its_own(
         # every number that it names is one to turn, but for zeros
         assert len(tunable_constants(source)) >= len(genome.terms) - 1
         proposal = propose(request(task, source))
-        tree, findings = parse(proposal.source)
+        tree, findings = parse(proposal.reward.source)
         assert tree is not None
         assert [*findings, *check_allow_list(tree), *check_contract(tree, task)] == []
-        assert find_same_source(proposal.source, [KnownReward("1-2", source)]) == []
-        evolved = recover(proposal.source, names)
+        assert (
+            find_same_source(proposal.reward.source, [KnownReward("1-2", given_reward(source))])
+            == []
+        )
+        evolved = recover(proposal.reward.source, names)
         assert [term.name for term in evolved.terms] == [term.name for term in genome.terms]
         assert evolved != genome
         # and it computes: another total on the same states
@@ -300,7 +310,8 @@ def test_rewards_of_the_offline_designer_are_tuned_and_stay_its_own(
             if name in parameter_names(source)
         }
         before, after = (
-            reward_function(each, task.variables)(read)[0] for each in (source, proposal.source)
+            reward_function(each, task.variables)(read)[0]
+            for each in (source, proposal.reward.source)
         )
         assert not before.equal(after)
         assert after.isfinite().all()
@@ -332,7 +343,7 @@ def test_the_built_in_rewards_have_no_named_constants_until_someone_names_them(
             name, _, number = line.partition(" = ")
             assert tunable_constants(source) == {name: float(number)}
             assert can_tune(source)
-            tuned = propose(request(boat, source)).source
+            tuned = propose(request(boat, source)).reward.source
             assert tuned.splitlines()[0] == source.splitlines()[0]
             tree, findings = parse(tuned)
             assert tree is not None

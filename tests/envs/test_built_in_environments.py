@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
+from eureka_agent.conformance.check import check_environment
 from eureka_agent.simulation.catalogue import list_environments
-from eureka_agent.simulation.conformance import check_environment
 from eureka_agent.simulation.loading import describe, load_environment
 
 TASKS = [(entry.name, task) for entry in list_environments() for task in entry.tasks]

@@ -19,6 +19,7 @@ from eureka_agent.archive.files import write_text
 from eureka_agent.archive.run_folder import Run, create_run
 from eureka_agent.journal.entries import AttemptImported
 from eureka_agent.records import Attempt, Operator, Proposal, Stage, TaskDescription
+from eureka_agent.rewards import CodeReward
 from eureka_agent.settings import SearchSettings
 from eureka_agent.training.distributions import Categorical, Gaussian
 
@@ -32,7 +33,11 @@ def attempt_of(source: str, sample: int, fitness: float | None) -> Attempt:
         iteration=0,
         sample=sample - 1,
         revision=0,
-        proposal=Proposal(source=source, reasoning="", operator=Operator.FRESH),
+        proposal=Proposal(
+            reward=CodeReward(source=source, author="offline"),
+            reasoning="",
+            operator=Operator.FRESH,
+        ),
         stage=Stage.REJECTED if fitness is None else Stage.TRAINED,
         reason="A201: an import of numpy" if fitness is None else "",
         seed=1,

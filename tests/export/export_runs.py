@@ -57,9 +57,7 @@ def write_texts(run: Run, folder: Path) -> Path:
     """An export without the policies, which take seconds to make."""
     report = run_report(run)
     assert report.best is not None
-    exported = Exported(
-        report=report, attempt=report.best, source=report.best.proposal.source, score=None
-    )
+    exported = Exported(report=report, attempt=report.best, score=None)
     folder.mkdir()
     description = report.description
     count = description.num_observations

@@ -14,9 +14,10 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from training_pool import TrainingPool
 
+from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EurekaError
-from eureka_agent.fleet.cores import available_cores, cpu_quota, share_cores
 from eureka_agent.fleet.devices import (
     CPU,
     Device,
@@ -25,11 +26,11 @@ from eureka_agent.fleet.devices import (
     Hardware,
     choose_hardware,
 )
-from eureka_agent.fleet.training_pool import TrainingPool
 from eureka_agent.invocation import install_extra
 from eureka_agent.protocol.messages import Gpus, Opened
 from eureka_agent.records import CurvePoint, TaskDescription
 from eureka_agent.sandbox.client import WorkerClient
+from eureka_agent.sandbox.cores import available_cores, cpu_quota, share_cores
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.wall import Limits
 from eureka_agent.settings import TrainingSettings
@@ -58,7 +59,7 @@ def test_cores_are_shared_out_evenly(
 
 def test_only_cores_that_this_process_may_use_count() -> None:
     core = max(os.sched_getaffinity(0))
-    script = "from eureka_agent.fleet.cores import available_cores; print(*available_cores())"
+    script = "from eureka_agent.sandbox.cores import available_cores; print(*available_cores())"
     said = subprocess.run(
         [sys.executable, "-c", script],
         preexec_fn=lambda: os.sched_setaffinity(0, {core}),
@@ -309,7 +310,10 @@ async def test_a_killed_workers_successor_takes_its_core_and_its_jobs(
         return {process: os.sched_getaffinity(process) for process in workers_of(tmp_path)}
 
     try:
-        trainings = [asyncio.create_task(pool.train(name, good, 0)) for name in ("first", "second")]
+        trainings = [
+            asyncio.create_task(pool.train(name, given_reward(good), 0))
+            for name in ("first", "second")
+        ]
         async with asyncio.timeout(60):
             await both_train.wait()
         before = cores()

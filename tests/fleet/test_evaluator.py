@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from policy_files import save_random_policy
+from training_pool import TrainingPool
 
+from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import (
     EnvironmentFaultError,
     EurekaError,
@@ -21,7 +23,7 @@ from eureka_agent.errors import (
     WorkerFaultError,
 )
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.training_pool import TrainingPool
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
 from eureka_agent.records import Evaluation
 from eureka_agent.sandbox.process_wall import ProcessWall
@@ -44,7 +46,7 @@ async def policy(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Path
             "def compute_reward(pole_upright):\n    return pole_upright, {'upright':"
             " pole_upright}\n"
         )
-        result = await pool.train("job", good, 5)
+        result = await pool.train("job", given_reward(good), 5)
         assert result.policy is not None, result.failure_reason
         yield result.policy
     finally:
@@ -54,7 +56,9 @@ async def policy(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Path
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def scores(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Evaluation]:
     """What one worker gives, one evaluation after the other, by seed."""
-    evaluator = Evaluator(ProcessWall(), "cartpole", "balance", tmp_path_factory.mktemp("alone"))
+    evaluator = Evaluator(
+        ProcessWall(), Problem("cartpole", "balance"), tmp_path_factory.mktemp("alone")
+    )
     try:
         return [await evaluator.evaluate(policy, seed, 4) for seed in range(SEEDS)]
     finally:
@@ -71,7 +75,7 @@ async def test_a_long_queue_gets_a_second_worker_and_a_short_one_does_not(
     workers_of: ProcessesOf,
 ) -> None:
     evaluator = Evaluator(
-        ProcessWall(), "cartpole", "balance", tmp_path / "scratch", most_workers=2
+        ProcessWall(), Problem("cartpole", "balance"), tmp_path / "scratch", most_workers=2
     )
     try:
         # the first evaluations wait for one worker and are over long before another one could be
@@ -100,7 +104,7 @@ async def test_a_killed_worker_costs_no_score(
     tmp_path: Path, policy: Path, scores: list[Evaluation], workers_of: ProcessesOf
 ) -> None:
     evaluator = Evaluator(
-        ProcessWall(), "cartpole", "balance", tmp_path / "scratch", most_workers=2
+        ProcessWall(), Problem("cartpole", "balance"), tmp_path / "scratch", most_workers=2
     )
     try:
         evaluator.warm_up()
@@ -172,7 +176,7 @@ def trap(tmp_path: Path) -> str:
 
 
 async def test_who_fails_among_others_fails_alone(tmp_path: Path, trap: str) -> None:
-    evaluator = Evaluator(ProcessWall(), trap, None, tmp_path / "scratch", most_workers=2)
+    evaluator = Evaluator(ProcessWall(), Problem(trap), tmp_path / "scratch", most_workers=2)
     biases = {"good": 0.0, "deadly": 9.0, "raising": -9.0, "fine": 0.2}
     files = [
         save_random_policy(tmp_path / name, 1, 1, seed=0, bias=bias)
@@ -208,7 +212,7 @@ async def test_who_fails_among_others_fails_alone(tmp_path: Path, trap: str) -> 
 async def test_a_pass_that_fails_without_a_death_is_made_again_policy_by_policy(
     tmp_path: Path, trap: str
 ) -> None:
-    evaluator = Evaluator(ProcessWall(), trap, None, tmp_path / "scratch")
+    evaluator = Evaluator(ProcessWall(), Problem(trap), tmp_path / "scratch")
     good, raising = (
         save_random_policy(tmp_path / str(bias), 1, 1, seed=0, bias=bias) for bias in (0.0, -9.0)
     )
@@ -234,7 +238,7 @@ async def test_who_waits_together_is_scored_in_one_pass(
         return await ask(self, command, *others)
 
     monkeypatch.setattr(WarmWorker, "ask", noted)
-    evaluator = Evaluator(ProcessWall(), "cartpole", "balance", tmp_path / "scratch")
+    evaluator = Evaluator(ProcessWall(), Problem("cartpole", "balance"), tmp_path / "scratch")
     try:
         together = await asyncio.gather(
             *(
@@ -263,7 +267,7 @@ async def test_who_waits_together_is_scored_in_one_pass(
 async def test_an_environment_that_does_not_open_reaches_everyone_who_waits(
     tmp_path: Path, processes_of: ProcessesOf
 ) -> None:
-    evaluator = Evaluator(ProcessWall(), "cartpol", None, tmp_path, most_workers=2)
+    evaluator = Evaluator(ProcessWall(), Problem("cartpol"), tmp_path, most_workers=2)
     evaluator.warm_up()
     try:
         asked = (evaluator.evaluate(tmp_path / "policy", seed, 4) for seed in range(2))
@@ -283,7 +287,7 @@ async def test_a_damaged_policy_is_named_where_it_lies(tmp_path: Path) -> None:
     damaged.write_bytes(bytes(range(256)))
     empty = damaged.with_name("empty.safetensors")
     empty.touch()
-    evaluator = Evaluator(ProcessWall(), "cartpole", "balance", tmp_path / "scratch")
+    evaluator = Evaluator(ProcessWall(), Problem("cartpole", "balance"), tmp_path / "scratch")
     try:
         for policy in (damaged, empty):
             with pytest.raises(WorkerFaultError) as caught:

@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 from faulty_environments import PHYSICS, REWARD, after_steps, line_of, write_lift
 from policy_files import save_random_policy
+from training_pool import TrainingPool
 
+from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EnvironmentFaultError, WorkerFaultError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.training_pool import TrainingPool
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.protocol.messages import LONGEST_FAULT, Fault
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.worker_faults import raised_by
@@ -27,7 +29,7 @@ SETTINGS = TrainingSettings(
 
 async def test_a_dry_runner_that_is_started_says_what_is_wrong(tmp_path: Path) -> None:
     folder = write_lift(tmp_path / "lift", *after_steps(20, "raise OSError('no cable')"))
-    runner = DryRunner(ProcessWall(), str(folder), None, tmp_path / "scratch")
+    runner = DryRunner(ProcessWall(), Problem(str(folder)), tmp_path / "scratch")
     try:
         with pytest.raises(EnvironmentFaultError) as caught:
             await runner.start()
@@ -72,7 +74,9 @@ async def test_a_late_fault_ends_all_trainings_and_none_is_tried_again(
         on_retry=lambda job, reason: retried.append(job),
     )
     try:
-        trainings = [pool.train(name, REWARD, 0) for name in ("in a slot", "waits for one")]
+        trainings = [
+            pool.train(name, given_reward(REWARD), 0) for name in ("in a slot", "waits for one")
+        ]
         results = await asyncio.gather(*trainings, return_exceptions=True)
     finally:
         await pool.close()
@@ -97,7 +101,7 @@ async def test_an_evaluator_does_not_put_an_environment_s_fault_on_the_policy(
     policies = [
         save_random_policy(tmp_path / f"{seed}.safetensors", 2, 1, seed) for seed in range(3)
     ]
-    evaluator = Evaluator(ProcessWall(), str(folder), None, tmp_path / "scratch")
+    evaluator = Evaluator(ProcessWall(), Problem(str(folder)), tmp_path / "scratch")
     try:
         results = await asyncio.gather(
             *(evaluator.evaluate(policy, 0, 4) for policy in policies), return_exceptions=True

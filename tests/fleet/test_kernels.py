@@ -8,20 +8,22 @@ from pathlib import Path
 
 import pytest
 
+from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet import kernels
 from eureka_agent.fleet.devices import CPU, Device, Hardware
-from eureka_agent.fleet.kernels import compile_kernels, with_kernels
+from eureka_agent.fleet.kernels import compile_kernels, kernels_for
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.protocol.messages import Prepare, Prepared, Progress, Train
-from eureka_agent.records import TaskDescription
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.client import START_SECONDS, WorkerClient
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.wall import Limits
-from eureka_agent.settings import SearchSettings, TrainingSettings
+from eureka_agent.settings import TrainingSettings
 
 SETTINGS = TrainingSettings(env_steps=1024, num_envs=4)
 
+CARTPOLE = Problem("cartpole", "balance")
 REWARD = """def compute_reward(torso_velocity_w):
     forward = torso_velocity_w[:, 0]
     return forward, {"forward": forward}
@@ -50,7 +52,9 @@ async def test_what_one_worker_compiled_no_other_compiles_again_and_none_can_cha
 ) -> None:
     pytest.importorskip("mujoco_warp")
     entry, scratch = tmp_path / "kept" / "hopper", tmp_path / "scratch"
-    await compile_kernels(entry, ProcessWall(), hopper, "run", SETTINGS, Device("cpu"), scratch)
+    await compile_kernels(
+        entry, ProcessWall(), Problem(hopper, "run"), SETTINGS, Device("cpu"), scratch
+    )
     kept = machine_code(entry)
     assert len(kept) > 10
     assert list(scratch.iterdir()) == []
@@ -65,7 +69,7 @@ async def test_what_one_worker_compiled_no_other_compiles_again_and_none_can_cha
             )  # more simulations than were compiled for
             assert isinstance(await client.receive(START_SECONDS), Prepared)
         first, second = sorted(scratch.glob("worker-*/wall/kernels"))
-        await clients[0].send(Train(job="a", source=REWARD, seed=1))
+        await clients[0].send(Train(job="a", reward=given_reward(REWARD), seed=1))
         assert isinstance(await clients[0].receive(START_SECONDS), Progress)
         assert machine_code(first) == machine_code(second) == kept
         for path in first.rglob("*.o"):
@@ -77,40 +81,30 @@ async def test_what_one_worker_compiled_no_other_compiles_again_and_none_can_cha
 
 
 async def test_kernels_are_compiled_for_a_gpu_alone_and_a_failure_keeps_nothing(
-    tmp_path: Path, description: TaskDescription, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs, scratch, settings = (
-        tmp_path / "runs",
-        tmp_path / "scratch",
-        SearchSettings(env="cartpole"),
-    )
-    assert await with_kernels(CPU, ProcessWall(), settings, description, runs, scratch) is CPU
+    runs = tmp_path / "runs"
+    asked = ProcessWall(), CARTPOLE, SETTINGS, "fingerprint", runs, tmp_path / "scratch"
+    assert await kernels_for(CPU, *asked) is None
     assert list(tmp_path.iterdir()) == []
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # what is promised is not there
     with pytest.raises(EurekaError, match="was to run on 'cuda:0'"):
-        await with_kernels(
-            Hardware(("cuda:0",)), ProcessWall(), settings, description, runs, scratch
-        )
+        await kernels_for(Hardware(("cuda:0",)), *asked)
     assert not runs.exists()
 
 
 async def test_a_worker_in_another_folder_finds_the_copy(
-    tmp_path: Path, description: TaskDescription, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def compiled(entry: Path, *_: object) -> None:
         (entry / "warp").mkdir(parents=True)
 
     monkeypatch.setattr(kernels, "compile_kernels", compiled)
     monkeypatch.chdir(tmp_path)
-    settings = SearchSettings(env="cartpole")
-    hardware = await with_kernels(
-        Hardware(("cuda:0",)),
-        ProcessWall(),
-        settings,
-        description,
-        Path("runs"),
-        tmp_path / "scratch",
+    runs, scratch = Path("runs"), tmp_path / "scratch"
+    folder = await kernels_for(
+        Hardware(("cuda:0",)), ProcessWall(), CARTPOLE, SETTINGS, "fingerprint", runs, scratch
     )
     monkeypatch.chdir("/")
-    assert hardware.kernels is not None
-    assert (hardware.kernels / "warp").is_dir()
+    assert folder is not None
+    assert (folder / "warp").is_dir()

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from training_pool import TrainingPool
 
+from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EurekaError
-from eureka_agent.fleet.training_pool import TrainingPool
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.wall import Limits
 from eureka_agent.settings import TrainingSettings
@@ -45,7 +46,7 @@ async def test_it_stays_under_its_bounds(
     )
     try:
         results = await asyncio.gather(
-            *(pool.train(f"ant-{seed}", REWARD, seed) for seed in range(16))
+            *(pool.train(f"ant-{seed}", given_reward(REWARD), seed) for seed in range(16))
         )
         assert [result.failure_reason for result in results] == [""] * 16
         (worker,) = workers_of(tmp_path)
@@ -74,7 +75,7 @@ async def test_a_training_that_does_not_fit_says_how_much_it_asked_for_and_what_
     )
     try:
         with pytest.raises(EurekaError) as caught:
-            await pool.train("large", REWARD, 0)
+            await pool.train("large", given_reward(REWARD), 0)
     finally:
         await pool.close()
     found = re.fullmatch(

@@ -9,18 +9,21 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
+from training_pool import TrainingPool
 
 from eureka_agent.archive.snapshots import SnapshotStore
+from eureka_agent.designer.given import given_reward
 from eureka_agent.fleet.devices import CPU, DeviceLeases
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.training_jobs import PauseObserver
-from eureka_agent.fleet.training_pool import TrainingPool, TrainingResult
-from eureka_agent.fleet.training_worker import TrainingWorker, WorkerSetup
+from eureka_agent.fleet.jobs import PauseObserver, Population, TrainingResult
+from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.training_worker import TrainingWorker
 from eureka_agent.protocol.messages import AllSaved, Save
 from eureka_agent.records import CurvePoint
 from eureka_agent.sandbox.process_wall import ProcessWall
@@ -96,7 +99,7 @@ def numbers(result: TrainingResult) -> tuple[object, ...]:
 async def undisturbed(tmp_path: Path) -> tuple[object, ...]:
     watched = Watched(tmp_path / "undisturbed", None)
     try:
-        return numbers(await watched.pool.train("job", REWARD, 5))
+        return numbers(await watched.pool.train("job", given_reward(REWARD), 5))
     finally:
         await watched.pool.close()
 
@@ -107,7 +110,7 @@ async def test_a_killed_worker_costs_one_retry_and_no_more_than_since_the_last_s
     store = SnapshotStore(tmp_path)
     watched = Watched(tmp_path / "workers", store)
     try:
-        training = asyncio.create_task(watched.pool.train("job", REWARD, 5))
+        training = asyncio.create_task(watched.pool.train("job", given_reward(REWARD), 5))
         async with asyncio.timeout(60):
             await watched.halfway.wait()
         (worker,) = workers_of(tmp_path / "workers")
@@ -139,7 +142,7 @@ async def test_another_process_goes_on_where_the_first_one_was_stopped(
     tmp_path: Path, undisturbed: tuple[object, ...]
 ) -> None:
     first = Watched(tmp_path / "first", SnapshotStore(tmp_path))
-    training = asyncio.create_task(first.pool.train("job", REWARD, 5))
+    training = asyncio.create_task(first.pool.train("job", given_reward(REWARD), 5))
     async with asyncio.timeout(60):
         await first.halfway.wait()
     training.cancel()
@@ -149,7 +152,7 @@ async def test_another_process_goes_on_where_the_first_one_was_stopped(
     store = SnapshotStore(tmp_path)
     second = Watched(tmp_path / "second", store)
     try:
-        result = await second.pool.train("job", REWARD, 5)
+        result = await second.pool.train("job", given_reward(REWARD), 5)
         assert numbers(result) == undisturbed
     finally:
         await second.pool.close()
@@ -170,11 +173,11 @@ NEVER = 86_400.0
 async def test_who_is_stopped_goes_on_at_the_step_at_which_it_was_stopped(tmp_path: Path) -> None:
     whole = Watched(tmp_path / "whole", None, settings=LONG)
     try:
-        undisturbed = numbers(await whole.pool.train("job", REWARD, 5))
+        undisturbed = numbers(await whole.pool.train("job", given_reward(REWARD), 5))
     finally:
         await whole.pool.close()
     first = Watched(tmp_path / "first", SnapshotStore(tmp_path), snapshot_s=NEVER, settings=LONG)
-    training = asyncio.create_task(first.pool.train("job", REWARD, 5))
+    training = asyncio.create_task(first.pool.train("job", given_reward(REWARD), 5))
     async with asyncio.timeout(60):
         await first.halfway.wait()
     assert SnapshotStore(tmp_path).find("job") is None
@@ -186,7 +189,7 @@ async def test_who_is_stopped_goes_on_at_the_step_at_which_it_was_stopped(tmp_pa
 
     second = Watched(tmp_path / "second", SnapshotStore(tmp_path), snapshot_s=NEVER, settings=LONG)
     try:
-        assert numbers(await second.pool.train("job", REWARD, 5)) == undisturbed
+        assert numbers(await second.pool.train("job", given_reward(REWARD), 5)) == undisturbed
     finally:
         await second.pool.close()
     ((_, points),) = second.resumed
@@ -213,7 +216,7 @@ async def test_who_is_stopped_at_a_pause_is_decided_about_when_it_is_resumed(
     pauses = (15 * 128,)
     first = Watched(tmp_path / "first", SnapshotStore(tmp_path), snapshot_s=NEVER)
     training = asyncio.create_task(
-        first.pool.train("job", REWARD, 5, pauses=pauses, on_pause=at_first)
+        first.pool.train("job", given_reward(REWARD), 5, pauses=pauses, on_pause=at_first)
     )
     async with asyncio.timeout(60):
         await asked.wait()
@@ -224,7 +227,9 @@ async def test_who_is_stopped_at_a_pause_is_decided_about_when_it_is_resumed(
     store = SnapshotStore(tmp_path)
     second = Watched(tmp_path / "second", store, snapshot_s=NEVER)
     try:
-        result = await second.pool.train("job", REWARD, 5, pauses=pauses, on_pause=at_second)
+        result = await second.pool.train(
+            "job", given_reward(REWARD), 5, pauses=pauses, on_pause=at_second
+        )
         assert met == [(15 * 128, True)]
         assert second.resumed == [("job", 15)]
         if stop:
@@ -233,7 +238,7 @@ async def test_who_is_stopped_at_a_pause_is_decided_about_when_it_is_resumed(
                 "slow",
                 15,
             )
-            assert second.pool._workers == []
+            assert second.pool._dispatcher._workers == []
         else:
             assert numbers(result) == undisturbed
     finally:
@@ -250,7 +255,7 @@ async def test_a_worker_that_makes_no_iteration_is_waited_for_no_longer_than_was
         " pole_upright, {'upright': pole_upright}\n"
     )
     watched = Watched(tmp_path / "workers", SnapshotStore(tmp_path), snapshot_s=NEVER)
-    training = asyncio.create_task(watched.pool.train("job", slow, 5))
+    training = asyncio.create_task(watched.pool.train("job", given_reward(slow), 5))
     try:
         async with asyncio.timeout(60):
             while not watched.points:  # after the first iteration the second is under way
@@ -280,7 +285,7 @@ async def test_at_a_pause_there_is_a_policy_to_be_scored_until_it_is_decided(
     tmp_path: Path, undisturbed: tuple[object, ...]
 ) -> None:
     watched = Watched(tmp_path / "workers", SnapshotStore(tmp_path))
-    evaluator = Evaluator(ProcessWall(), "cartpole", "balance", tmp_path / "evaluator")
+    evaluator = Evaluator(ProcessWall(), Problem("cartpole", "balance"), tmp_path / "evaluator")
     met: list[tuple[int, Path, float]] = []
 
     async def at_pause(points: tuple[CurvePoint, ...], policy: Path | None) -> str:
@@ -291,8 +296,10 @@ async def test_at_a_pause_there_is_a_policy_to_be_scored_until_it_is_decided(
 
     try:
         steps = (15 * 128, 30 * 128)
-        result = await watched.pool.train("job", REWARD, 5, pauses=steps, on_pause=at_pause)
-        went_on = await watched.pool.train("job", REWARD, 5)
+        result = await watched.pool.train(
+            "job", given_reward(REWARD), 5, pauses=steps, on_pause=at_pause
+        )
+        went_on = await watched.pool.train("job", given_reward(REWARD), 5)
     finally:
         await watched.pool.close()
         await evaluator.close()
@@ -326,9 +333,10 @@ def compute_reward(pole_upright):
         async def decide(points: tuple[CurvePoint, ...], policy: Path | None) -> str:
             paused.add(job)
             if len(paused) == 4:
-                home = max(watched.pool._workers, key=lambda worker: len(worker.jobs))
+                home = max(watched.pool._dispatcher._workers, key=lambda worker: len(worker.jobs))
+                names = [each.name for each in home.jobs.values()][:2]
                 draft = tmp_path / "draft"
-                draft.write_text("|".join(str(tmp_path / each) for each in list(home.jobs)[:2]))
+                draft.write_text("|".join(str(tmp_path / each) for each in names))
                 draft.rename(meeting)
                 all_paused.set()
             await all_paused.wait()
@@ -341,7 +349,11 @@ def compute_reward(pole_upright):
             results = await asyncio.gather(
                 *(
                     watched.pool.train(
-                        job, reward(job), 5, pauses=(15 * 128,), on_pause=at_pause(job)
+                        job,
+                        given_reward(reward(job)),
+                        5,
+                        pauses=(15 * 128,),
+                        on_pause=at_pause(job),
                     )
                     for job in ("job-1", "job-2", "job-3", "job-4")
                 )
@@ -376,7 +388,7 @@ async def test_a_pause_is_asked_about_again_where_its_answer_was_not_heard(
     pauses = (15 * 128,)
     first = Watched(tmp_path / "first", SnapshotStore(tmp_path))
     training = asyncio.create_task(
-        first.pool.train("job", REWARD, 5, pauses=pauses, on_pause=at_first)
+        first.pool.train("job", given_reward(REWARD), 5, pauses=pauses, on_pause=at_first)
     )
     async with asyncio.timeout(60):
         await asked.wait()
@@ -385,7 +397,9 @@ async def test_a_pause_is_asked_about_again_where_its_answer_was_not_heard(
     await first.pool.close()
     second = Watched(tmp_path / "second", SnapshotStore(tmp_path))
     try:
-        result = await second.pool.train("job", REWARD, 5, pauses=pauses, on_pause=at_second)
+        result = await second.pool.train(
+            "job", given_reward(REWARD), 5, pauses=pauses, on_pause=at_second
+        )
     finally:
         await second.pool.close()
     assert numbers(result) == undisturbed
@@ -400,7 +414,7 @@ async def test_a_state_that_cannot_be_read_means_the_first_step(
     store.state_path("job").write_bytes(b"half a file")
     watched = Watched(tmp_path / "workers", store)
     try:
-        assert numbers(await watched.pool.train("job", REWARD, 5)) == undisturbed
+        assert numbers(await watched.pool.train("job", given_reward(REWARD), 5)) == undisturbed
     finally:
         await watched.pool.close()
     assert watched.resumed == []
@@ -412,10 +426,9 @@ async def test_a_decision_that_comes_while_states_are_stored_does_not_keep_the_o
     """A pause's policy is gone once it is decided what becomes of the training, which has a slot
     again and is saved with the running ones."""
     store = SnapshotStore(tmp_path)
-    setup = WorkerSetup(
-        ProcessWall(), "cartpole", None, SETTINGS, tmp_path, shared_limits(1), 60.0, store
-    )
-    worker = TrainingWorker(setup, DeviceLeases(CPU.devices(1)).take(), 2, lambda job, points: None)
+    population = Population(Problem("cartpole"), SETTINGS, 2)
+    lease = DeviceLeases(CPU.devices(1)).take()
+    worker = TrainingWorker(population, ProcessWall(), tmp_path, shared_limits(1), lease)
     sent: list[str] = []
 
     class Client:
@@ -433,7 +446,7 @@ async def test_a_decision_that_comes_while_states_are_stored_does_not_keep_the_o
     stand_in._client, stand_in._keep, worker.ready = Client(), keep, True
     for name in ("first", "second"):
         (tmp_path / f"{name}.policy").write_text(name)
-        stand_in.jobs[name] = None
+        stand_in.jobs[name] = SimpleNamespace(name=name, snapshots=store)
         worker._paused_at[name] = tmp_path / f"{name}.policy", f"{name}.state"
     await worker.save()
     assert (kept, sent) == (["first.state"], ["save"])

@@ -14,7 +14,10 @@ DRIVER = """
 import asyncio, sys
 from pathlib import Path
 from eureka_agent.sandbox.process_wall import ProcessWall
-from eureka_agent.fleet.training_pool import TrainingPool
+from eureka_agent.designer.given import given_reward
+from eureka_agent.fleet.fleet import Fleet
+from eureka_agent.fleet.jobs import Population
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.settings import TrainingSettings
 
 SETTINGS = TrainingSettings(env_steps=2_000_000, num_envs=8, horizon=16, hidden_sizes=(16,), epochs=1, checkpoints=2)
@@ -23,14 +26,13 @@ def on_progress(job, points):
     print("points", flush=True)
 
 async def main():
-    pool = TrainingPool(
-        ProcessWall(), "cartpole", "balance", SETTINGS, 1, 1, Path(sys.argv[1]), timeout_s=1.5, on_progress=on_progress,
-        on_retry=lambda job, reason: print("retry", reason, flush=True),
-    )
-    try:
-        await pool.train("job", "def compute_reward(pole_upright):\\n    return pole_upright, {}\\n", 0)
-    finally:
-        await pool.close()
+    population = Population(Problem("cartpole", "balance"), SETTINGS, 1, timeout_s=1.5)
+    retried = lambda job, reason: print("retry", reason, flush=True)
+    async with (
+        Fleet(ProcessWall(), Path(sys.argv[1])) as fleet,
+        fleet.trainings(population, None, on_progress, retried) as trainings,
+    ):
+        await trainings.train("job", given_reward("def compute_reward(pole_upright):\\n    return pole_upright, {}\\n"), 0)
 
 asyncio.run(main())
 """

@@ -11,10 +11,13 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from training_pool import TrainingPool
 
+from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.training_pool import TrainingPool, TrainingResult
+from eureka_agent.fleet.jobs import TrainingResult
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.records import CurvePoint
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.settings import TrainingSettings
@@ -76,7 +79,7 @@ async def pool(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Traini
 async def alone(pool: TrainingPool) -> TrainingResult:
     """A training that nothing disturbs."""
     good = "def compute_reward(pole_upright):\n    return pole_upright, {'upright': pole_upright}\n"
-    return await pool.train("alone", good, seed=5)
+    return await pool.train("alone", given_reward(good), seed=5)
 
 
 def fitness_of(result: TrainingResult) -> tuple[float | None, ...]:
@@ -105,11 +108,11 @@ async def test_a_worker_that_stands_still_is_replaced(
         tmp_path, timeout_s=1.5, on_retry=lambda job, reason: retried.append((job, reason))
     )
     try:
-        await pool.train("warm", good, 0)
+        await pool.train("warm", given_reward(good), 0)
         (worker,) = workers_of(tmp_path)
         os.kill(worker, signal.SIGSTOP)
         first, second = await asyncio.gather(
-            pool.train("first", good, 5), pool.train("second", good, 6)
+            pool.train("first", given_reward(good), 5), pool.train("second", given_reward(good), 6)
         )
     finally:
         await pool.close()
@@ -152,7 +155,7 @@ async def test_a_reward_that_fails_by_itself_costs_nobody_a_retry(
     pool: TrainingPool, good_reward: str, source: str, code: str, said: str
 ) -> None:
     bad, good = await asyncio.gather(
-        pool.train("bad", source, 0), pool.train("good", good_reward, 0)
+        pool.train("bad", given_reward(source), 0), pool.train("good", given_reward(good_reward), 0)
     )
     assert (bad.outcome, bad.failure_code, bad.retries) == (None, code, 0)
     assert said in bad.failure_reason
@@ -166,7 +169,7 @@ async def test_no_key_of_the_driver_is_in_reach_of_a_reward(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
     pool = make_pool(tmp_path, slots=1)
     try:
-        result = await pool.train("looks", READS_THE_ENVIRONMENT, 0)
+        result = await pool.train("looks", given_reward(READS_THE_ENVIRONMENT), 0)
     finally:
         await pool.close()
     assert "no key" in result.failure_reason
@@ -175,7 +178,7 @@ async def test_no_key_of_the_driver_is_in_reach_of_a_reward(
 
 
 async def test_what_a_reward_prints_does_not_reach_the_protocol(pool: TrainingPool) -> None:
-    result = await pool.train("prints", PRINTS, 0)
+    result = await pool.train("prints", given_reward(PRINTS), 0)
     assert result.outcome is not None
     assert result.retries == 0
 
@@ -186,7 +189,7 @@ async def test_more_jobs_than_slots_go_by_priority_and_then_by_order(
     ended: list[str] = []
 
     async def train(job: str, priority: int) -> None:
-        await pool.train(job, good_reward, 0, priority=priority)
+        await pool.train(job, given_reward(good_reward), 0, priority=priority)
         ended.append(job)
 
     # two slots: a and b take them at once; of the rest the urgent one comes first
@@ -205,7 +208,7 @@ async def test_jobs_are_spread_over_the_workers_before_any_takes_two(
     workers_seen: set[int] = set()
 
     async def train(job: str) -> TrainingResult:
-        result = await pool.train(job, good_reward, 0)
+        result = await pool.train(job, given_reward(good_reward), 0)
         workers_seen.update(workers_of(tmp_path))
         return result
 
@@ -229,9 +232,9 @@ async def test_a_cancelled_training_gives_its_slot_back(tmp_path: Path, good_rew
 
     pool = TrainingPool(ProcessWall(), "cartpole", "balance", endless, 1, 1, tmp_path, on_progress)
     try:
-        first = asyncio.create_task(pool.train("first", good_reward, 0))
-        waiting = asyncio.create_task(pool.train("waiting", good_reward, 0))
-        second = asyncio.create_task(pool.train("second", good_reward, 0))
+        first = asyncio.create_task(pool.train("first", given_reward(good_reward), 0))
+        waiting = asyncio.create_task(pool.train("waiting", given_reward(good_reward), 0))
+        second = asyncio.create_task(pool.train("second", given_reward(good_reward), 0))
         await asyncio.wait_for(seen.wait(), 30)
         waiting.cancel()
         first.cancel()
@@ -251,7 +254,8 @@ async def test_an_environment_that_is_not_there_reaches_everyone_who_waits(
     pool = TrainingPool(ProcessWall(), "cartpol", None, SETTINGS, 2, 2, tmp_path)
     try:
         results = await asyncio.gather(
-            *(pool.train(name, good_reward, 0) for name in "abc"), return_exceptions=True
+            *(pool.train(name, given_reward(good_reward), 0) for name in "abc"),
+            return_exceptions=True,
         )
     finally:
         await pool.close()
@@ -262,7 +266,7 @@ async def test_an_environment_that_is_not_there_reaches_everyone_who_waits(
 
 async def test_a_policy_has_one_score_for_a_seed(tmp_path: Path, alone: TrainingResult) -> None:
     assert alone.policy is not None
-    evaluator = Evaluator(ProcessWall(), "cartpole", "balance", tmp_path / "scratch")
+    evaluator = Evaluator(ProcessWall(), Problem("cartpole", "balance"), tmp_path / "scratch")
     try:
         first = await evaluator.evaluate(alone.policy, 3, 8, tmp_path / "trajectories.npz")
         again = await evaluator.evaluate(alone.policy, 3, 8)

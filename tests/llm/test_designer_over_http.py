@@ -38,7 +38,7 @@ async def test_a_proposal_is_paid_once_and_survives_the_process(
     first = await designer_of(model_server, tmp_path).propose(request)
     again = await designer_of(model_server, tmp_path).propose(request)
     assert first == again
-    assert (first.source, first.designer) == (REWARD, "openai/tiny")
+    assert (first.reward.source, first.reward.author) == (REWARD, "openai/tiny")
     assert len(model_server.requests) == 1
     assert "centre the cart" in model_server.requests[0].system
 
@@ -51,4 +51,4 @@ async def test_a_failed_request_is_not_stored(
     request = DesignRequest(description, "centre the cart", Operator.FRESH, (), (), 11)
     with pytest.raises(LanguageModelError):
         await designer.propose(request)
-    assert (await designer.propose(request)).source == REWARD
+    assert (await designer.propose(request)).reward.source == REWARD

@@ -27,6 +27,7 @@ from eureka_agent.records import (
     Verdict,
 )
 from eureka_agent.report.run_report import RunCost, RunReport
+from eureka_agent.rewards import CodeReward
 from eureka_agent.settings import SearchSettings
 
 SOURCE = "def compute_reward(height):\n    return height, {'height': height}\n"
@@ -101,7 +102,10 @@ def make_attempt(
         sample=sample,
         revision=0,
         proposal=Proposal(
-            source=SOURCE, reasoning="height is what counts", operator=operator, parents=parents
+            reward=CodeReward(source=SOURCE, author="offline"),
+            reasoning="height is what counts",
+            operator=operator,
+            parents=parents,
         ),
         stage=stage,
         reason=reason,

@@ -32,6 +32,7 @@ from eureka_agent.records import (
 from eureka_agent.report.ledger import Ledger
 from eureka_agent.report.markdown import markdown
 from eureka_agent.report.run_report import RunReport
+from eureka_agent.rewards import CodeReward
 
 HOSTILE = (
     "![seen](https://evil.example/pixel.png)",
@@ -131,7 +132,12 @@ def infected(report: RunReport, words: str) -> RunReport:
     def attempt(each: Attempt) -> Attempt:
         update: dict[str, object] = {
             "proposal": each.proposal.model_copy(
-                update={"reasoning": words, "source": SOURCE, "prompt": words, "reply": words}
+                update={
+                    "reward": CodeReward(source=SOURCE, author=words),
+                    "reasoning": words,
+                    "prompt": words,
+                    "reply": words,
+                }
             ),
             "reason": words,
             "analysis": words,
@@ -221,12 +227,7 @@ def test_an_exports_readme_holds_nothing_that_a_model_made_live(
 ) -> None:
     found = infected(report, words)
     assert found.best is not None
-    exported = Exported(
-        report=found,
-        attempt=found.best,
-        source="def compute_reward(height):\n    return height, {}\n",
-        score=None,
-    )
+    exported = Exported(report=found, attempt=found.best, score=None)
     channel = ChannelSpec(
         name=words, entries=(words,), unit=words, frame=words, doc=words, range=(-1.0, 1.0)
     )

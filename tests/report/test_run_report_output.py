@@ -14,16 +14,11 @@ from rich.console import Console, RenderableType
 from eureka_agent.markup import fenced
 from eureka_agent.records import Attempt, CurvePoint, RunStatus, Score, Stage
 from eureka_agent.report.as_json import attempt_in_full_to_json, to_json
+from eureka_agent.report.attempt_page import render_attempt, render_curves
 from eureka_agent.report.console import CleanConsole
 from eureka_agent.report.markdown import markdown, write_report
 from eureka_agent.report.run_report import RunReport
-from eureka_agent.report.tables import (
-    render_attempt,
-    render_curves,
-    render_end,
-    render_run,
-    render_runs,
-)
+from eureka_agent.report.tables import render_end, render_run, render_runs
 from eureka_agent.settings import SearchSettings
 
 
@@ -320,8 +315,9 @@ def test_long_paths_are_shown_whole(report: RunReport) -> None:
 
 def test_comments_below_the_code_are_counted_not_shown(report: RunReport) -> None:
     assert report.best is not None
+    reward = report.best.proposal.reward
     proposal = report.best.proposal.model_copy(
-        update={"source": "# first\n" + report.best.proposal.source + "\n\n# data\n# more\n"}
+        update={"reward": reward.with_source(f"# first\n{reward.source}\n\n# data\n# more\n")}
     )
     commented = replace(report, best=report.best.model_copy(update={"proposal": proposal}))
     text = printed(render_end(commented))

@@ -12,6 +12,7 @@ from rich.console import Console, RenderableType
 from eureka_agent.journal.entries import Notice, RunStarted
 from eureka_agent.records import Finding, RunStatus, TaskDescription, Verdict, WrittenFitness
 from eureka_agent.report.as_json import attempt_in_full_to_json, to_json
+from eureka_agent.report.attempt_page import render_attempt
 from eureka_agent.report.fitness import render_fitness
 from eureka_agent.report.live import LiveView
 from eureka_agent.report.markdown import markdown
@@ -19,7 +20,7 @@ from eureka_agent.report.panels import header_lines, search_lines
 from eureka_agent.report.plain import PlainLog
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.state import SearchView
-from eureka_agent.report.tables import render_attempt, render_end, render_run, render_runs
+from eureka_agent.report.tables import render_end, render_run, render_runs
 from eureka_agent.report.verdict import verdict
 from eureka_agent.settings import SearchSettings
 

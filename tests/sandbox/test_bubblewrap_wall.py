@@ -420,7 +420,8 @@ async def test_a_worker_opens_dry_runs_and_trains(
     talk = await started(Limits(memory_bytes=4 << 30, scratch_bytes=64 << 20))
     opened = await talk.ask(type="open", environment="cartpole", task="balance")
     assert opened["type"] == "opened"
-    dry = await talk.ask(type="dry_run", job="dry", source=REWARD, timeout_s=20.0)
+    reward = {"source": REWARD, "author": "given"}
+    dry = await talk.ask(type="dry_run", job="dry", reward=reward, timeout_s=20.0)
     assert (dry["type"], dry["findings"]) == ("dry_run_done", [])
     settings = {
         "env_steps": 128,
@@ -433,7 +434,7 @@ async def test_a_worker_opens_dry_runs_and_trains(
     assert (await talk.ask(type="prepare", settings=settings, slots=1, snapshot_s=60.0))[
         "type"
     ] == "prepared"
-    assert (await talk.ask(type="train", job="training", source=REWARD, seed=0))[
+    assert (await talk.ask(type="train", job="training", reward=reward, seed=0))[
         "type"
     ] == "progress"
     assert talk.handle.returncode is None

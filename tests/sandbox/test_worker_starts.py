@@ -7,10 +7,11 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
+from training_pool import TrainingPool
 
 from eureka_agent.archive.snapshots import SnapshotStore
+from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EurekaError, WorkerDiedError
-from eureka_agent.fleet.training_pool import TrainingPool
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.wall import Limits, WorkerHandle
 from eureka_agent.settings import TrainingSettings
@@ -49,7 +50,9 @@ async def test_a_worker_that_is_killed_at_its_start_is_started_again(
     wall = DeadlyWall({0})
     pool = make_pool(wall, tmp_path, workers)
     try:
-        results = await asyncio.gather(*(pool.train(job, good_reward, 0) for job in "abc"))
+        results = await asyncio.gather(
+            *(pool.train(job, given_reward(good_reward), 0) for job in "abc")
+        )
     finally:
         await pool.close()
     assert [result.failure_reason for result in results] == ["", "", ""]
@@ -66,7 +69,8 @@ async def test_workers_that_die_at_every_start_are_given_up_soon(
     pool = make_pool(wall, tmp_path, workers)
     try:
         results = await asyncio.gather(
-            *(pool.train(job, good_reward, 0) for job in "abc"), return_exceptions=True
+            *(pool.train(job, given_reward(good_reward), 0) for job in "abc"),
+            return_exceptions=True,
         )
     finally:
         await pool.close()
@@ -92,9 +96,9 @@ async def test_a_saved_state_that_is_gone_when_a_worker_is_to_get_it_is_an_error
     store = Vanishing(tmp_path)
     first = make_pool(ProcessWall(), tmp_path / "scratch", 1, snapshots=store, snapshot_s=0.0)
     try:
-        await first.train("a", good_reward, 0)
-        await first.train("warm", good_reward, 1)  # the worker is ready
+        await first.train("a", given_reward(good_reward), 0)
+        await first.train("warm", given_reward(good_reward), 1)  # the worker is ready
         with pytest.raises(EurekaError, match="there is no such file"):
-            await asyncio.wait_for(first.train("a", good_reward, 0), 20)
+            await asyncio.wait_for(first.train("a", given_reward(good_reward), 0), 20)
     finally:
         await first.close()

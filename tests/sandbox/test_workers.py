@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 from script_wall import ScriptWall
 
+from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.fleet.dry_runner import DryRunner
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.protocol.messages import DryRun, Prepared
 from eureka_agent.sandbox import process_wall
 from eureka_agent.sandbox.client import WorkerClient, absolute_reference
@@ -106,12 +108,15 @@ async def test_a_worker_sees_no_key_and_dies_with_what_it_started(
 DRIVER = """
 import asyncio, sys
 from pathlib import Path
+from eureka_agent.designer.given import given_reward
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.fleet.dry_runner import DryRunner
+from eureka_agent.fleet.problem import Problem
 
 async def main():
-    dry_runner = DryRunner(choose_wall("auto"), "cartpole", None, Path(sys.argv[1]), 600.0)
-    await dry_runner.dry_run("def compute_reward(actions):\\n    while True:\\n        pass")
+    dry_runner = DryRunner(choose_wall("auto"), Problem("cartpole"), Path(sys.argv[1]), 600.0)
+    reward = given_reward("def compute_reward(actions):\\n    while True:\\n        pass")
+    await dry_runner.dry_run(reward)
 
 asyncio.run(main())
 """
@@ -132,7 +137,7 @@ def test_workers_die_with_a_driver_that_is_killed_whatever_they_are_at(
 async def test_a_cancelled_start_leaves_no_process(
     tmp_path: Path, processes_of: ProcessesOf
 ) -> None:
-    dry_runner = DryRunner(ProcessWall(), "cartpole", None, tmp_path)
+    dry_runner = DryRunner(ProcessWall(), Problem("cartpole"), tmp_path)
     task = asyncio.create_task(dry_runner.start())
     while not processes_of(tmp_path):
         await asyncio.sleep(0.01)
@@ -145,7 +150,7 @@ async def test_a_cancelled_start_leaves_no_process(
 async def test_an_environment_that_is_not_there_is_the_persons_error(
     tmp_path: Path, processes_of: ProcessesOf
 ) -> None:
-    dry_runner = DryRunner(ProcessWall(), "cartpol", None, tmp_path)
+    dry_runner = DryRunner(ProcessWall(), Problem("cartpol"), tmp_path)
     with pytest.raises(EurekaError) as caught:
         await dry_runner.start()
     assert "'cartpol'" in caught.value.message
@@ -306,7 +311,7 @@ async def test_a_worker_that_reads_nothing_any_more_can_be_closed(
     os.kill(process, signal.SIGSTOP)
     # more than the pipe and its buffer take
     sending = asyncio.create_task(
-        client.send(DryRun(job="a", source="#" * 1_000_000, timeout_s=1.0))
+        client.send(DryRun(job="a", reward=given_reward("#" * 1_000_000), timeout_s=1.0))
     )
     assert not (await asyncio.wait({sending}, timeout=0.2))[0]
     sending.cancel()

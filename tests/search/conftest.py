@@ -14,6 +14,7 @@ from scripted_search import reward
 
 from eureka_agent.archive.run_folder import Run, create_run
 from eureka_agent.records import TaskDescription
+from eureka_agent.rewards import baseline
 from eureka_agent.settings import SearchSettings
 
 ENVIRONMENT = '''"""A puck on a rail."""
@@ -154,7 +155,7 @@ def make_run(
 
     monkeypatch.setattr(sqlite3, "connect", connect_without_waiting_for_the_disk)
     described = description.model_copy(
-        update={"human_reward": reward(100), "sparse_reward": reward(200)}
+        update={"human_reward": baseline(reward(100)), "sparse_reward": baseline(reward(200))}
     )
 
     def make(**settings: Any) -> Run:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from outcomes import make_outcome
 
 from eureka_agent.records import Attempt, Operator, Proposal, Stage
+from eureka_agent.rewards import CodeReward
 from eureka_agent.search.strategies.interface import Strategy
 
 TUNABLE = "GAIN = 2.0\n\ndef compute_reward(position):\n    return GAIN * position, {}\n"
@@ -33,11 +34,10 @@ def planned(
         sample=sample,
         revision=revision,
         proposal=Proposal(
-            source=source,
+            reward=CodeReward(source=source, author=designer),
             reasoning="",
             operator=operator,
             parents=tuple(parents),
-            designer=designer,
         ),
         stage=stage or (Stage.FAILED if fitness is None else Stage.TRAINED),
         seed=1,

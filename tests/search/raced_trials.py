@@ -51,8 +51,8 @@ class RacedTrials(TableTrials):
         self._rung_fuse = fuse or Fuse()
 
     async def run(self, request: TrialRequest) -> Trial:
-        fitness = self._fitness[request.source]
-        score = self._at_rungs.get(request.source, fitness)
+        fitness = self._fitness[request.reward.source]
+        score = self._at_rungs.get(request.reward.source, fitness)
         for pause in request.pauses:
             assert request.on_pause is not None
             points = self._points(pause, fitness)

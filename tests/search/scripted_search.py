@@ -21,6 +21,7 @@ from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.journal.entries import Observer
 from eureka_agent.protocol.messages import Scored
 from eureka_agent.records import Finding, Proposal, Verdict
+from eureka_agent.rewards import CodeReward, RewardSpecification
 from eureka_agent.search.assembly import _generations
 from eureka_agent.search.attempts import AttemptRunner
 from eureka_agent.search.briefing import Analyses, Briefing
@@ -86,18 +87,17 @@ class ScriptedDesigner:
         self, request: DesignRequest, rejected: Proposal, verdict: Verdict
     ) -> Proposal:
         self._fuse("revise")
-        self.revisions.append((request, rejected.source, verdict))
+        self.revisions.append((request, rejected.reward.source, verdict))
         await asyncio.sleep(0)
-        return self._proposal(self._mended[rejected.source], request)
+        return self._proposal(self._mended[rejected.reward.source], request)
 
     def _proposal(self, source: str, request: DesignRequest) -> Proposal:
         parents = tuple(parent.id for parent in request.parents)
         return Proposal(
-            source=source,
+            reward=CodeReward(source=source, author=self.name),
             reasoning="scripted",
             operator=request.operator,
             parents=parents,
-            designer=self.name,
         )
 
 
@@ -121,7 +121,7 @@ class TableTrials:
         self.most_at_once = max(self.most_at_once, self._running)
         await asyncio.sleep(0)
         self._running -= 1
-        keys = ((request.source, request.seed), request.source)
+        keys = ((request.reward.source, request.seed), request.reward.source)
         result = next(self._table[key] for key in keys if key in self._table)
         if not isinstance(result, str):
             write_text(request.folder / POLICY, f"policy of {request.job}")
@@ -153,23 +153,19 @@ class CountingCritic(Critic):
         )
         self._fuse = fuse
 
-    async def judge(
-        self, source: str, trusted: bool = False, memory: Memory = NOTHING_KNOWN
-    ) -> Verdict:
+    async def judge(self, reward: RewardSpecification, memory: Memory = NOTHING_KNOWN) -> Verdict:
         self._fuse("judge")
         await asyncio.sleep(0)
-        return await super().judge(source, trusted, memory)
+        return await super().judge(reward, memory)
 
 
 class CleanDryRun:
     """A dry run that finds nothing."""
 
-    async def dry_run(self, source: str, trusted: bool = False) -> tuple[Finding, ...]:
+    async def dry_run(self, reward: RewardSpecification) -> tuple[Finding, ...]:
         return ()
 
-    async def score(
-        self, source: str, episodes: Mapping[str, Path], trusted: bool = False
-    ) -> Scored:
+    async def score(self, reward: RewardSpecification, episodes: Mapping[str, Path]) -> Scored:
         return Scored(job="none", reason="nothing runs here")
 
 
@@ -229,6 +225,6 @@ BROKEN = "def compute_reward(cart_position:\n"
 def rows(run: Run) -> list[tuple[str, str, str, float | None]]:
     """Id, stage, source and fitness of every attempt in the archive."""
     return [
-        (attempt.id, attempt.stage.value, attempt.proposal.source, attempt.fitness)
+        (attempt.id, attempt.stage.value, attempt.proposal.reward.source, attempt.fitness)
         for attempt in run.archive.attempts()
     ]

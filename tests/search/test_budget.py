@@ -26,20 +26,21 @@ from eureka_agent.report.state import SearchView
 from eureka_agent.search.budget import (
     Dial,
     Speed,
-    Trainings,
     parse_budget,
     plan,
     steps_of_a_training,
     steps_text,
     time_text,
 )
+from eureka_agent.search.capacity import plan_capacity
 from eureka_agent.search.deadline import Deadline
+from eureka_agent.search.preparation import effective_settings
 from eureka_agent.search.recorder import Recorder
 from eureka_agent.search.resumption import check_resumable
-from eureka_agent.search.session import effective_settings
 from eureka_agent.search.summary import run_report
 from eureka_agent.search.time_limit import time_limit
 from eureka_agent.settings import SearchSettings, parse_settings
+from eureka_agent.training_counts import TrainingCounts
 
 MakeRun = Callable[..., Run]
 
@@ -281,10 +282,31 @@ def test_a_training_is_counted_in_whole_updates() -> None:
     assert steps_of_a_training(SETTINGS.model_copy(update={"env_steps": 901})) == 1000
 
 
-def test_trainings_are_counted_as_the_live_view_counts_them(description: TaskDescription) -> None:
+@pytest.mark.parametrize(
+    ("iterations", "samples", "planned", "total"),
+    [
+        # 2 candidates and 2 x 2 confirmations thrice; 6 of 9 finalists x 5 seeds; 2 x 5 baselines
+        (3, 2, TrainingCounts(candidates=2, confirmations=4, finals=30, baselines=10), 58),
+        # nothing to confirm against: 1 candidate, 1 finalist x 5 seeds, 2 x 5 baselines
+        (1, 1, TrainingCounts(candidates=1, confirmations=0, finals=5, baselines=10), 16),
+        # from the second generation on there is: 2 candidates with 1 x 2 confirmations each
+        (2, 1, TrainingCounts(candidates=1, confirmations=2, finals=10, baselines=10), 26),
+    ],
+)
+def test_plan_slots_and_live_view_count_the_same_trainings(
+    description: TaskDescription, iterations: int, samples: int, planned: TrainingCounts, total: int
+) -> None:
     settings = SETTINGS.model_copy(
-        update={"iterations": 3, "samples": 2, "confirm_seeds": 2, "finalists": 9}
+        update={
+            "iterations": iterations,
+            "samples": samples,
+            "confirm_seeds": 2,
+            "finalists": 9,
+            "racing": False,
+            "slots": 64,
+        }
     )
+    assert TrainingCounts.of(settings, baselines=missing(settings)) == planned
     view = SearchView()
     view.apply(
         RunStarted(
@@ -298,10 +320,12 @@ def test_trainings_are_counted_as_the_live_view_counts_them(description: TaskDes
         ),
         0.0,
     )
-    made = Trainings.of(settings, missing(settings))
-    # candidates 3 x 2; confirmations 3 x 2 x 2; finals 6 of 9 finalists x 5 seeds; baselines 2 x 5
-    assert (made.candidates, made.confirmations, made.finals, made.baselines) == (2, 4, 30, 10)
-    assert view.trainings_total == 3 * (2 + 4) + 30 + 10
+    assert view.trainings_total == total
+    dial = Dial(parse_budget("1G"), missing, restorable=True)
+    assert dial.env_steps(settings) == 1000 * total
+    # all in one worker, one at a time: as many slots as the largest group that trains at once
+    slots = plan_capacity(settings, places=1).slots
+    assert slots == max(planned.candidates + planned.baselines, planned.finals)
 
 
 # ── what is given by hand ─────────────────────────────────────────────────────────────────────────

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.fleet.devices import CPU, Hardware
-from eureka_agent.journal.entries import BaseEntry, Notice, RunStarted
-from eureka_agent.search.session import _note_devices
+from eureka_agent.journal.entries import Notice, RunStarted
+from eureka_agent.search.session import moved_devices
 from eureka_agent.search.summary import run_report
 
 MakeRun = Callable[..., Run]
@@ -28,10 +28,7 @@ def told(run: Run, hardware: Hardware) -> list[Notice]:
             devices=" and ".join(hardware.names),
         )
     )
-    notices: list[BaseEntry] = []
-    if before:
-        _note_devices(run, before[-1], notices.append)
-    return [notice for notice in notices if isinstance(notice, Notice)]
+    return moved_devices(run, before[-1], hardware.kind) if before else []
 
 
 def test_the_run_says_and_keeps_what_it_trains_on(make_run: MakeRun) -> None:

@@ -19,11 +19,13 @@ from scripted_search import (
 )
 
 from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.designer.given import given_reward
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.errors import EnvironmentFaultError, EurekaError
 from eureka_agent.journal.entries import IterationEnded, IterationStarted, Notice
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import Diagnosis, Finding, Operator, Proposal, Verdict
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.search.assembly import AnalystIfReachable
 from eureka_agent.search.engine import SearchFailedError, first_error
 from eureka_agent.search.summary import run_report
@@ -96,9 +98,9 @@ async def test_a_generation_in_which_all_fail_is_tried_again_and_told_of_its_fai
     second_round = [("1-04", "failed"), *first_round]
     assert told == [[], [], first_round, first_round, second_round, second_round]
     diverged, went_nan, imported = designer.requests[4].failures
-    assert (diverged.source, diverged.reason) == (reward(3), "diverged")
-    assert (went_nan.source, went_nan.reason) == (reward(1), "went NaN")
-    assert imported.source == IMPORTING
+    assert (diverged.reward.source, diverged.reason) == (reward(3), "diverged")
+    assert (went_nan.reward.source, went_nan.reason) == (reward(1), "went NaN")
+    assert imported.reward.source == IMPORTING
     assert imported.reason.startswith("A201 ")
     assert len({request.seed for request in designer.requests}) == 6
 
@@ -201,7 +203,7 @@ async def test_a_rejected_proposal_goes_back_as_often_as_the_settings_say(
     assert second == replace(
         designer.requests[0], attempt="1-01-r2", revision=2, rejections=second.rejections
     )
-    assert [each.proposal.source for each in second.rejections] == [IMPORTING]
+    assert [each.proposal.reward.source for each in second.rejections] == [IMPORTING]
     assert [each.verdict.findings[0].code for each in second.rejections] == ["A201"]
     assert trials.labels == ["1-02"]
     for name, source in (("1-01", IMPORTING), ("1-01-r1", MISSPELT), ("1-01-r2", BROKEN)):
@@ -219,9 +221,9 @@ async def test_an_accepted_revision_is_trained_from_a_seed_of_its_own(make_run: 
         ("1-01-r1", "trained", reward(1), 3.0),
     ]
     first, revised = run.archive.attempts()
-    assert [(request.label, request.source, request.seed) for request in trials.requests] == [
-        ("1-01-r1", reward(1), revised.seed)
-    ]
+    assert [
+        (request.label, request.reward.source, request.seed) for request in trials.requests
+    ] == [("1-01-r1", reward(1), revised.seed)]
     assert first.seed != revised.seed
     assert (run.folder / "attempts/1-01-r1/policy.safetensors").is_file()
 
@@ -279,7 +281,7 @@ async def test_parents_are_the_best_so_far_and_a_worse_generation_changes_nothin
         (Operator.CROSSOVER, ["1-02", "2-03"]),
     ]
     best, runner_up = designer.requests[11].parents
-    assert (best.source, best.fitness, runner_up.source, runner_up.fitness) == (
+    assert (best.reward.source, best.fitness, runner_up.reward.source, runner_up.fitness) == (
         reward(2),
         4.0,
         reward(7),
@@ -447,8 +449,8 @@ async def test_an_environment_at_fault_ends_the_run_whatever_is_trained(
     make_run: MakeRun, monkeypatch: pytest.MonkeyPatch, concurrent: bool
 ) -> None:
     class Failing(scripted_search.CleanDryRun):
-        async def dry_run(self, source: str, trusted: bool = False) -> tuple[Finding, ...]:
-            if source == reward(3):
+        async def dry_run(self, specification: RewardSpecification) -> tuple[Finding, ...]:
+            if specification.source == reward(3):
                 raise EnvironmentFaultError("the simulator raised", "mend it, then start a new run")
             return ()
 
@@ -466,7 +468,7 @@ async def test_a_reviewer_and_a_second_answer_that_cannot_be_had_lose_nothing(
 ) -> None:
     class GoneReviewer:
         async def review(
-            self, source: str, attempt: str, doubts: Sequence[Finding] = ()
+            self, reward: RewardSpecification, attempt: str, doubts: Sequence[Finding] = ()
         ) -> tuple[Finding, ...]:
             raise LanguageModelError("the reviewer is gone", "")
 
@@ -497,7 +499,9 @@ async def test_a_reviewer_and_a_second_answer_that_cannot_be_had_lose_nothing(
 
 async def test_an_analyst_that_cannot_be_asked_is_done_without() -> None:
     class Gone:
-        async def analyse(self, attempt: str, source: str, diagnosis: Diagnosis) -> str:
+        async def analyse(
+            self, attempt: str, reward: RewardSpecification, diagnosis: Diagnosis
+        ) -> str:
             raise LanguageModelError("no key", "")
 
     told: list[Any] = []
@@ -509,7 +513,10 @@ async def test_an_analyst_that_cannot_be_asked_is_done_without() -> None:
         findings=(),
         text="",
     )
-    assert await AnalystIfReachable(Gone(), told.append).analyse("1-01", "", diagnosis) == ""
+    assert (
+        await AnalystIfReachable(Gone(), told.append).analyse("1-01", given_reward(""), diagnosis)
+        == ""
+    )
     assert [event.text for event in told] == [
         "the designer is told of 1-01 without an analysis: no key"
     ]

@@ -14,6 +14,7 @@ from eureka_agent.errors import EurekaError
 from eureka_agent.journal.entries import Notice, TrainingEnded
 from eureka_agent.report.plain import event_line
 from eureka_agent.report.state import SearchView
+from eureka_agent.rewards import baseline
 from eureka_agent.search.assembly import keeping_best
 from eureka_agent.search.final import keep_best
 from eureka_agent.search.seeds import final_seeds
@@ -64,12 +65,15 @@ async def test_the_best_of_the_search_are_trained_once_from_every_final_seed(
     assert not search_seeds & set(seeds)
     # only the environment's own rewards may read private variables; they wait for slots that
     # candidates leave free
-    told = {(request.kind, request.trusted, request.priority) for request in search.trials.requests}
+    told = {
+        (request.kind, request.reward.trusted, request.reward.author, request.priority)
+        for request in search.trials.requests
+    }
     assert told == {
-        ("search", False, 0),
-        ("final", False, 0),
-        ("human", True, 1),
-        ("sparse", True, 1),
+        ("search", False, "scripted", 0),
+        ("final", False, "scripted", 0),
+        ("human", True, "environment", 1),
+        ("sparse", True, "environment", 1),
     }
     for name, source in (("human", HUMAN), ("sparse", SPARSE)):
         assert (run.folder / "baselines" / name / "reward.py").read_text() == source
@@ -101,7 +105,7 @@ async def test_a_baseline_of_an_earlier_run_is_not_trained(make_run: MakeRun) ->
     cached = four_proposals(earlier, {}).cache
     policy = earlier.folder / "policy.safetensors"
     policy.write_text("an earlier policy")
-    cached.put(HUMAN, FIRST, make_outcome(6.5), policy)
+    cached.put(baseline(HUMAN), FIRST, make_outcome(6.5), policy)
 
     run = make_run(**settings)
     search = four_proposals(run, {HUMAN: 6.0, SPARSE: 1.0})

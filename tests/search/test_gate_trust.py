@@ -28,6 +28,7 @@ from eureka_agent.critic.memory import NOTHING_KNOWN, Memory
 from eureka_agent.journal.entries import Notice
 from eureka_agent.protocol.messages import Scored
 from eureka_agent.records import Finding, Verdict
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.search.attempts import AttemptRunner
 from eureka_agent.search.recorder import Recorder
 from eureka_agent.search.summary import run_report
@@ -59,13 +60,11 @@ class Runner:
     def __init__(self, run: Run) -> None:
         self._run = run
 
-    async def dry_run(self, source: str, trusted: bool = False) -> tuple[Finding, ...]:
+    async def dry_run(self, reward: RewardSpecification) -> tuple[Finding, ...]:
         return ()
 
-    async def score(
-        self, source: str, episodes: Mapping[str, Path], trusted: bool = False
-    ) -> Scored:
-        sign = -1.0 if "distance" in source else 1.0
+    async def score(self, reward: RewardSpecification, episodes: Mapping[str, Path]) -> Scored:
+        sign = -1.0 if "distance" in reward.source else 1.0
         returns = tuple(
             {
                 name: sign * float(np.load(path)[f"{name}/fitness"].sum())
@@ -73,7 +72,9 @@ class Runner:
             }
             for path in episodes.values()
         )
-        total = float(len(source))  # another one for every reward: novelty has nothing to say
+        total = float(
+            len(reward.source)
+        )  # another one for every reward: novelty has nothing to say
         return Scored(job="none", returns=returns, totals=(total, 0.0), extreme_totals=())
 
 
@@ -114,11 +115,11 @@ def search_of(
 ) -> ScriptedSearch:
     class Fused(Critic):
         async def judge(
-            self, source: str, trusted: bool = False, memory: Memory = NOTHING_KNOWN
+            self, reward: RewardSpecification, memory: Memory = NOTHING_KNOWN
         ) -> Verdict:
             if fuse is not None:
                 fuse("judge")
-            return await super().judge(source, trusted, memory)
+            return await super().judge(reward, memory)
 
     observer = (told if told is not None else []).append
     search = ScriptedSearch(

@@ -88,7 +88,7 @@ class Noisy:
 
     async def run(self, request: TrialRequest) -> Trial:
         trial: Trial = await super().run(request)  # type: ignore[misc]
-        if request.source == HUMAN and request.seed == FIRST:
+        if request.reward.source == HUMAN and request.seed == FIRST:
             assert trial.outcome is not None
             curve = tuple(
                 each.model_copy(update={"fitness": 8.0}) for each in trial.outcome.checkpoints
@@ -147,7 +147,7 @@ async def test_the_second_generation_is_designed_when_the_baselines_are_known(
 
     class SlowBaselines(RacedTrials):
         async def before_the_end(self, request: TrialRequest) -> None:
-            for _ in range(3000 if request.source in (HUMAN, SPARSE) else 0):
+            for _ in range(3000 if request.reward.source in (HUMAN, SPARSE) else 0):
                 await asyncio.sleep(0)
 
     async with asyncio.timeout(30):
@@ -190,7 +190,7 @@ async def test_when_the_time_is_up_nobody_waits_and_a_resumed_run_does_not_eithe
 ) -> None:
     class Endless(RacedTrials):
         async def before_the_end(self, request: TrialRequest) -> None:
-            if request.source in (HUMAN, SPARSE):
+            if request.reward.source in (HUMAN, SPARSE):
                 await finals_began.wait()
             elif request.kind == "final":
                 finals_began.set()

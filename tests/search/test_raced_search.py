@@ -150,11 +150,15 @@ class FailingTrials(RacedTrials):
     """The second candidate turns NaN behind the first rung."""
 
     async def run(self, request: TrialRequest) -> Trial:
-        if request.source != reward(12):
+        if request.reward.source != reward(12):
             return await super().run(request)
-        points = tuple(point(steps, FITNESS[request.source]) for steps in range(100, 401, 100))
+        points = tuple(
+            point(steps, FITNESS[request.reward.source]) for steps in range(100, 401, 100)
+        )
         assert request.on_pause is not None
-        assert await request.on_pause(points, Path(f"{FITNESS[request.source]}.policy")) == ""
+        assert (
+            await request.on_pause(points, Path(f"{FITNESS[request.reward.source]}.policy")) == ""
+        )
         return Trial(None, points, None, "went NaN", 0)
 
 

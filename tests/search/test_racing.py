@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from eureka_agent.records import Attempt, Operator, Proposal, RungScore, Stage
+from eureka_agent.rewards import CodeReward
 from eureka_agent.search.racing import GenerationRace, OpenRace, Rungs, behind, falls_behind
 from eureka_agent.settings import TrainingSettings
 
@@ -24,7 +25,9 @@ def attempt(sample: int, *scores: float) -> Attempt:
         RungScore(env_steps=env_steps, fitness=score)
         for env_steps, score in zip(RUNGS.env_steps, scores, strict=False)
     )
-    proposal = Proposal(source="", reasoning="", operator=Operator.FRESH)
+    proposal = Proposal(
+        reward=CodeReward(source="", author="offline"), reasoning="", operator=Operator.FRESH
+    )
     return Attempt(
         id=f"1-{sample + 1:02d}",
         iteration=0,

@@ -19,6 +19,7 @@ from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import Finding, Stage
 from eureka_agent.report.state import SearchView
 from eureka_agent.report.tensorboard import FILE_PREFIX
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.search.trial import Trial, TrialRequest
 
 MakeRun = Callable[..., Run]
@@ -57,11 +58,11 @@ class LateReviewer:
         self._blocks = blocks
 
     async def review(
-        self, source: str, attempt: str, doubts: Sequence[Finding] = ()
+        self, reward: RewardSpecification, attempt: str, doubts: Sequence[Finding] = ()
     ) -> tuple[Finding, ...]:
         self.asked.append(attempt)
         await self.may_answer.wait()
-        if source == self._blocks:
+        if reward.source == self._blocks:
             return (Finding(code="R701", severity="error", message="it pays for falling"),)
         return (
             Finding(code="R702", severity="warning", message=f"a policy may shake in {attempt}"),
@@ -212,7 +213,7 @@ async def test_the_next_generation_is_told_what_its_parents_were_warned_of(
 async def test_without_a_reviewer_in_reach_the_search_goes_on(make_run: MakeRun) -> None:
     class Unreachable(LateReviewer):
         async def review(
-            self, source: str, attempt: str, doubts: Sequence[Finding] = ()
+            self, reward: RewardSpecification, attempt: str, doubts: Sequence[Finding] = ()
         ) -> tuple[Finding, ...]:
             await self.may_answer.wait()
             raise LanguageModelError("cannot reach it", "check the address")
@@ -235,7 +236,7 @@ async def test_what_was_compared_without_a_review_is_not_turned_down_later(
 
     class Poor(LateReviewer):
         async def review(
-            self, source: str, attempt: str, doubts: Sequence[Finding] = ()
+            self, reward: RewardSpecification, attempt: str, doubts: Sequence[Finding] = ()
         ) -> tuple[Finding, ...]:
             raise BudgetSpentError("no more requests")
 

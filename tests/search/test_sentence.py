@@ -165,7 +165,7 @@ def test_a_sentence_that_it_cannot_read_leaves_the_task_alone(sentence: str) -> 
         DesignRequest(built_in("cartpole/balance"), words, Operator.FRESH, (), (), seed=3)
         for words in (sentence, "🙂")
     ]
-    first, second = (asyncio.run(OfflineDesigner().propose(each)).source for each in asked)
+    first, second = (asyncio.run(OfflineDesigner().propose(each)).reward.source for each in asked)
     assert normalized(first) == normalized(second)
 
 

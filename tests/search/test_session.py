@@ -10,9 +10,9 @@ from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.errors import SettingsError
 from eureka_agent.journal.entries import RequestEnded, RequestStarted, RunEnded
 from eureka_agent.records import Cost, FinalTraining, RunStatus, TaskDescription
+from eureka_agent.search.preparation import effective_settings
 from eureka_agent.search.recorder import Recorder
 from eureka_agent.search.run_end import REPORT_FILE, end_run
-from eureka_agent.search.session import effective_settings
 from eureka_agent.search.summary import run_cost
 
 

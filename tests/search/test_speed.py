@@ -8,10 +8,15 @@ import time
 from pathlib import Path
 
 import pytest
+from training_pool import TrainingPool
 
+from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EurekaError
-from eureka_agent.fleet.training_pool import TrainingPool
+from eureka_agent.fleet.fleet import Fleet
+from eureka_agent.fleet.jobs import Population
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.records import TaskDescription, VariableSpec
+from eureka_agent.rewards import baseline
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.search.capacity import Capacity
 from eureka_agent.search.speed import MEASURED_SECONDS, measure_speed
@@ -32,7 +37,7 @@ def described(description: TaskDescription, puck: Path, reward: str | None) -> T
             "variables": (POSITION,),
             "human_reward": None,
         }
-        | {"sparse_reward": reward}
+        | {"sparse_reward": None if reward is None else baseline(reward)}
     )
 
 
@@ -41,8 +46,10 @@ async def measured(
 ) -> tuple[float, float]:
     """Env steps per second of one worker, and seconds that it took."""
     began = time.monotonic()
-    settings = SearchSettings(env=str(puck))
-    speed = await measure_speed(ProcessWall(), settings, description, capacity, scratch)
+    settings = training_part(SearchSettings(env=str(puck)))
+    population = Population(Problem(str(puck), "centre"), settings, capacity.slots)
+    async with Fleet(ProcessWall(), scratch, capacity.workers) as fleet:
+        speed = await measure_speed(fleet, population, description, capacity.workers)
     assert speed.workers == capacity.workers
     assert 0.0 < speed.start_seconds < time.monotonic() - began - MEASURED_SECONDS
     return speed.steps_per_second, time.monotonic() - began
@@ -61,19 +68,19 @@ async def test_what_is_measured_is_what_trainings_then_make(
     settings = training_part(SearchSettings(env=str(puck), env_steps=32_768))
     first: list[float] = []
     pool = TrainingPool(
-        wall=ProcessWall(),
-        environment=str(puck),
-        task="centre",
-        settings=settings,
+        ProcessWall(),
+        str(puck),
+        "centre",
+        settings,
         slots=8,
         workers=1,
-        scratch_root=tmp_path / "trainings",
+        scratch=tmp_path / "trainings",
         on_progress=lambda job, points: first.append(time.monotonic()),
     )
     source = (puck / "rewards/sparse.py").read_text()
     try:
         results = await asyncio.gather(
-            *(pool.train(f"training-{seed}", source, seed) for seed in range(8))
+            *(pool.train(f"training-{seed}", given_reward(source), seed) for seed in range(8))
         )
         ended = time.monotonic()
     finally:

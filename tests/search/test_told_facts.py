@@ -17,12 +17,13 @@ from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.designer.llm_designer import opening
 from eureka_agent.errors import EnvironmentFaultError
 from eureka_agent.fleet.dry_runner import DryRunner
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.journal.entries import FinalTrained, Notice
 from eureka_agent.llm.prompts import system_message, task_text
 from eureka_agent.records import FinalTraining
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.search.briefing import Briefing
-from eureka_agent.search.session import _measure
+from eureka_agent.search.preparation import measure_task
 from eureka_agent.search.strategies.greedy import Greedy
 from eureka_agent.settings import SearchSettings
 
@@ -186,7 +187,7 @@ def restless(puck: Path, folder: Path, failing: str) -> DryRunner:
     source = (folder / "env.py").read_text()
     hook = "\n    def pre_physics_step(self, actions):\n"
     (folder / "env.py").write_text(source.replace(hook, FAILS_ON_ZERO.format(failing=failing)))
-    return DryRunner(ProcessWall(), str(folder), None, folder.parent / "scratch")
+    return DryRunner(ProcessWall(), Problem(str(folder)), folder.parent / "scratch")
 
 
 async def test_an_environment_that_fails_as_it_is_measured_ends_the_run(
@@ -199,7 +200,7 @@ async def test_an_environment_that_fails_as_it_is_measured_ends_the_run(
     try:
         await dry_runner.start()
         with pytest.raises(EnvironmentFaultError, match="this motor knows no rest"):
-            await _measure(dry_runner, lambda event: None)
+            await measure_task(dry_runner, lambda event: None)
     finally:
         await dry_runner.close()
 
@@ -210,7 +211,7 @@ async def test_what_cannot_be_measured_is_left_out_and_said(puck: Path, tmp_path
     try:
         description = await dry_runner.start()
         assert description.measured is None
-        await _measure(
+        await measure_task(
             dry_runner,
             lambda event: notices.append(event.text if isinstance(event, Notice) else ""),
         )

@@ -8,10 +8,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from training_pool import TrainingPool
 
 from eureka_agent.archive.snapshots import SnapshotStore
+from eureka_agent.designer.given import given_reward
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.training_pool import TrainingPool, TrainingResult
+from eureka_agent.fleet.jobs import TrainingResult
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.trial import TrialRequest, TrialRunner
@@ -36,7 +39,7 @@ class LookedAt(TrainingPool):
 @pytest.fixture
 async def workers(tmp_path: Path) -> AsyncIterator[tuple[LookedAt, Evaluator]]:
     pool = LookedAt(ProcessWall(), "cartpole", "balance", SETTINGS, 1, 1, tmp_path / "training")
-    evaluator = Evaluator(ProcessWall(), "cartpole", "balance", tmp_path / "evaluation")
+    evaluator = Evaluator(ProcessWall(), Problem("cartpole", "balance"), tmp_path / "evaluation")
     yield pool, evaluator
     await pool.close()
     await evaluator.close()
@@ -47,7 +50,7 @@ async def test_the_policy_that_scores_best_without_noise_is_the_result(
 ) -> None:
     pool, evaluator = workers
     trials = TrialRunner(pool, evaluator, SnapshotStore(tmp_path), 8, None, lambda event: None, 16)
-    request = TrialRequest("1-01", "search", REWARD, 5, tmp_path / "attempt")
+    request = TrialRequest("1-01", "search", given_reward(REWARD), 5, tmp_path / "attempt")
     trial = await trials.run(request)
     assert trial.outcome is not None, trial.failure
 
@@ -88,7 +91,9 @@ async def test_a_policy_that_cannot_be_scored_is_not_chosen(
 
     damaging = Damaging(ProcessWall(), "cartpole", "balance", tmp_path / "unused")
     trials = TrialRunner(pool, damaging, SnapshotStore(tmp_path), 8, None, lambda event: None, 16)
-    trial = await trials.run(TrialRequest("1-01", "search", REWARD, 5, tmp_path / "attempt"))
+    trial = await trials.run(
+        TrialRequest("1-01", "search", given_reward(REWARD), 5, tmp_path / "attempt")
+    )
     assert trial.outcome is not None, trial.failure
     assert pool.result.outcome is not None
     assert trial.outcome.best_checkpoint != pool.result.outcome.best_checkpoint

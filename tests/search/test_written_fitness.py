@@ -11,7 +11,7 @@ import pytest
 
 from eureka_agent.archive.database import Archive
 from eureka_agent.archive.run_folder import Run, list_runs
-from eureka_agent.designer.given import GivenDesigner
+from eureka_agent.designer.given import GivenDesigner, given_reward
 from eureka_agent.errors import SettingsError
 from eureka_agent.journal.entries import BaseEntry, Notice, RunCreated
 from eureka_agent.llm.budget import Limits
@@ -72,7 +72,7 @@ def test_a_model_and_a_sentence_are_needed(values: dict[str, object], part: str)
 
 def test_a_person_s_own_reward_is_trained_by_the_task_s_metric() -> None:
     with pytest.raises(SettingsError, match="needs a language model"):
-        check_fitness_setting(settings(), GivenDesigner("", "a file"), confirm)
+        check_fitness_setting(settings(), GivenDesigner(given_reward(""), "a file"), confirm)
 
 
 async def test_nothing_is_started_for_settings_that_do_not_go_together(

@@ -11,13 +11,16 @@ import numpy as np
 import pytest
 import pytest_asyncio
 from policy_files import save_random_policy
+from training_pool import TrainingPool
 
 from eureka_agent.critic.critic import Critic
+from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EurekaError, WorkerFaultError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.training_pool import TrainingPool
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.records import WrittenFitness
+from eureka_agent.rewards import baseline
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.training.evaluation import load_trajectories
@@ -68,7 +71,9 @@ async def evaluated(
 ) -> tuple[list[float], dict[str, dict[str, np.ndarray]]]:
     """Fitness of two episodes, sorted, and their trajectories: the worst and the best are all that
     there are."""
-    evaluator = Evaluator(ProcessWall(), str(puck), "centre", folder / "evaluator", fitness=fitness)
+    evaluator = Evaluator(
+        ProcessWall(), Problem(str(puck), "centre", fitness), folder / "evaluator"
+    )
     try:
         evaluation = await evaluator.evaluate(policy, 3, 2, folder / "episodes.npz")
     finally:
@@ -108,8 +113,8 @@ async def test_a_training_s_curve_and_sparse_baseline_are_by_the_written_fitness
         ProcessWall(), str(puck), "centre", SETTINGS, 2, 1, tmp_path, fitness=PROGRESS
     )
     try:
-        own = await pool.train("sparse", PROGRESS.source, 1, trusted=True)
-        other = await pool.train("lazy", lazy, 1)
+        own = await pool.train("sparse", baseline(PROGRESS.source), 1)
+        other = await pool.train("lazy", given_reward(lazy), 1)
     finally:
         await pool.close()
     # the reward is the fitness: its mean per step times an episode's length is the fitness, but for
@@ -126,7 +131,9 @@ async def dry_runner(
     puck: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[DryRunner]:
     dry_runner = DryRunner(
-        ProcessWall(), str(puck), "centre", tmp_path_factory.mktemp("dry"), fitness=PROGRESS
+        ProcessWall(),
+        Problem(str(puck), "centre", PROGRESS),
+        tmp_path_factory.mktemp("dry"),
     )
     await dry_runner.start()
     yield dry_runner
@@ -138,7 +145,10 @@ async def test_what_a_worker_tells_of_the_task(dry_runner: DryRunner) -> None:
     description = dry_runner.description
     assert description.sentence == "bring the puck nearer to the middle"
     assert (description.fitness_doc, description.fitness_author) == (PROGRESS.doc, "openai/tiny")
-    assert (description.human_reward, description.sparse_reward) == (None, PROGRESS.source)
+    assert (description.human_reward, description.sparse_reward) == (
+        None,
+        baseline(PROGRESS.source),
+    )
     assert description.fingerprint.startswith(f"{description.environment_fingerprint}+")
 
 
@@ -182,10 +192,12 @@ async def test_what_a_worker_tells_of_the_task(dry_runner: DryRunner) -> None:
 async def test_the_critic_rejects_what_is_no_fitness(
     dry_runner: DryRunner, source: str, code: str
 ) -> None:
-    verdict = await Critic(dry_runner.description, dry_runner).judge(source)
+    verdict = await Critic(dry_runner.description, dry_runner).judge(given_reward(source))
     assert not verdict.accepted
     assert code in [finding.code for finding in verdict.findings if finding.severity == "error"]
-    assert (await Critic(dry_runner.description, dry_runner).judge(PROGRESS.source)).accepted
+    assert (
+        await Critic(dry_runner.description, dry_runner).judge(given_reward(PROGRESS.source))
+    ).accepted
 
 
 @pytest.mark.parametrize(
@@ -200,7 +212,7 @@ async def test_a_fitness_that_breaks_in_an_evaluation_is_told_and_the_worker_liv
 ) -> None:
     broken = PROGRESS.model_copy(update={"source": source})
     evaluator = Evaluator(
-        ProcessWall(), str(puck), "centre", tmp_path / "evaluator", fitness=broken
+        ProcessWall(), Problem(str(puck), "centre", broken), tmp_path / "evaluator"
     )
     try:
         workers = set()
@@ -220,7 +232,7 @@ async def test_a_fitness_that_does_not_fit_the_environment_is_told_when_it_is_op
     foreign = PROGRESS.model_copy(
         update={"source": "def compute_reward(pole_angle):\n    return pole_angle, {}\n"}
     )
-    dry_runner = DryRunner(ProcessWall(), str(puck), None, tmp_path / "dry", fitness=foreign)
+    dry_runner = DryRunner(ProcessWall(), Problem(str(puck), None, foreign), tmp_path / "dry")
     with pytest.raises(EurekaError) as caught:
         await dry_runner.start()
     assert caught.value.message.startswith("the written fitness cannot be loaded: ")

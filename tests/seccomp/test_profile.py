@@ -191,12 +191,13 @@ def test_a_worker_runs_under_it(tmp_path: Path) -> None:
         "epochs": 1,
         "checkpoints": 1,
     }
+    reward = {"source": REWARD, "author": "given"}
     commands: list[dict[str, Any]] = [
         {"type": "open", "environment": "hopper", "task": "run"},
         {"type": "open", "environment": "cartpole", "task": "balance"},
-        {"type": "dry_run", "job": "dry", "source": REWARD, "timeout_s": 20.0},
+        {"type": "dry_run", "job": "dry", "reward": reward, "timeout_s": 20.0},
         {"type": "prepare", "settings": settings, "slots": 1, "snapshot_s": 60.0},
-        {"type": "train", "job": "training", "source": REWARD, "seed": 0},
+        {"type": "train", "job": "training", "reward": reward, "seed": 0},
     ]
     with subprocess.Popen(
         [sys.executable, "-c", WORKER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE

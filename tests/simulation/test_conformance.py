@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from eureka_agent.simulation import conformance
-from eureka_agent.simulation.conformance import CheckResult
-from eureka_agent.simulation.conformance_checks import Nonconforming, Subject
-from eureka_agent.simulation.conformance_devices import masked_resets
+from eureka_agent.conformance import check
+from eureka_agent.conformance.check import CheckResult
+from eureka_agent.conformance.checks import Nonconforming, Subject
+from eureka_agent.conformance.devices import masked_resets
 from eureka_agent.simulation.loading import load_environment
 
 WriteFolder = Callable[..., Path]
@@ -24,7 +24,7 @@ def check_environment(
     reference: str, task: str | None = None, limit_s: float = 60.0
 ) -> list[CheckResult]:
     """All checks, those that take time no longer than needed."""
-    return conformance.check_environment(reference, task, limit_s=limit_s, rollout_s=0.1)
+    return check.check_environment(reference, task, limit_s=limit_s, rollout_s=0.1)
 
 
 def failures(results: list[CheckResult]) -> dict[str, CheckResult]:

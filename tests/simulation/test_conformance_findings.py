@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from faulty_environments import MADE, PHYSICS, RESET, REWARD, TASK, line_of, write_lift
 
-from eureka_agent.simulation.conformance import CheckResult, Observer, check_environment
+from eureka_agent.conformance.check import CheckResult, Observer, check_environment
 
 BASELINES = {
     "human": REWARD,

@@ -13,8 +13,8 @@ import gymnasium
 import pytest
 import torch
 
+from eureka_agent.conformance.check import check_environment
 from eureka_agent.errors import EnvironmentLoadError
-from eureka_agent.simulation.conformance import check_environment
 from eureka_agent.simulation.loading import describe, load_environment
 
 PACKAGE = '''
@@ -219,7 +219,8 @@ def test_a_folder_may_make_its_environment(package: Path, tmp_path: Path) -> Non
     assert (description.doc, description.max_episode_length) == ("The maze, seen by hand.", 7)
     doors = next(each for each in description.variables if each.name == "doors")
     assert (doors.doc, doors.range) == ("1 for each open door: west, east", (0.0, 1.0))
-    assert "native_reward" in (description.sparse_reward or "")
+    assert description.sparse_reward is not None
+    assert "native_reward" in description.sparse_reward.source
     assert [result for result in check_environment(str(folder)) if not result.passed] == []
     # a task's options are arguments of make
     for length in (2, 5):

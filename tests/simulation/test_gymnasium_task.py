@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 import torch
 
+from eureka_agent.conformance.check import check_environment
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.invocation import install_extra
-from eureka_agent.simulation.conformance import check_environment
 from eureka_agent.simulation.gymnasium_task import GymnasiumTask
 from eureka_agent.simulation.loading import describe, load_environment
 
@@ -121,7 +121,8 @@ def test_sizes_and_task_come_from_the_registration() -> None:
     assert description.success_fitness == 3800.0
     assert "hopper" in description.sentence
     assert description.human_reward is None
-    assert "native_reward" in (description.sparse_reward or "")
+    assert description.sparse_reward is not None
+    assert "native_reward" in description.sparse_reward.source
     assert "hopper" in description.doc.lower()
     assert "| 0   | z-coordinate of the torso (height of hopper) " in description.details
     assert "forward_reward" not in description.details, "what its reward is made of stays with it"

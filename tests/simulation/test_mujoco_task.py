@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import torch
 
+from eureka_agent.conformance.checks import Note, Remark, Subject
+from eureka_agent.conformance.training import mujoco_speed
 from eureka_agent.errors import EnvironmentLoadError
-from eureka_agent.simulation.conformance_checks import Note, Remark, Subject
-from eureka_agent.simulation.conformance_training import mujoco_speed
 from eureka_agent.simulation.loading import load_environment
 from eureka_agent.simulation.mujoco_task import MujocoTask, substeps
 

@@ -21,13 +21,13 @@ from training_environments import PointMass
 from eureka_agent.errors import EnvironmentFaultError
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import load_environment
+from eureka_agent.simulation.time_limit import TimeLimitError, patient_time_limit, time_limit
 from eureka_agent.task import Task
 from eureka_agent.training.environment_faults import environment_code
 from eureka_agent.training.evaluation import PolicyRequest, evaluate_policies
 from eureka_agent.training.networks import MemberNetworks
 from eureka_agent.training.policy import Policy
 from eureka_agent.training.reward import RewardFunction
-from eureka_agent.training.time_limit import TimeLimitError, patient_time_limit, time_limit
 from eureka_agent.training.trainer import MemberFailed, MemberFinished, Trainer
 
 

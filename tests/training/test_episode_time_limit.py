@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from eureka_agent.training.time_limit import TimeLimitError, time_limit
+from eureka_agent.simulation.time_limit import TimeLimitError, time_limit
 
 
 def test_a_block_in_time_is_left_alone_and_the_handler_put_back() -> None:

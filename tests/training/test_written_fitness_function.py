@@ -10,7 +10,9 @@ import pytest
 import torch
 from training_environments import PointMass, run
 
+from eureka_agent.designer.given import given_reward
 from eureka_agent.records import WrittenFitness
+from eureka_agent.rewards import baseline
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_environment
 from eureka_agent.task import Task
@@ -53,7 +55,7 @@ FITNESS = WrittenFitness(
 def task_of(source: str) -> Task:
     return Task(
         sentence="be quick",
-        fitness=WrittenFitnessFunction(source, VARIABLES),
+        fitness=WrittenFitnessFunction(given_reward(source), VARIABLES),
         fitness_doc="how quick it is",
     )
 
@@ -72,7 +74,9 @@ def test_it_is_called_like_a_fitness_of_a_task_previous_values_included() -> Non
 
 
 def test_its_signature_names_the_variables() -> None:
-    assert list(inspect.signature(WrittenFitnessFunction(PROGRESS, VARIABLES)).parameters) == [
+    assert list(
+        inspect.signature(WrittenFitnessFunction(given_reward(PROGRESS), VARIABLES)).parameters
+    ) == [
         "speed",
         "previous_speed",
     ]
@@ -93,7 +97,7 @@ def test_its_signature_names_the_variables() -> None:
     ],
 )
 def test_what_the_contract_forbids_is_an_error_of_the_fitness(source: str, part: str) -> None:
-    function = WrittenFitnessFunction(source, VARIABLES)
+    function = WrittenFitnessFunction(given_reward(source), VARIABLES)
     with pytest.raises(WrittenFitnessError) as caught:
         function(speed=torch.ones(3))
     assert caught.value.message.startswith("the written fitness fails: ")
@@ -111,7 +115,7 @@ def test_what_the_contract_forbids_is_an_error_of_the_fitness(source: str, part:
 )
 def test_a_source_that_cannot_be_loaded_is_told(source: str, part: str) -> None:
     with pytest.raises(WrittenFitnessError) as caught:
-        WrittenFitnessFunction(source, VARIABLES)
+        WrittenFitnessFunction(given_reward(source), VARIABLES)
     assert caught.value.message.startswith("the written fitness cannot be loaded: ")
     assert part in caught.value.message
 
@@ -197,7 +201,10 @@ def test_everything_that_is_told_of_the_task_is_the_written_one_s(
     assert (written.fitness_reduction, written.success_fitness) == ("max", 1.0)
     assert written.fitness_author == "openai/tiny"
     # the expert's reward is for another task; the sparse one is the fitness itself
-    assert (written.human_reward, written.sparse_reward) == (None, FITNESS.source)
+    assert (written.human_reward, written.sparse_reward) == (
+        None,
+        baseline(FITNESS.source),
+    )
     unchanged = {
         "environment",
         "task",

@@ -12,11 +12,14 @@ import pytest
 import pytest_asyncio
 from reward_codes import CODES
 
+from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import ProcessStartError
 from eureka_agent.fleet.dry_runner import DryRunner
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.protocol.messages import LONGEST_FINDING
 from eureka_agent.records import Finding
 from eureka_agent.resources import resource_folder
+from eureka_agent.rewards import baseline
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.worker.dry_run import run_in_child
 
@@ -36,7 +39,7 @@ async def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def dry_runner(scratch: Path) -> AsyncIterator[DryRunner]:
-    dry_runner = DryRunner(ProcessWall(), "cartpole", "balance", scratch, TIMEOUT_S)
+    dry_runner = DryRunner(ProcessWall(), Problem("cartpole", "balance"), scratch, TIMEOUT_S)
     await dry_runner.start()
     yield dry_runner
     await dry_runner.close()
@@ -46,7 +49,9 @@ async def test_what_a_reward_raises_is_cut_short(dry_runner: DryRunner) -> None:
     """It may be what it found in the memory of its worker."""
     found = the_only_error(
         await dry_runner.dry_run(
-            "def compute_reward(pole_upright):\n    raise ValueError('secret \\n' * 1000)\n"
+            given_reward(
+                "def compute_reward(pole_upright):\n    raise ValueError('secret \\n' * 1000)\n"
+            )
         )
     )
     assert (found.code, found.line) == ("D302", 2)
@@ -66,7 +71,7 @@ def the_only_error(findings: tuple[Finding, ...]) -> Finding:
 )
 async def test_the_baselines_have_no_error(dry_runner: DryRunner, path: str) -> None:
     source = (resource_folder("envs") / "cartpole" / path).read_text()
-    findings = await dry_runner.dry_run(source, trusted=True)
+    findings = await dry_runner.dry_run(baseline(source))
     assert [finding for finding in findings if finding.severity == "error"] == []
 
 
@@ -111,7 +116,7 @@ async def test_the_baselines_have_no_error(dry_runner: DryRunner, path: str) -> 
 async def test_what_is_wrong_is_found_and_placed(
     dry_runner: DryRunner, body: str, code: str, line: int | None, said: str
 ) -> None:
-    error = the_only_error(await dry_runner.dry_run(HEAD + body))
+    error = the_only_error(await dry_runner.dry_run(given_reward(HEAD + body)))
     assert (error.code, error.line) == (code, line)
     assert said in f"{error.message} | {error.hint}"
 
@@ -132,7 +137,7 @@ async def test_what_is_wrong_is_found_and_placed(
 async def test_a_source_that_cannot_be_loaded(
     dry_runner: DryRunner, source: str, code: str, said: str
 ) -> None:
-    error = the_only_error(await dry_runner.dry_run(source))
+    error = the_only_error(await dry_runner.dry_run(given_reward(source)))
     assert error.code == code
     assert said in error.message
 
@@ -173,7 +178,7 @@ async def test_a_source_that_cannot_be_loaded(
 async def test_what_is_odd_but_not_wrong_is_a_warning(
     dry_runner: DryRunner, body: str, code: str, said: str
 ) -> None:
-    findings = await dry_runner.dry_run(HEAD + body)
+    findings = await dry_runner.dry_run(given_reward(HEAD + body))
     assert {finding.severity for finding in findings} == {"warning"}
     found = next(finding for finding in findings if finding.code == code)
     assert said in found.message
@@ -196,7 +201,7 @@ async def test_products_of_whole_numbers_and_sums_of_embeddings_are_computed(
     )
     end = "\n    y = y + pole_upright\n    return y, {'y': y}"
     source = HEAD + whole + body.replace("whole @ whole", "whole @ whole[:1].T.expand(3, 3)") + end
-    assert await dry_runner.dry_run(source) == ()
+    assert await dry_runner.dry_run(given_reward(source)) == ()
 
 
 async def test_fifty_dry_runs_are_fast_and_leave_no_process(
@@ -206,12 +211,17 @@ async def test_fifty_dry_runs_are_fast_and_leave_no_process(
         "if os.fork() == 0:\n        os.setsid()\n        time.sleep(60)\n    return pole_upright,"
         " {'a': pole_upright}"
     )
-    error = the_only_error(await dry_runner.dry_run(HEAD + forks))
+    error = the_only_error(await dry_runner.dry_run(given_reward(HEAD + forks)))
     assert (error.code, error.line) == ("D302", 3)
     assert "PermissionError" in error.message
     began = time.monotonic()
     for _ in range(50):
-        assert await dry_runner.dry_run(HEAD + "return pole_upright, {'a': pole_upright}") == ()
+        assert (
+            await dry_runner.dry_run(
+                given_reward(HEAD + "return pole_upright, {'a': pole_upright}")
+            )
+            == ()
+        )
     assert time.monotonic() - began < 10.0  # 0.01 s each on an idle machine
     workers = [
         entry
@@ -244,7 +254,9 @@ async def test_a_machine_without_room_for_a_fork_is_no_finding_on_the_reward(
 async def test_a_dry_run_writes_no_file(dry_runner: DryRunner, tmp_path: Path) -> None:
     path = tmp_path / "written"
     source = HEAD + f"open({str(path)!r}, 'w').write('x' * 100)\n    return pole_upright, {{}}"
-    assert "PermissionError" in the_only_error(await dry_runner.dry_run(source)).message
+    assert (
+        "PermissionError" in the_only_error(await dry_runner.dry_run(given_reward(source))).message
+    )
     assert not path.exists()
 
 
@@ -265,7 +277,9 @@ async def test_sums_and_products_of_components_leave_no_term_out(
         f" {returned}"
     )
     assert not [
-        finding for finding in await dry_runner.dry_run(HEAD + body) if finding.code == "D315"
+        finding
+        for finding in await dry_runner.dry_run(given_reward(HEAD + body))
+        if finding.code == "D315"
     ]
 
 
@@ -273,15 +287,17 @@ async def test_it_has_no_descriptors_but_its_own(dry_runner: DryRunner) -> None:
     """Its input and outputs, which lead nowhere, and its way to the worker."""
     found = the_only_error(
         await dry_runner.dry_run(
-            "import errno, os\n"
-            "def there(descriptor):\n"
-            "    try:\n"
-            "        os.lseek(descriptor, 0, os.SEEK_CUR)\n"
-            "    except OSError as error:\n"
-            "        return error.errno != errno.EBADF\n"
-            "    return True\n"
-            "def compute_reward(pole_upright):\n"
-            "    raise ValueError([there(each) for each in range(3)], sum(map(there, range(4096))))\n"
+            given_reward(
+                "import errno, os\n"
+                "def there(descriptor):\n"
+                "    try:\n"
+                "        os.lseek(descriptor, 0, os.SEEK_CUR)\n"
+                "    except OSError as error:\n"
+                "        return error.errno != errno.EBADF\n"
+                "    return True\n"
+                "def compute_reward(pole_upright):\n"
+                "    raise ValueError([there(each) for each in range(3)], sum(map(there, range(4096))))\n"
+            )
         )
     )
     assert "ValueError: ([True, True, True], 4)" in found.message
@@ -291,15 +307,17 @@ async def test_what_it_writes_without_end_is_not_read_without_end(dry_runner: Dr
     """It is ended at a bound, long before its time is over."""
     found = the_only_error(
         await dry_runner.dry_run(
-            "import os, time\n"
-            "def compute_reward(pole_upright):\n"
-            "    while True:\n"
-            "        for descriptor in range(3, 64):\n"
-            "            try:\n"
-            "                os.write(descriptor, b'x' * 65536)\n"
-            "            except OSError:\n"
-            "                pass\n"
-            "        time.sleep(0.01)\n"
+            given_reward(
+                "import os, time\n"
+                "def compute_reward(pole_upright):\n"
+                "    while True:\n"
+                "        for descriptor in range(3, 64):\n"
+                "            try:\n"
+                "                os.write(descriptor, b'x' * 65536)\n"
+                "            except OSError:\n"
+                "                pass\n"
+                "        time.sleep(0.01)\n"
+            )
         )
     )
     assert found.code == "D312"

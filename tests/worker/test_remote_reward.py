@@ -9,14 +9,16 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import ProcessStartError, RewardLoadError
+from eureka_agent.simulation.time_limit import TimeLimitError
 from eureka_agent.task import Constant, Variable
 from eureka_agent.training.reward import RewardContractError, RewardFunction
-from eureka_agent.training.time_limit import TimeLimitError
 from eureka_agent.worker import remote_reward
 from eureka_agent.worker.nursery import Nursery
 from eureka_agent.worker.remote_reward import RemoteReward
@@ -45,7 +47,12 @@ Remote = Callable[..., RemoteReward]
 def remote() -> Iterator[Remote]:
     """Makes rewards in processes of their own, which are gone with the test."""
     nursery = Nursery.start(())
-    yield lambda source, rows=ROWS, **rest: RemoteReward(nursery, source, VARIABLES, rows, **rest)
+
+    def make(source: str, rows: int = ROWS, *, trusted: bool = False, **rest: Any) -> RemoteReward:
+        reward = given_reward(source, trusted=trusted)
+        return RemoteReward(nursery, reward, VARIABLES, rows, **rest)
+
+    yield make
     nursery.close()
 
 
@@ -120,7 +127,7 @@ def test_a_source_that_does_not_load_says_why(remote: Remote, source: str, messa
 
 def test_a_persons_own_baseline_may_read_private_variables(remote: Remote) -> None:
     reward = remote(
-        "def compute_reward(secret):\n    return secret, {'secret': secret}\n", allow_private=True
+        "def compute_reward(secret):\n    return secret, {'secret': secret}\n", trusted=True
     )
     assert torch.equal(reward.begin(values(), 5.0)()[0], values()["secret"])
 
@@ -325,7 +332,9 @@ found = [descriptor for descriptor in range(4096) if _there(descriptor)]
 def compute_reward(height):
     return height, {str(descriptor): height for descriptor in found}
 """
-        _, components = RemoteReward(nursery, source, VARIABLES, ROWS).begin(values(), 5.0)()
+        _, components = RemoteReward(nursery, given_reward(source), VARIABLES, ROWS).begin(
+            values(), 5.0
+        )()
     finally:
         nursery.close()
         os.close(secret)
@@ -349,12 +358,12 @@ def test_a_machine_without_room_for_a_process_costs_that_reward_alone(
     monkeypatch.setattr(os, "fork", full)
     nursery = Nursery.start(())
     try:
-        first = RemoteReward(nursery, GOOD, VARIABLES, ROWS)
+        first = RemoteReward(nursery, given_reward(GOOD), VARIABLES, ROWS)
         with pytest.raises(ProcessStartError, match=os.strerror(errno.EAGAIN)) as caught:
-            RemoteReward(nursery, GOOD, VARIABLES, ROWS)
+            RemoteReward(nursery, given_reward(GOOD), VARIABLES, ROWS)
         assert not isinstance(caught.value, RewardLoadError)
         assert "--slots" in caught.value.hint
-        third = RemoteReward(nursery, GOOD, VARIABLES, ROWS)
+        third = RemoteReward(nursery, given_reward(GOOD), VARIABLES, ROWS)
         for reward in (first, third):
             assert reward.begin(values(), 5.0)()[0].isfinite().all()
     finally:
@@ -363,7 +372,7 @@ def test_a_machine_without_room_for_a_process_costs_that_reward_alone(
 
 def test_all_end_with_the_nursery(remote: Remote) -> None:
     nursery = Nursery.start(())
-    rewards = [RemoteReward(nursery, GOOD, VARIABLES, ROWS) for _ in range(3)]
+    rewards = [RemoteReward(nursery, given_reward(GOOD), VARIABLES, ROWS) for _ in range(3)]
     pids = [reward._process.pid for reward in rewards]
     rewards[0].close()
     assert [alive(pid) for pid in pids] == [False, True, True]

@@ -13,9 +13,11 @@ import pytest_asyncio
 
 from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.memory import KnownEpisodes, KnownReward, Memory
+from eureka_agent.designer.given import given_reward
 from eureka_agent.designer.interface import DesignRequest, ParentSummary
 from eureka_agent.designer.tuning.designer import TuningDesigner
 from eureka_agent.fleet.dry_runner import DryRunner
+from eureka_agent.fleet.problem import Problem
 from eureka_agent.records import Operator, Verdict
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.training.evaluation import trajectories_bytes
@@ -35,7 +37,7 @@ async def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def dry_runner(scratch: Path) -> AsyncIterator[DryRunner]:
-    dry_runner = DryRunner(ProcessWall(), "cartpole", "balance", scratch, TIMEOUT_S)
+    dry_runner = DryRunner(ProcessWall(), Problem("cartpole", "balance"), scratch, TIMEOUT_S)
     await dry_runner.start()
     yield dry_runner
     await dry_runner.close()
@@ -70,7 +72,7 @@ def reward(total: str, arguments: str = "pole_upright") -> str:
 async def test_returns_are_sums_and_totals_are_those_of_the_steps(
     dry_runner: DryRunner, stored: Path
 ) -> None:
-    scored = await dry_runner.score(reward("2 * pole_upright"), {"sums": stored})
+    scored = await dry_runner.score(given_reward(reward("2 * pole_upright")), {"sums": stored})
     assert scored.reason == ""
     assert scored.returns == (
         {"worst": -0.5, "best": 4.5},
@@ -85,7 +87,7 @@ async def test_previous_values_do_not_come_from_another_episode(
     difference = reward(
         "pole_upright - previous_pole_upright", "pole_upright, previous_pole_upright"
     )
-    scored = await dry_runner.score(difference, {"differences": stored})
+    scored = await dry_runner.score(given_reward(difference), {"differences": stored})
     # a first step's previous value is its own
     assert scored.totals[RECORDED:] == (0.0, -0.25, -1.25, 0.0, -0.25, -0.25)
     assert scored.returns == ({"worst": -1.5, "best": -0.5},)
@@ -98,7 +100,7 @@ async def test_returns_come_in_the_order_of_the_files(
         name: episodes_file(tmp_path / name, [value], [value, value])
         for name, value in (("2-01", 0.25), ("1-01", 0.5), ("1-02", 1.0))
     }
-    scored = await dry_runner.score(reward("pole_upright"), files)
+    scored = await dry_runner.score(given_reward(reward("pole_upright")), files)
     assert scored.returns == (
         {"worst": 0.25, "best": 0.5},
         {"worst": 0.5, "best": 1.0},
@@ -129,7 +131,7 @@ async def test_a_worker_keeps_the_files_of_the_last_score_alone(
         ("b", "a"),
     ):
         scored = await dry_runner.score(
-            reward("pole_upright"), {name: sent[name] for name in names}
+            given_reward(reward("pole_upright")), {name: sent[name] for name in names}
         )
         if {"broken", "gone"} & {*names}:
             assert scored.reason != ""
@@ -147,7 +149,7 @@ async def test_of_many_steps_a_spread_of_them_is_sent(
 ) -> None:
     steps = 3 * MOST_STEPS
     path = episodes_file(tmp_path / "long.npz", [0.0], [1.0] * steps)
-    scored = await dry_runner.score(reward("pole_upright"), {"long": path})
+    scored = await dry_runner.score(given_reward(reward("pole_upright")), {"long": path})
     assert len(scored.totals) == RECORDED + MOST_STEPS
     assert scored.returns == ({"worst": 0.0, "best": float(steps)},)
 
@@ -165,14 +167,16 @@ async def test_of_many_steps_a_spread_of_them_is_sent(
 async def test_what_has_no_values_says_why_and_the_worker_lives_on(
     dry_runner: DryRunner, stored: Path, source: str, said: str
 ) -> None:
-    scored = await dry_runner.score(source, {"alive": stored})
+    scored = await dry_runner.score(given_reward(source), {"alive": stored})
     assert said in scored.reason
     assert (scored.returns, scored.totals) == ((), ())
-    assert (await dry_runner.score(reward("pole_upright"), {"alive": stored})).reason == ""
+    assert (
+        await dry_runner.score(given_reward(reward("pole_upright")), {"alive": stored})
+    ).reason == ""
 
 
 async def test_values_that_are_not_finite_are_nulls(dry_runner: DryRunner, stored: Path) -> None:
-    scored = await dry_runner.score(reward("pole_upright.sqrt()"), {"roots": stored})
+    scored = await dry_runner.score(given_reward(reward("pole_upright.sqrt()")), {"roots": stored})
     assert scored.totals[RECORDED : RECORDED + 3] == (pytest.approx(0.5**0.5), 0.5, None)
     assert scored.returns[0]["worst"] is None
     assert scored.returns[0]["best"] == pytest.approx(1 + 0.75**0.5 + 0.5**0.5)
@@ -181,9 +185,13 @@ async def test_values_that_are_not_finite_are_nulls(dry_runner: DryRunner, store
 async def test_a_file_without_episodes_is_a_reason(dry_runner: DryRunner, tmp_path: Path) -> None:
     path = tmp_path / "broken.npz"
     path.write_bytes(b"PK\x03\x04 not a zip file")
-    assert (await dry_runner.score(reward("pole_upright"), {"broken": path})).reason != ""
     assert (
-        await dry_runner.score(reward("pole_upright"), {"gone": tmp_path / "gone.npz"})
+        await dry_runner.score(given_reward(reward("pole_upright")), {"broken": path})
+    ).reason != ""
+    assert (
+        await dry_runner.score(
+            given_reward(reward("pole_upright")), {"gone": tmp_path / "gone.npz"}
+        )
     ).reason != ""
 
 
@@ -203,9 +211,11 @@ def memory(tmp_path: Path) -> Memory:
         )
         for name, (worst, best) in fitness.items()
     )
-    trained = KnownReward("1-01", reward("pole_upright - 0.5 * pole_upright.square()"))
+    trained = KnownReward(
+        "1-01", given_reward(reward("pole_upright - 0.5 * pole_upright.square()"))
+    )
     return Memory(
-        rewards=(trained, KnownReward("2-01", reward("pole_upright.square()"))),
+        rewards=(trained, KnownReward("2-01", given_reward(reward("pole_upright.square()")))),
         earlier=(trained,),
         episodes=episodes,
     )
@@ -237,7 +247,7 @@ async def test_each_step_has_its_finding_and_is_the_last(
         (reward("pole_upright"), [], "trajectory gate"),
     ]
     for source, codes, last in cases:
-        verdict = await critic.judge(source, memory=memory)
+        verdict = await critic.judge(given_reward(source), memory=memory)
         assert errors(verdict) == codes, source
         assert verdict.steps_run[-1] == last
         assert all(finding.hint for finding in verdict.findings)
@@ -258,16 +268,16 @@ async def test_a_tuned_constant_that_only_scales_the_total_is_found_by_its_value
         description=description,
         sentence=description.sentence,
         operator=Operator.TUNE_WEIGHTS,
-        parents=(ParentSummary("1-01", parent, 1.0, None, ""),),
+        parents=(ParentSummary("1-01", given_reward(parent), 1.0, None, ""),),
         failures=(),
         seed=0,
     )
-    tuned = (await TuningDesigner().propose(request)).source
+    tuned = (await TuningDesigner().propose(request)).reward.source
     assert "SCALE = 3.0" not in tuned
     critic = Critic(description, dry_runner, gate=False)
-    known = KnownReward("1-01", parent)
+    known = KnownReward("1-01", given_reward(parent))
     memory = replace(memory, rewards=(known,), earlier=(known,))
-    assert errors(await critic.judge(tuned, memory=memory)) == codes
+    assert errors(await critic.judge(given_reward(tuned), memory=memory)) == codes
 
 
 async def test_steps_are_left_out_by_setting_and_where_nothing_is_known(
@@ -278,13 +288,19 @@ async def test_steps_are_left_out_by_setting_and_where_nothing_is_known(
     plain = ("parse", "allow-list", "contract", "dry run")
     neither = Critic(description, dry_runner, novelty=False, gate=False)
     for source in (repeated, perverse):
-        assert (await neither.judge(source, memory=memory)).steps_run == plain
-        assert (await Critic(description, dry_runner).judge(source)).steps_run == plain
+        assert (await neither.judge(given_reward(source), memory=memory)).steps_run == plain
+        assert (
+            await Critic(description, dry_runner).judge(given_reward(source))
+        ).steps_run == plain
     assert errors(
-        await Critic(description, dry_runner, novelty=False).judge(perverse, memory=memory)
+        await Critic(description, dry_runner, novelty=False).judge(
+            given_reward(perverse), memory=memory
+        )
     ) == ["G601"]
     assert errors(
-        await Critic(description, dry_runner, gate=False).judge(repeated, memory=memory)
+        await Critic(description, dry_runner, gate=False).judge(
+            given_reward(repeated), memory=memory
+        )
     ) == ["N501"]
 
 
@@ -293,7 +309,8 @@ async def test_a_reward_that_reads_what_is_not_stored_passes(
 ) -> None:
     critic = Critic(await dry_runner.start(), dry_runner)
     verdict = await critic.judge(
-        reward("-pole_upright + 0 * cart_velocity", "pole_upright, cart_velocity"), memory=memory
+        given_reward(reward("-pole_upright + 0 * cart_velocity", "pole_upright, cart_velocity")),
+        memory=memory,
     )
     assert verdict.accepted
     assert verdict.steps_run[-1] == "dry run"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load
 
+from eureka_agent.designer.given import given_reward
 from eureka_agent.protocol.messages import (
     EVENT,
     MAX_LINE_BYTES,
@@ -81,7 +82,7 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RawWorker]:
 
 
 def test_commands_before_open_are_refused(worker: RawWorker) -> None:
-    answer = worker.ask(DryRun(job="early", source="", timeout_s=1.0))
+    answer = worker.ask(DryRun(job="early", reward=given_reward(""), timeout_s=1.0))
     assert isinstance(answer, Fault)
     assert answer.job == "early"
     assert "before 'open'" in answer.message
@@ -111,20 +112,20 @@ def test_a_fault_names_what_is_wrong_with_the_environment_and_the_worker_goes_on
 
 
 def test_what_a_dry_run_prints_and_reads_is_not_the_protocol(worker: RawWorker) -> None:
-    answer = worker.ask(DryRun(job="prints", source=PRINTS, timeout_s=10.0))
+    answer = worker.ask(DryRun(job="prints", reward=given_reward(PRINTS), timeout_s=10.0))
     assert isinstance(answer, DryRunDone)
     assert not [finding for finding in answer.findings if finding.severity == "error"]
 
 
 def test_train_needs_a_population(worker: RawWorker) -> None:
-    answer = worker.ask(Train(job="early", source=PRINTS, seed=0))
+    answer = worker.ask(Train(job="early", reward=given_reward(PRINTS), seed=0))
     assert isinstance(answer, Fault)
     assert "before 'prepare'" in answer.message
 
 
 def test_a_worker_that_loaded_a_reward_scores_nothing(worker: RawWorker) -> None:
     assert worker.ask(Prepare(settings=SETTINGS, slots=1, snapshot_s=60.0)) == Prepared()
-    progress = worker.ask(Train(job="prints", source=PRINTS, seed=0))
+    progress = worker.ask(Train(job="prints", reward=given_reward(PRINTS), seed=0))
     assert isinstance(progress, Progress)
     sent = worker.read()
     assert isinstance(sent, FileHeader)

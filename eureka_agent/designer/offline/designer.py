@@ -15,6 +15,7 @@ from eureka_agent.designer.offline.render import recover, render
 from eureka_agent.designer.offline.terms import Genome
 from eureka_agent.designer.source_tools import normalized
 from eureka_agent.records import Cost, Operator, Proposal, Verdict
+from eureka_agent.rewards import CodeReward
 
 _TRIES = 24
 """Draws until a proposal differs from what is already there."""
@@ -41,10 +42,11 @@ class OfflineDesigner:
         """A reward that is none of the request's siblings, parents or failures. The same request
         gives the same proposal."""
         scene = _scene(request)
-        parents = [_genome(parent.source, request) for parent in request.parents]
+        parents = [_genome(parent.reward.source, request) for parent in request.parents]
         parents = [genome for genome in parents if not genome.empty]
-        failed = [each.source for each in request.failures if each.stage in ("rejected", "failed")]
-        sources = [*request.siblings, *(parent.source for parent in request.parents), *failed]
+        failed = [each.reward for each in request.failures if each.stage in ("rejected", "failed")]
+        rewards = [*(parent.reward for parent in request.parents), *failed]
+        sources = [*request.siblings, *(reward.source for reward in rewards)]
         known = set(map(normalized, sources))
         for attempt in range(_TRIES):
             generator = random.Random(f"{request.seed}/{attempt}")
@@ -58,7 +60,7 @@ class OfflineDesigner:
                 theme = theme_for(place, generator, first and not asked_before)
                 composition = compose(scene, Dice(generator, theme))
             proposal = _proposal(request, composition)
-            if normalized(proposal.source) not in known:
+            if normalized(proposal.reward.source) not in known:
                 break
         return proposal
 
@@ -67,7 +69,8 @@ class OfflineDesigner:
     ) -> Proposal:
         """The proposal without the terms that the critic's errors name, or another one where none
         is left."""
-        genome = _genome(rejected.source, request)
+        source = rejected.reward.source
+        genome = _genome(source, request)
         errors = [each.message for each in verdict.findings if each.severity == "error"]
         found, reasons = "\n".join(errors), f"The critic found: {'; '.join(errors)}."
         blamed = [term.name for term in genome.terms if repr(term.name) in found]
@@ -76,11 +79,12 @@ class OfflineDesigner:
         if blamed and not genome.empty:
             note = f"{reasons} So {', '.join(map(repr, blamed))} is left out."
             return _proposal(request, Composition(genome, (note,)))
-        misled = (rejected.source,) if prefers_failures(verdict) else ()
+        misled = (source,) if prefers_failures(verdict) else ()
         # earlier answers to this request that the trajectory gate refused
-        earlier = [e.proposal.source for e in request.rejections if prefers_failures(e.verdict)]
+        refused = [each for each in request.rejections if prefers_failures(each.verdict)]
+        earlier = [each.proposal.reward.source for each in refused]
         scene = _scene(request, (*misled, *earlier))
-        generator = random.Random(f"{request.seed}/revision/{normalized(rejected.source)}")
+        generator = random.Random(f"{request.seed}/revision/{normalized(source)}")
         composition = compose(scene, Dice(generator, generator.choice(THEMES[1:])))
         notes = (f"{reasons} So this is another draw.", *composition.notes)
         return _proposal(request, composition._replace(notes=notes))
@@ -126,11 +130,10 @@ def _proposal(request: DesignRequest, composition: Composition) -> Proposal:
     ids = [*(parent.id for parent in request.parents), "nothing", "nothing"]
     reasoning = " ".join((_OPENINGS[request.operator].format(*ids), *composition.notes))
     return Proposal(
-        source=source,
+        reward=CodeReward(source=source, author=OfflineDesigner.name),
         reasoning=reasoning,
         operator=request.operator,
         parents=tuple(parent.id for parent in request.parents),
-        designer=OfflineDesigner.name,
         prompt=_asked(request),
         reply=f"{reasoning}\n\n```python\n{source}```\n",
         cost=Cost(money=Decimal(0), prompt_tokens=0, completion_tokens=0),

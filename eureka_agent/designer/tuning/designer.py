@@ -20,6 +20,7 @@ from eureka_agent.designer.tuning.constants import (
 )
 from eureka_agent.designer.tuning.optimiser import LEAST_TRIALS, Trial, suggest
 from eureka_agent.records import Cost, Operator, Proposal, Verdict
+from eureka_agent.rewards import CodeReward
 
 _TRIES = 24
 """Draws until a proposal differs from all that is known."""
@@ -86,7 +87,7 @@ def _propose(
     request: DesignRequest, rejected: Proposal | None = None, verdict: Verdict | None = None
 ) -> Proposal:
     parent = request.parents[0] if request.parents else None
-    if parent is None or not can_tune(parent.source):
+    if parent is None or not can_tune(parent.reward.source):
         return _proposal(request, "", _nothing_to_tune(parent), "")
     form = _form(request, parent, rejected)
     values = _values(request, form, rejected)
@@ -100,17 +101,17 @@ def _propose(
         else []
     )
     reasoning = _reasoning(form, values, reasons)
-    return _proposal(request, with_constants(parent.source, values), reasoning, _told(form))
+    return _proposal(request, with_constants(parent.reward.source, values), reasoning, _told(form))
 
 
 def _form(request: DesignRequest, parent: ParentSummary, rejected: Proposal | None) -> _Form:
-    constants, form = tunable_constants(parent.source), family(parent.source)
+    constants, form = tunable_constants(parent.reward.source), family(parent.reward.source)
 
     def constants_of(source: str) -> dict[str, float] | None:
         """None for a reward of another form."""
         return tunable_constants(source) if family(source) == form else None
 
-    found = {each.id: (constants_of(each.source), each.fitness) for each in request.trained}
+    found = {each.id: (constants_of(each.reward.source), each.fitness) for each in request.trained}
     trials = {
         name: Trial(values, fitness)
         for name, (values, fitness) in found.items()
@@ -118,10 +119,10 @@ def _form(request: DesignRequest, parent: ParentSummary, rejected: Proposal | No
     }
     if parent.id not in trials and parent.fitness is not None and math.isfinite(parent.fitness):
         trials[parent.id] = Trial(constants, parent.fitness)
-    others = [*request.siblings, *(failure.source for failure in request.failures)]
+    others = [*request.siblings, *(failure.reward.source for failure in request.failures)]
     # those that racing stopped are not among the trained
-    others += [attempt.source for attempt in request.memory]
-    others += [rejected.source] if rejected is not None else []
+    others += [attempt.reward.source for attempt in request.memory]
+    others += [rejected.reward.source] if rejected is not None else []
     known = [
         constants,
         *(values for values, _ in found.values() if values is not None),
@@ -133,7 +134,9 @@ def _form(request: DesignRequest, parent: ParentSummary, rejected: Proposal | No
 def _values(request: DesignRequest, form: _Form, rejected: Proposal | None) -> dict[str, float]:
     """New constants: the first draw that differs enough from what is known, or the one that differs
     most."""
-    start = f"{request.seed}" if rejected is None else f"{request.seed}/revision/{rejected.source}"
+    start = f"{request.seed}"
+    if rejected is not None:
+        start += f"/revision/{rejected.reward.source}"
     drawn: list[dict[str, float]] = []
     for draw in range(_TRIES):
         seed = random.Random(f"{start}/{draw}").getrandbits(32)
@@ -151,8 +154,9 @@ def _closer(values: Mapping[str, float], form: _Form, rejected: Proposal) -> dic
     """The values on their way to the parent's, at half the rejected reward's distance or half their
     own, whichever is less."""
     own = _change(values, form.constants)
-    same_form = family(rejected.source) == family(form.parent.source)
-    farthest = _change(tunable_constants(rejected.source), form.constants) if same_form else own
+    source = rejected.reward.source
+    same_form = family(source) == family(form.parent.reward.source)
+    farthest = _change(tunable_constants(source), form.constants) if same_form else own
     part = _CLOSER * min(1.0, farthest / own) if own > 0.0 else 0.0
     return {name: value * (values[name] / value) ** part for name, value in form.constants.items()}
 
@@ -164,11 +168,10 @@ def _change(values: Mapping[str, float], others: Mapping[str, float]) -> float:
 
 def _proposal(request: DesignRequest, source: str, reasoning: str, told: str) -> Proposal:
     return Proposal(
-        source=source,
+        reward=CodeReward(source=source, author=TuningDesigner.name),
         reasoning=reasoning,
         operator=Operator.TUNE_WEIGHTS,
         parents=tuple(parent.id for parent in request.parents[:1]),
-        designer=TuningDesigner.name,
         prompt=told,
         reply=f"{reasoning}\n\n```python\n{source}```\n" if source else reasoning,
         cost=Cost(money=Decimal(0), prompt_tokens=0, completion_tokens=0),

@@ -14,8 +14,7 @@ from typing import Any
 from docker.errors import NotFound
 
 from eureka_agent.errors import WallError
-from eureka_agent.fleet.cores import usable_cores
-from eureka_agent.fleet.devices import VISIBLE_GPUS
+from eureka_agent.sandbox.cores import usable_cores
 from eureka_agent.sandbox.docker.build import built_image, ensure_image
 from eureka_agent.sandbox.docker.container import Surroundings, container_options
 from eureka_agent.sandbox.docker.engine import CALL_SECONDS, Engine, connect, engine_errors
@@ -29,7 +28,7 @@ from eureka_agent.sandbox.docker.markers import Marker
 from eureka_agent.sandbox.docker.mounts import prepare, readable_folders
 from eureka_agent.sandbox.docker.recipe import current_recipe
 from eureka_agent.sandbox.readable import package_parent, python_path
-from eureka_agent.sandbox.wall import Limits, Say, WorkerHandle, print_to_stderr
+from eureka_agent.sandbox.wall import VISIBLE_GPUS, Limits, Say, WorkerHandle, print_to_stderr
 from eureka_agent.seccomp.profile import worker_profile
 
 _NAME = "eureka-worker-"

@@ -134,9 +134,11 @@ class WithTuning:
     def to_tune(self, place: int, finished: Sequence[Attempt], samples: int) -> Attempt | None:
         """Parent that the strategy would have tuned, where that can be done."""
         parent = self._strategy.to_tune(place, finished, samples)
-        trained = [attempt.proposal.source for attempt in finished if attempt.fitness is not None]
+        trained = [
+            attempt.proposal.reward.source for attempt in finished if attempt.fitness is not None
+        ]
         return (
             parent
-            if parent is not None and self._tunable(parent.proposal.source, trained)
+            if parent is not None and self._tunable(parent.proposal.reward.source, trained)
             else None
         )

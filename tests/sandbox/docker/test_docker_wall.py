@@ -147,9 +147,8 @@ async def test_a_worker_opens_an_environment_and_makes_a_dry_run(
         command = {
             "type": "dry_run",
             "job": "a",
-            "source": reward,
+            "reward": {"source": reward, "author": "environment", "trusted": True},
             "timeout_s": 20.0,
-            "trusted": True,
         }
         await handle.write(json.dumps(command).encode() + b"\n")
         done = await events.next()

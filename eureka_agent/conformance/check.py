@@ -10,27 +10,21 @@ from typing import Literal
 
 import torch
 
-from eureka_agent.errors import EurekaError
-from eureka_agent.invocation import command
-from eureka_agent.simulation import conformance_checks as checks
-from eureka_agent.simulation import conformance_devices as devices
-from eureka_agent.simulation import conformance_episodes as episodes
-from eureka_agent.simulation import conformance_fitness as metrics
-from eureka_agent.simulation import conformance_rows as rows
-from eureka_agent.simulation import conformance_source as source
-from eureka_agent.simulation import conformance_states as states
-from eureka_agent.simulation import conformance_training as training
-from eureka_agent.simulation.conformance_checks import (
+from eureka_agent.conformance import checks, devices, episodes, rows, source, states, training
+from eureka_agent.conformance import fitness as metrics
+from eureka_agent.conformance.checks import (
     Nonconforming,
     NotApplicable,
     Note,
     Remark,
     Subject,
 )
+from eureka_agent.errors import EurekaError
+from eureka_agent.invocation import command
 from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_environment
+from eureka_agent.simulation.time_limit import TimeLimitError, patient_time_limit
 from eureka_agent.simulation.user_modules import describe_error, error_place
 from eureka_agent.training.environment_faults import place_of_error
-from eureka_agent.training.time_limit import TimeLimitError, patient_time_limit
 
 LIMIT_SECONDS = 60.0
 ROLLOUT_SECONDS = 4.0

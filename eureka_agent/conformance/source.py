@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Literal
 
-from eureka_agent.simulation.conformance_checks import Nonconforming, Remark, Subject
+from eureka_agent.conformance.checks import Nonconforming, Remark, Subject
 from eureka_agent.simulation.hooks import misspelt
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from eureka_agent.simulation.conformance_checks import ROWS, Nonconforming, NotApplicable, Subject
+from eureka_agent.conformance.checks import ROWS, Nonconforming, NotApplicable, Subject
 from eureka_agent.simulation.mujoco_task import MujocoTask
 from eureka_agent.simulation.rollouts import actions_for
 from eureka_agent.simulation.vec_task import VecTask

@@ -11,7 +11,7 @@ import numpy
 import torch
 from torch import Tensor
 
-from eureka_agent.simulation.conformance_checks import (
+from eureka_agent.conformance.checks import (
     ROWS,
     Nonconforming,
     NotApplicable,

@@ -9,20 +9,22 @@ from typing import Literal
 import mujoco
 from torch import Tensor
 
-from eureka_agent.settings import TrainingSettings, parse_settings
-from eureka_agent.simulation.conformance_checks import (
+from eureka_agent.conformance.checks import (
     Nonconforming,
     NotApplicable,
     Note,
     Remark,
     Subject,
 )
-from eureka_agent.simulation.conformance_fitness import constant_fitness
-from eureka_agent.simulation.conformance_states import Seen
+from eureka_agent.conformance.fitness import constant_fitness
+from eureka_agent.conformance.states import Seen
+from eureka_agent.rewards import baseline
+from eureka_agent.settings import TrainingSettings, parse_settings
 from eureka_agent.simulation.mujoco_task import MujocoTask, load_model, model_path, substeps
 from eureka_agent.simulation.vec_task import Transition, VecTask
 from eureka_agent.training.binding import FitnessFunction
-from eureka_agent.training.reward import Result, Reward, RewardFunction
+from eureka_agent.training.reward import Result, Reward
+from eureka_agent.training.reward_loading import load_reward
 from eureka_agent.training.trainer import MemberFailed, MemberProgress, Trainer
 from eureka_agent.wording import rough_duration
 
@@ -196,10 +198,9 @@ def _reward(subject: Subject) -> tuple[str, Reward]:
     for kind in kinds:
         source = subject.loaded.reward_source(subject.task, kind)
         if source is not None:
-            reward = RewardFunction.from_source(
-                source,
+            reward = load_reward(
+                baseline(source),
                 found.all_variables(),
-                True,
                 constants=found.constants,
                 quaternion_order=found.quaternion_order,
             )

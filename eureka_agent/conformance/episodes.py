@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from eureka_agent.simulation.conformance_checks import COMPARED_STEPS, ROWS, Nonconforming, Subject
-from eureka_agent.simulation.conformance_rows import Difference, first_difference
+from eureka_agent.conformance.checks import COMPARED_STEPS, ROWS, Nonconforming, Subject
+from eureka_agent.conformance.rows import Difference, first_difference
 from eureka_agent.simulation.rollouts import RecordedStep, actions_for, copied_variables, run
 from eureka_agent.simulation.vec_task import VecTask
 

@@ -7,9 +7,11 @@ from typing import Literal
 
 import torch
 
+from eureka_agent.conformance.checks import ROWS, Nonconforming, Subject, check_tensor
 from eureka_agent.errors import RewardLoadError
-from eureka_agent.simulation.conformance_checks import ROWS, Nonconforming, Subject, check_tensor
+from eureka_agent.rewards import baseline
 from eureka_agent.training.reward import RewardContractError, RewardFunction
+from eureka_agent.training.reward_loading import load_reward
 
 _MADE_UP_ROWS = 512
 
@@ -87,10 +89,9 @@ def _check_reward(subject: Subject, kind: Literal["human", "sparse"]) -> RewardF
         return None
     found = subject.loaded.environment_class
     try:
-        reward = RewardFunction.from_source(
-            source,
+        reward = load_reward(
+            baseline(source),
             found.all_variables(),
-            True,
             constants=found.constants,
             quaternion_order=found.quaternion_order,
         )

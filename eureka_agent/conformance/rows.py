@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from eureka_agent.simulation.conformance_checks import (
+from eureka_agent.conformance.checks import (
     COMPARED_STEPS,
     ROWS,
     Nonconforming,

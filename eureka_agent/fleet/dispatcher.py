@@ -1,0 +1,238 @@
+"""Placement of trainings: which worker trains which job, and which population gets a worker.
+
+A worker holds one population. Jobs start in the order of their priority and their call. Each
+population with work has at least its share of the workers: where it has less, the next worker of
+the largest population takes no further job, and its place goes to the smaller one when its last
+job has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Coroutine, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from eureka_agent.errors import EnvironmentFaultError, EurekaError, WorkerDiedError
+from eureka_agent.fleet.devices import Device, DeviceLeases
+from eureka_agent.fleet.jobs import Population, TrainingJob
+from eureka_agent.fleet.training_worker import TrainingWorker
+from eureka_agent.sandbox.wall import Limits, Wall
+
+_MOST_DEATHS_AT_START = 2
+"""In a row. The first is taken for an accident, such as a machine that was short of memory."""
+
+
+class Dispatcher:
+    """Starts workers when there is work for them, and gives them jobs."""
+
+    def __init__(
+        self, wall: Wall, scratch: Path, limits: Limits, devices: Sequence[Device], workers: int
+    ) -> None:
+        """`workers`: the most at a time; they share the `devices`."""
+        self._wall = wall
+        self._scratch = scratch
+        self._limits = limits
+        self._leases = DeviceLeases(devices)
+        self._most_workers = workers
+        self._waiting: list[TrainingJob] = []
+        self._workers: list[TrainingWorker] = []
+        self._reserved: dict[TrainingWorker, Population] = {}
+        """Workers that take no further job, and the population that gets their place."""
+        self._closed = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._lives: dict[TrainingWorker, asyncio.Task[None]] = {}
+        self._most: dict[Population, int] = {}
+        """Workers of a population of which one more could not be started."""
+        self._deaths_at_start: Counter[Population] = Counter()
+        """Since a worker of the population was last started."""
+
+    def submit(self, job: TrainingJob) -> None:
+        """Start a job as soon as it has a slot."""
+        self._waiting.append(job)
+        self._dispatch()
+
+    async def forget(self, job: TrainingJob) -> None:
+        """Drop a job whose caller has left, and give its slot to the next."""
+        if job in self._waiting:
+            self._waiting.remove(job)
+        for worker in self._workers:
+            if worker.jobs.get(job.key) is job:
+                await worker.take_back(job)
+        self._dispatch()
+
+    async def save(self, jobs: Iterable[TrainingJob], timeout_s: float) -> None:
+        """Store the states of these jobs, as far as their workers give them in time."""
+        keys = {job.key for job in jobs}
+        saving = [
+            asyncio.create_task(worker.save())
+            for worker in self._workers
+            if keys & worker.jobs.keys()
+        ]
+        try:
+            if saving:
+                await asyncio.wait(saving, timeout=timeout_s)
+        finally:
+            for task in saving:
+                task.cancel()
+            await asyncio.gather(*saving, return_exceptions=True)
+
+    async def close(self) -> None:
+        """End all workers and what they train. Callers that wait get a CancelledError."""
+        self._closed = True
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for job in self._waiting:
+            job.result.cancel()
+        self._waiting.clear()
+
+    def in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Do some work beside everything else, until the fleet is closed."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    # ── who trains where ──────────────────────────────────────────────────────────────────────────
+
+    def _dispatch(self) -> None:
+        if self._closed:
+            return
+        self._waiting.sort(key=lambda job: job.order)
+        wanted = {job.population for job in self._waiting}
+        for worker, population in list(self._reserved.items()):
+            if population not in wanted:
+                del self._reserved[worker]
+        for job in list(self._waiting):
+            free = self._worker_for(job.population)
+            if free is not None:
+                self._waiting.remove(job)
+                free.reserve(job)
+                if free.ready:
+                    self.in_background(self._give(free, job))
+
+    def _worker_for(self, population: Population) -> TrainingWorker | None:
+        """The worker with the most free slots; a new one rather than a busy one; None: no slot."""
+        own = [each for each in self._of(population) if each not in self._reserved]
+        best = max(own, key=lambda each: each.free_slots, default=None)
+        if (best is None or best.jobs) and len(own) < self._most.get(population, len(own) + 1):
+            if self._has_place(population):
+                return self._started(population)
+            self._reserve_place(population, len(own))
+        return best if best is not None and best.free_slots > 0 else None
+
+    def _has_place(self, population: Population) -> bool:
+        """True where a worker may be started; an idle one of another population makes room."""
+        if len(self._workers) < self._most_workers:
+            return True
+        for worker in self._workers:
+            if not worker.jobs and worker.population != population:
+                self._retire(worker)
+                return True
+        return False
+
+    def _reserve_place(self, population: Population, workers: int) -> None:
+        """Promise a busy worker's place to a population that has less than its share."""
+        populations = {each.population for each in self._workers} | {population}
+        workers += sum(each == population for each in self._reserved.values())
+        if workers >= max(1, self._most_workers // len(populations)):
+            return
+        sizes = Counter(each.population for each in self._workers if each not in self._reserved)
+        others = [each for each in self._workers if each not in self._reserved]
+        largest = max(
+            (each for each in others if each.population != population),
+            key=lambda each: (sizes[each.population], -len(each.jobs)),
+            default=None,
+        )
+        if largest is not None and (workers == 0 or sizes[largest.population] > workers + 1):
+            self._reserved[largest] = population
+
+    def _of(self, population: Population) -> list[TrainingWorker]:
+        return [each for each in self._workers if each.population == population]
+
+    # ── lives of workers ──────────────────────────────────────────────────────────────────────────
+
+    def _started(self, population: Population) -> TrainingWorker:
+        worker = TrainingWorker(
+            population, self._wall, self._scratch, self._limits, self._leases.take(), self.submit
+        )
+        self._workers.append(worker)
+        self._lives[worker] = self.in_background(self._run(worker))
+        return worker
+
+    def _remove(self, worker: TrainingWorker) -> None:
+        self._workers.remove(worker)
+        self._reserved.pop(worker, None)
+        worker.lease.give_back()  # before its successor looks for a device: it takes this one
+
+    def _retire(self, worker: TrainingWorker) -> None:
+        """End a worker without jobs."""
+        self._remove(worker)
+        self._lives[worker].cancel()
+
+    async def _run(self, worker: TrainingWorker) -> None:
+        """A worker's life. Jobs may be reserved in it from the beginning."""
+        try:
+            try:
+                await worker.start()
+            except EurekaError as error:
+                self._start_failed(worker, error)
+                return
+            self._deaths_at_start.pop(worker.population, None)
+            for job in list(worker.jobs.values()):
+                await worker.give(job)
+            self._dispatch()
+            try:
+                await worker.serve(self._dispatch)
+            except WorkerDiedError as error:
+                self._remove(worker)
+                for job in list(worker.jobs.values()):
+                    del worker.jobs[job.key]
+                    job.on_worker_death(job, error.message)
+        except EnvironmentFaultError as error:  # later trainings of the problem would meet it too
+            problem = worker.population.problem
+            for job in [*worker.jobs.values(), *self._waiting]:
+                if job.population.problem == problem:
+                    job.raise_error(error)
+            self._waiting = [job for job in self._waiting if not job.result.done()]
+        except Exception as error:  # noqa: BLE001  (a full disk, a defect of ours: callers must hear of it)
+            for job in worker.jobs.values():
+                job.raise_error(error)
+        finally:
+            if worker in self._workers:
+                self._remove(worker)
+            del self._lives[worker]
+            for job in worker.jobs.values():
+                job.result.cancel()
+            self._dispatch()  # its place is free
+            await worker.close()
+
+    def _start_failed(self, worker: TrainingWorker, error: EurekaError) -> None:
+        """Leave a dead worker's jobs to its successor or to the others; raise where neither is."""
+        self._remove(worker)
+        population = worker.population
+        self._deaths_at_start[population] += isinstance(error, WorkerDiedError)
+        again = (
+            isinstance(error, WorkerDiedError)
+            and self._deaths_at_start[population] < _MOST_DEATHS_AT_START
+        )
+        others = len(self._of(population))
+        if again or others:
+            if not again:
+                self._most[population] = others
+            self._waiting += [job for job in worker.jobs.values() if not job.result.done()]
+            worker.jobs.clear()
+        else:
+            for job in [*worker.jobs.values(), *self._waiting]:
+                if job.population == population:
+                    job.raise_error(error)
+            self._waiting = [job for job in self._waiting if not job.result.done()]
+
+    async def _give(self, worker: TrainingWorker, job: TrainingJob) -> None:
+        try:
+            await worker.give(job)
+        except Exception as error:  # noqa: BLE001  (a full disk: the caller must hear of it)
+            worker.jobs.pop(job.key, None)
+            job.raise_error(error)

@@ -1,0 +1,101 @@
+"""The fleet: all workers of this machine, which serve any number of searches at once."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import TracebackType
+
+from eureka_agent.archive.snapshots import SnapshotStore
+from eureka_agent.fleet.devices import CPU, Device
+from eureka_agent.fleet.dispatcher import Dispatcher
+from eureka_agent.fleet.evaluator import Evaluator
+from eureka_agent.fleet.jobs import Population, ProgressObserver
+from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.trainings import Trainings
+from eureka_agent.sandbox.cores import usable_cores
+from eureka_agent.sandbox.wall import Limits, Wall, shared_limits
+
+
+class Fleet:
+    """Trains and scores for searches. It starts workers when there is work for them."""
+
+    def __init__(
+        self,
+        wall: Wall,
+        scratch: Path,
+        workers: int = 1,
+        devices: Sequence[Device] = (),
+        limits: Limits | None = None,
+    ) -> None:
+        """`workers`: the most that train at a time. They share the `devices`, or the CPU's cores
+        where none is given. `limits`: each worker's own; by default they share the memory."""
+        self._wall = wall
+        self._scratch = scratch
+        self._dispatcher = Dispatcher(
+            wall,
+            scratch / "trainings",
+            limits or shared_limits(workers),
+            devices or CPU.devices(workers),
+            workers,
+        )
+        self._order = itertools.count(1)
+        self._evaluators: dict[Problem, Evaluator] = {}
+        self._users: Counter[Problem] = Counter()
+
+    async def __aenter__(self) -> Fleet:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    @asynccontextmanager
+    async def trainings(
+        self,
+        population: Population,
+        snapshots: SnapshotStore | None = None,
+        on_progress: ProgressObserver = lambda job, points: None,
+        on_retry: Callable[[str, str], None] = lambda job, reason: None,
+        on_resume: ProgressObserver = lambda job, points: None,
+    ) -> AsyncIterator[Trainings]:
+        """The trainings of one search, which end with the block.
+
+        `snapshots` keeps their states; None: nothing does. The observers get a job's name with
+        new points of its curve, with the reason of its worker's death, and with the points that
+        it goes on from.
+        """
+        trainings = Trainings(
+            self._dispatcher, self._order, population, snapshots, on_progress, on_retry, on_resume
+        )
+        try:
+            yield trainings
+        finally:
+            await trainings.close()
+
+    @asynccontextmanager
+    async def evaluator(self, problem: Problem) -> AsyncIterator[Evaluator]:
+        """The evaluator of a problem. Searches for the same problem share it; it ends with the
+        last one's block."""
+        if problem not in self._evaluators:
+            self._evaluators[problem] = Evaluator(
+                self._wall, problem, self._scratch / "evaluations", most_workers=usable_cores()
+            )
+        self._users[problem] += 1
+        try:
+            yield self._evaluators[problem]
+        finally:
+            self._users[problem] -= 1
+            if not self._users[problem]:
+                await self._evaluators.pop(problem).close()
+
+    async def close(self) -> None:
+        """End all workers. Callers that wait get a CancelledError."""
+        await self._dispatcher.close()

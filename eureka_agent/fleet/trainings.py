@@ -1,0 +1,170 @@
+"""The trainings of one search on a fleet: saved states, pauses, and starting again.
+
+A worker that dies takes its trainings with it. They are started again, each from its last saved
+state. A job whose worker died twice has failed. A reward runs in a process of its own and does not
+end a worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from eureka_agent.archive.snapshots import SavedTraining, SnapshotStore
+from eureka_agent.fleet.dispatcher import Dispatcher
+from eureka_agent.fleet.jobs import (
+    PauseObserver,
+    Population,
+    ProgressObserver,
+    TrainingJob,
+    TrainingResult,
+)
+from eureka_agent.protocol.messages import Train
+from eureka_agent.rewards import RewardSpecification
+
+_MAX_RETRIES = 1
+"""Times that a job is started again after its worker died."""
+
+
+class Trainings:
+    """Trains the rewards of one search. Other searches may use the same workers."""
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        order: itertools.count[int],
+        population: Population,
+        snapshots: SnapshotStore | None,
+        on_progress: ProgressObserver,
+        on_retry: Callable[[str, str], None],
+        on_resume: ProgressObserver,
+    ) -> None:
+        """See `Fleet.trainings`. `order` numbers the jobs of all searches."""
+        self._dispatcher = dispatcher
+        self._order = order
+        self._population = population
+        self._snapshots = snapshots
+        self._on_progress = on_progress
+        self._on_retry = on_retry
+        self._on_resume = on_resume
+        self._jobs: set[TrainingJob] = set()
+        self._policies: list[Path] = []
+        """Files of all results."""
+
+    async def train(
+        self,
+        name: str,
+        reward: RewardSpecification,
+        seed: int,
+        priority: int = 0,
+        pauses: tuple[int, ...] = (),
+        on_pause: PauseObserver | None = None,
+    ) -> TrainingResult:
+        """Train one reward, from its last saved state where there is one. A failure of the reward
+        or of its workers is part of the result.
+
+        At each of `pauses` (env steps) the training gives its slot away until `on_pause`, which
+        gets the points so far and the policy, says "" or why it is to be stopped. `on_pause` also
+        hears of pauses that an earlier process passed; its answer is ignored there.
+
+        Smaller priorities start first, equal ones in the order of the calls. Raises EurekaError
+        when no worker can be started, EnvironmentFaultError when the environment's own code fails:
+        so will all other trainings. A cancelled call gives its slot back.
+        """
+        number = next(self._order)
+        command = Train(job=f"{number}:{name}", reward=reward, seed=seed, pauses=pauses)
+        job = TrainingJob(
+            name,
+            self._population,
+            command,
+            asyncio.get_running_loop().create_future(),
+            (priority, number),
+            self._snapshots,
+            self._on_progress,
+            self._start_again,
+            on_pause,
+        )
+        self._jobs.add(job)
+        try:
+            self._start(job)
+            result = await job.result
+            self._policies += result.policies.values()
+            return result
+        except asyncio.CancelledError:
+            await self._dispatcher.forget(job)
+            raise
+        finally:
+            self._jobs.discard(job)
+
+    @property
+    def busy(self) -> bool:
+        """True while a training has no result."""
+        return bool(self._jobs)
+
+    async def save(self, timeout_s: float) -> None:
+        """Store the states of all trainings under way, as far as the workers give them in time: a
+        slow iteration is not waited for.
+
+        A training whose state cannot be stored (a full disk, a dead worker) goes on from its last.
+        """
+        await self._dispatcher.save(self._jobs, timeout_s)
+
+    async def close(self) -> None:
+        """Drop all trainings, and the policies of those that have ended. Callers that wait get a
+        CancelledError."""
+        for job in list(self._jobs):
+            job.result.cancel()
+            await self._dispatcher.forget(job)
+        for policy in self._policies:
+            policy.unlink(missing_ok=True)
+
+    def _start(self, job: TrainingJob) -> None:
+        """Start a job from its last saved state, or from its first step where there is none."""
+        saved = None if self._snapshots is None else self._snapshots.find(job.name)
+        job.state, job.points = (None, []) if saved is None else (saved.state, list(saved.points))
+        if saved is not None:
+            self._on_resume(job.name, saved.points)
+            if self._tell_of_pauses(job, saved):
+                return
+        self._dispatcher.submit(job)
+
+    def _start_again(self, job: TrainingJob, reason: str) -> None:
+        if job.result.done():
+            return
+        if job.retries >= _MAX_RETRIES:
+            job.fail("worker-died", f"its worker died twice; the last time: {reason}")
+            return
+        job.retries += 1
+        self._on_retry(job.name, reason.splitlines()[0])
+        self._start(job)
+
+    def _tell_of_pauses(self, job: TrainingJob, saved: SavedTraining) -> bool:
+        """Tell of the pauses that are passed, and ask at the one where the training was saved. True
+        where the job waits for the answer."""
+        waits = False
+        for steps in job.command.pauses if job.on_pause is not None else ():
+            reached = next(
+                (at for at, point in enumerate(job.points, 1) if point.env_steps >= steps), None
+            )
+            if reached is None or job.on_pause is None:
+                continue
+            waits = saved.policy is not None and reached == len(job.points)
+            decision = job.on_pause(tuple(job.points[:reached]), saved.policy if waits else None)
+            self._dispatcher.in_background(self._decided(job, decision, waits))
+        return waits
+
+    async def _decided(self, job: TrainingJob, decision: Awaitable[str], waits: bool) -> None:
+        """Hear the decision at a pause; submit or stop the job where it `waits` for it."""
+        try:
+            stop = await decision
+        except Exception as error:  # noqa: BLE001  (a full disk: the caller must hear of it)
+            job.raise_error(error)
+            return
+        if not waits or job.result.done():
+            return
+        if stop:
+            job.fail("stopped", stop)
+        else:
+            self._dispatcher.submit(job)

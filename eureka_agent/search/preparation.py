@@ -1,0 +1,299 @@
+"""The preparation of a run: its wall, models, dry runner, devices, settings and fitness.
+
+Nothing is trained and no run folder is made here. `prepared` does it for a new run,
+`prepared_again` for one that is resumed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eureka_agent.archive.run_folder import Run, runs_folder
+from eureka_agent.critic.critic import Critic
+from eureka_agent.designer.given import GivenDesigner, given_reward
+from eureka_agent.errors import (
+    EnvironmentLoadError,
+    EurekaError,
+    SettingsError,
+    WorkerDiedError,
+    WorkerFaultError,
+)
+from eureka_agent.fleet.devices import Hardware, choose_hardware
+from eureka_agent.fleet.dry_runner import DryRunner
+from eureka_agent.fleet.fleet import Fleet
+from eureka_agent.fleet.jobs import Population
+from eureka_agent.fleet.kernels import kernels_for
+from eureka_agent.fleet.problem import Problem
+from eureka_agent.journal.entries import Notice, Observer, RunCreated
+from eureka_agent.llm.interface import RetryObserver
+from eureka_agent.records import TaskDescription, Verdict, WrittenFitness
+from eureka_agent.sandbox.choose import choose_wall
+from eureka_agent.sandbox.wall import Wall
+from eureka_agent.search.advisers import recorded_of
+from eureka_agent.search.budget import Speed, parse_budget
+from eureka_agent.search.capacity import plan_capacity
+from eureka_agent.search.models import Models, models_of
+from eureka_agent.search.planning import plan_within
+from eureka_agent.search.resumption import driver_scratch
+from eureka_agent.search.speed import measure_speed
+from eureka_agent.search.time_limit import time_limit
+from eureka_agent.search.written_fitness import (
+    AcceptedFitness,
+    Confirm,
+    accepted_fitness,
+    check_fitness_setting,
+)
+from eureka_agent.settings import SearchSettings, check_training, parse_settings, training_part
+from eureka_agent.text import one_line
+
+
+class RewardRejectedError(EurekaError):
+    """A person's own reward that the critic rejects. No run was made."""
+
+    exit_status = 1
+
+    def __init__(self, verdict: Verdict, origin: str) -> None:
+        """`verdict`: the critic's; `origin`: where the reward is from."""
+        first = next(finding for finding in verdict.findings if finding.severity == "error")
+        super().__init__(
+            f"the critic rejects the reward in {origin!r}: {first.code} {first.message}", first.hint
+        )
+        self.verdict = verdict
+
+
+@dataclass
+class Prepared:
+    """A run's surroundings: all that it needs beside its folder and a fleet."""
+
+    settings: SearchSettings
+    wall: Wall
+    hardware: Hardware
+    dry_runner: DryRunner
+    models: Models | None
+    given: GivenDesigner | None
+    fitness: WrittenFitness | None = None
+    kernels: Path | None = None
+    """Folder of the environment's compiled kernels; None on a CPU."""
+    created: RunCreated | None = None
+    """First entry of a new run's journal."""
+    seconds: float = 0.0
+    """Wall time that a new run spent before it had a folder."""
+
+    def problem(self) -> Problem:
+        """What the run's workers open."""
+        return Problem(self.settings.env, self.settings.task, self.fitness)
+
+    def population(self, slots: int) -> Population:
+        """Its trainings, so many in a worker."""
+        return Population(
+            self.problem(),
+            training_part(self.settings),
+            slots,
+            self.settings.training_timeout,
+            self.settings.snapshot_interval,
+            self.kernels,
+        )
+
+    def new_fleet(self, scratch: Path) -> Fleet:
+        """A fleet for this run alone."""
+        workers = plan_capacity(self.settings, self.hardware.places).workers
+        return Fleet(self.wall, scratch, workers, self.hardware.devices(workers))
+
+
+@asynccontextmanager
+async def prepared(
+    values: Mapping[str, Any],
+    given: GivenDesigner | None,
+    observer: Observer,
+    confirm: Confirm | None = None,
+) -> AsyncIterator[Prepared]:
+    """A new run's surroundings, until the block ends. `values`: settings by name; `given`: a
+    person's own reward in place of a search; `confirm`: asked where a fitness is written for it.
+
+    Raises RewardRejectedError for a given reward that the critic rejects.
+    """
+    began = time.monotonic()
+    asked = parse_settings(SearchSettings, values, "the settings")
+    check_fitness_setting(asked, given, confirm)
+    budget = None if asked.budget is None else parse_budget(asked.budget)
+    time_limit(asked)  # raises for one that cannot be read, before anything is started
+    models = None if given is not None else models_of(asked, _telling(observer))
+    wall = choose_wall(asked.sandbox)
+    with driver_scratch() as scratch:
+        async with AsyncExitStack() as stack:
+            if models is not None:
+                stack.push_async_callback(models.close)
+            dry_runner = await _dry_runner(stack, wall, asked, scratch)
+            written = await _written_fitness(asked, models, dry_runner, confirm, observer)
+            if written is not None:
+                began += written.shown_seconds
+                dry_runner = await _dry_runner(stack, wall, asked, scratch, written.fitness)
+            if given is not None:
+                verdict = await Critic(dry_runner.description, dry_runner).judge(given.reward)
+                if not verdict.accepted:
+                    raise RewardRejectedError(verdict, given.origin)
+            hardware = choose_hardware(asked.device, dry_runner.opened)
+            settings = effective_settings(values, dry_runner.description)
+            fitness = None if written is None else written.fitness
+            ready = Prepared(settings, wall, hardware, dry_runner, models, given, fitness)
+            await _add_kernels(ready, runs_folder(), scratch)
+            if models is not None:
+                await measure_task(dry_runner, observer)
+            recorded: dict[str, Any] = (
+                recorded_of(models) if given is None else {"given_source": given.reward.source}
+            )
+            recorded |= {} if written is None else written.recorded()
+            if budget is not None:
+
+                async def measure(largest: SearchSettings) -> Speed:
+                    capacity = plan_capacity(largest, hardware.places)
+                    devices = hardware.devices(capacity.workers)
+                    async with Fleet(wall, scratch / "speed", capacity.workers, devices) as fleet:
+                        population = ready.population(capacity.slots)
+                        description = dry_runner.description
+                        return await measure_speed(fleet, population, description, capacity.workers)
+
+                plan = await plan_within(
+                    budget, settings, values, dry_runner.description, hardware, began, measure
+                )
+                ready.settings, ready.seconds = plan.settings, time.monotonic() - began
+                recorded |= {"budget": plan.text, "seconds_before": ready.seconds}
+            ready.created = RunCreated(**recorded)
+            yield ready
+
+
+@asynccontextmanager
+async def prepared_again(run: Run, observer: Observer) -> AsyncIterator[Prepared]:
+    """The surroundings of a run that is resumed, until the block ends.
+
+    Raises EnvironmentLoadError where its environment has changed since.
+    """
+    settings, source = run.settings, run.archive.state.began.given_source
+    given = None if source is None else GivenDesigner(given_reward(source), "the run's own record")
+    models = None if given is not None else models_of(settings, _telling(observer))
+    wall = choose_wall(settings.sandbox)
+    with driver_scratch() as scratch:
+        async with AsyncExitStack() as stack:
+            if models is not None:
+                stack.push_async_callback(models.close)
+            dry_runner = await _dry_runner(stack, wall, settings, scratch, run.written_fitness)
+            if dry_runner.description.fingerprint != run.description.fingerprint:
+                raise EnvironmentLoadError(
+                    f"the environment {run.description.environment!r} has changed since the run"
+                    f" {run.name!r} began{_changed(run.description, dry_runner.description)}",
+                    "its old and new attempts could not be compared: bring the old files back, or"
+                    " start a new search",
+                )
+            hardware = choose_hardware(settings.device, dry_runner.opened)
+            ready = Prepared(
+                settings, wall, hardware, dry_runner, models, given, run.written_fitness
+            )
+            await _add_kernels(ready, run.folder.parent, scratch)
+            yield ready
+
+
+def effective_settings(values: Mapping[str, Any], description: TaskDescription) -> SearchSettings:
+    """The settings of a run: the person's, else the task's, else the defaults.
+
+    Environment and task are the ones that were found, so that a resumption from another folder
+    finds them too. Raises SettingsError for settings that do not go together.
+    """
+    task = {
+        "env_steps": description.env_steps,
+        "num_envs": description.num_envs,
+        **description.training_overrides,
+    }
+    found = {"env": description.environment, "task": description.task}
+    settings = parse_settings(SearchSettings, {**task, **values, **found}, "the settings")
+    check_training(settings)
+    _check_exploration(settings, description)
+    return settings
+
+
+def _check_exploration(settings: SearchSettings, description: TaskDescription) -> None:
+    """Raises SettingsError for a standard deviation of actions that have none."""
+    default = SearchSettings.model_fields["initial_action_std"].default
+    if description.action_choices and settings.initial_action_std != default:
+        raise SettingsError(
+            f"initial_action_std is {settings.initial_action_std!r}, but the actions of"
+            f" {description.environment!r} are choices, which have no standard deviation",
+            "leave --initial-action-std out; --entropy-coefficient 0.01 keeps a policy trying"
+            " several choices",
+        )
+
+
+async def measure_task(dry_runner: DryRunner, observer: Observer, *, scores: bool = True) -> None:
+    """Measure, once for a run, what models are told beside the environment's own words."""
+    for with_scores in (True, False) if scores else (False,):
+        try:
+            await dry_runner.measure(scores=with_scores)
+        except (WorkerDiedError, WorkerFaultError) as error:
+            what = "what doing nothing scores" if with_scores else "where episodes start"
+            text = f"models are not told {what}: {error.message.splitlines()[0]}"
+            observer(Notice(text=text, level="warning"))
+        else:
+            return
+
+
+def _changed(before: TaskDescription, now: TaskDescription) -> str:
+    """The files that are not as they were, in words; empty where nobody knows."""
+    if not (before.files and now.files):
+        return ""
+    names = sorted(
+        name
+        for name in {*before.files, *now.files}
+        if before.files.get(name) != now.files.get(name)
+    )
+    shown = ", ".join(one_line(name, 100) for name in names[:5]) + (
+        f" and {len(names) - 5} more" if len(names) > 5 else ""
+    )
+    return f": {shown}" if names else ""
+
+
+def _telling(observer: Observer) -> RetryObserver:
+    """Requests to models that are made again, as notices."""
+    return lambda reason: observer(Notice(text=reason, level="warning"))
+
+
+async def _dry_runner(
+    stack: AsyncExitStack,
+    wall: Wall,
+    settings: SearchSettings,
+    scratch: Path,
+    fitness: WrittenFitness | None = None,
+) -> DryRunner:
+    problem = Problem(settings.env, settings.task, fitness)
+    dry_runner = DryRunner(wall, problem, scratch / "dry-runs", settings.dry_run_timeout)
+    stack.push_async_callback(dry_runner.close)
+    await dry_runner.start()
+    return dry_runner
+
+
+async def _written_fitness(
+    settings: SearchSettings,
+    models: Models | None,
+    dry_runner: DryRunner,
+    confirm: Confirm | None,
+    observer: Observer,
+) -> AcceptedFitness | None:
+    """The fitness that a model wrote and a person accepted, where one is asked for. The dry runner
+    is closed then: it has the task's own metric."""
+    if settings.fitness != "written" or models is None or confirm is None:
+        return None
+    await measure_task(dry_runner, observer, scores=False)
+    written = await accepted_fitness(settings, models, dry_runner, runs_folder(), confirm, observer)
+    await dry_runner.close()
+    return written
+
+
+async def _add_kernels(ready: Prepared, runs: Path, scratch: Path) -> None:
+    fingerprint = ready.dry_runner.description.environment_fingerprint
+    settings = training_part(ready.settings)
+    ready.kernels = await kernels_for(
+        ready.hardware, ready.wall, ready.problem(), settings, fingerprint, runs, scratch
+    )

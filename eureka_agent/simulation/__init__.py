@@ -1,0 +1,1 @@
+"""Environments: the base classes, their simulators, loading and a person's own modules."""

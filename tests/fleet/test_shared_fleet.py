@@ -1,0 +1,165 @@
+"""Several searches on one fleet: none changes another's results, starves it or ends it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from faulty_environments import after_steps, write_lift
+from safetensors.numpy import load_file
+
+from eureka_agent.designer.given import given_reward
+from eureka_agent.errors import EnvironmentFaultError
+from eureka_agent.fleet.fleet import Fleet
+from eureka_agent.fleet.jobs import Population, TrainingResult
+from eureka_agent.fleet.problem import Problem
+from eureka_agent.sandbox.process_wall import ProcessWall
+from eureka_agent.settings import TrainingSettings
+
+SETTINGS = TrainingSettings(
+    env_steps=1280, num_envs=8, horizon=16, hidden_sizes=(16,), epochs=1, checkpoints=2
+)
+LONG = SETTINGS.model_copy(update={"env_steps": 20 * SETTINGS.env_steps})
+BALANCE = Population(Problem("cartpole", "balance"), SETTINGS, slots=2)
+SWINGUP = Population(Problem("cartpole", "swingup"), SETTINGS, slots=2)
+REWARD = given_reward(
+    "def compute_reward(pole_upright):\n    return pole_upright, {'upright': pole_upright}\n"
+)
+
+ProcessesOf = Callable[[Path], list[int]]
+
+
+def numbers(result: TrainingResult) -> tuple[object, ...]:
+    """The parts of a result that must not depend on the company."""
+    assert result.outcome is not None, result.failure_reason
+    assert result.policy is not None
+    policy = {name: value.tobytes() for name, value in load_file(result.policy).items()}
+    return result.points, result.outcome.model_copy(update={"seconds": 0.0}), policy
+
+
+async def alone(folder: Path, population: Population, seeds: range) -> list[tuple[object, ...]]:
+    """The trainings of one search that has a fleet to itself."""
+    async with Fleet(ProcessWall(), folder) as fleet, fleet.trainings(population) as trainings:
+        results = [trainings.train(f"job-{seed}", REWARD, seed) for seed in seeds]
+        return [numbers(result) for result in await asyncio.gather(*results)]
+
+
+async def test_two_searches_take_turns_on_one_worker_and_get_what_each_gets_alone(
+    tmp_path: Path, workers_of: ProcessesOf
+) -> None:
+    most = 0
+
+    def count(job: str, points: object) -> None:
+        nonlocal most
+        most = max(most, len(workers_of(tmp_path / "shared")))
+
+    async with (
+        Fleet(ProcessWall(), tmp_path / "shared", workers=1) as fleet,
+        fleet.trainings(BALANCE, on_progress=count) as first,
+        fleet.trainings(SWINGUP, on_progress=count) as second,
+    ):
+        # the same names and seeds in both; three trainings, of which two have a slot
+        asked = [
+            search.train(f"job-{seed}", REWARD, seed)
+            for seed in range(3)
+            for search in (first, second)
+        ]
+        results = [numbers(result) for result in await asyncio.gather(*asked)]
+    assert results[0::2] == await alone(tmp_path / "first", BALANCE, range(3))
+    assert results[1::2] == await alone(tmp_path / "second", SWINGUP, range(3))
+    # a retired worker may still be on its way out when its successor starts
+    assert most <= 2
+
+
+async def test_equal_populations_share_a_worker_and_keep_equal_names_apart(
+    tmp_path: Path, workers_of: ProcessesOf
+) -> None:
+    async with (
+        Fleet(ProcessWall(), tmp_path / "shared") as fleet,
+        fleet.trainings(BALANCE) as first,
+        fleet.trainings(BALANCE) as second,
+    ):
+        one, two = await asyncio.gather(
+            first.train("job", REWARD, 1), second.train("job", REWARD, 2)
+        )
+        assert len(workers_of(tmp_path / "shared")) == 1
+        results = [numbers(one), numbers(two)]
+    assert results == await alone(tmp_path / "alone", BALANCE, range(1, 3))
+
+
+async def test_a_search_that_comes_later_gets_a_worker_while_the_first_has_work_for_all(
+    tmp_path: Path,
+) -> None:
+    done, trained, most = asyncio.Event(), [0] * 6, 60
+
+    async with (
+        Fleet(ProcessWall(), tmp_path, workers=2) as fleet,
+        fleet.trainings(BALANCE) as first,
+        fleet.trainings(SWINGUP) as second,
+    ):
+
+        async def keep_busy(line: int) -> None:
+            """One training after the other: six lines for the four slots of two workers."""
+            while not done.is_set() and trained[line] < most:
+                await first.train(f"job-{line}", REWARD, line)
+                trained[line] += 1
+
+        lines = [asyncio.create_task(keep_busy(line)) for line in range(6)]
+        await asyncio.sleep(0)  # they come first
+        assert (await second.train("job", REWARD, 0)).outcome is not None
+        done.set()
+        await asyncio.gather(*lines)
+    assert max(trained) < most
+
+
+async def test_a_search_that_ends_leaves_the_other_its_trainings(tmp_path: Path) -> None:
+    endless = Population(BALANCE.problem, LONG, slots=2)
+    async with (
+        Fleet(ProcessWall(), tmp_path / "shared") as fleet,
+        fleet.trainings(endless) as kept,
+    ):
+        going_on = asyncio.create_task(kept.train("job", REWARD, 3))
+        async with fleet.trainings(endless) as left:
+            dropped = asyncio.create_task(left.train("job", REWARD, 4))
+            await asyncio.sleep(0)
+        (outcome,) = await asyncio.gather(dropped, return_exceptions=True)
+        assert isinstance(outcome, asyncio.CancelledError)
+        assert not left.busy
+        assert (await going_on).outcome is not None
+
+
+async def test_an_environment_s_fault_ends_the_trainings_of_its_own_search_alone(
+    tmp_path: Path,
+) -> None:
+    folder = write_lift(tmp_path / "lift", *after_steps(60, "raise ValueError('broken')"))
+    faulty = Population(Problem(str(folder)), SETTINGS, slots=1)
+    height = given_reward("def compute_reward(height):\n    return height, {'height': height}\n")
+    async with (
+        Fleet(ProcessWall(), tmp_path / "shared") as fleet,
+        fleet.trainings(faulty) as first,
+        fleet.trainings(BALANCE) as second,
+    ):
+        asked = [
+            first.train("in a slot", height, 0),
+            first.train("waits for one", height, 1),
+            second.train("job", REWARD, 0),
+        ]
+        *ended, healthy = await asyncio.gather(*asked, return_exceptions=True)
+        assert all(isinstance(error, EnvironmentFaultError) for error in ended)
+        assert isinstance(healthy, TrainingResult)
+        assert numbers(healthy) == (await alone(tmp_path / "alone", BALANCE, range(1)))[0]
+
+
+async def test_an_evaluator_lives_as_long_as_a_search_uses_it(
+    tmp_path: Path, workers_of: ProcessesOf
+) -> None:
+    async with Fleet(ProcessWall(), tmp_path) as fleet:
+        async with fleet.evaluator(BALANCE.problem) as first:
+            async with fleet.evaluator(BALANCE.problem) as second:
+                assert second is first
+                second.warm_up()
+            async with asyncio.timeout(60.0):
+                while not workers_of(tmp_path):
+                    await asyncio.sleep(0.05)
+        assert workers_of(tmp_path) == []
