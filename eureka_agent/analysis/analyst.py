@@ -1,5 +1,4 @@
-"""The trajectory analyst: a language model explains a training from its curves and episodes, and
-proposes changes (Li et al. 2023)."""
+"""The trajectory analyst: a language model explains a training, with advice (Li et al. 2023)."""
 
 from __future__ import annotations
 

@@ -125,11 +125,8 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def noise(values: Array) -> float:
-    """Standard deviation of a series about its trend, from successive differences.
-
-    sqrt(mean(d²) / 2); a steady rise adds little to it (Von Neumann 1941, "Distribution of the
-    ratio of the mean square successive difference to the variance").
-    """
+    """Standard deviation of a series about its trend: sqrt(mean(d²) / 2) (Von Neumann 1941,
+    "Distribution of the ratio of the mean square successive difference to the variance")."""
     return float(np.sqrt(np.mean(np.diff(values) ** 2) / 2.0)) if len(values) > 1 else 0.0
 
 

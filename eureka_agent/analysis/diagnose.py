@@ -22,12 +22,8 @@ def diagnose(
     trajectories: Path | None = None,
     ended: bool = True,
 ) -> Diagnosis:
-    """Diagnose a training.
-
-    `outcome`: None for a training that broke off, with the reason in `failure`. `trajectories`: npz
-    of the worst and best episode, for the text. `ended`: False for a training that was stopped or
-    goes on. Raises RunFolderError for an unreadable trajectory file.
-    """
+    """Diagnose a training. `outcome`: None for one that broke off (see `failure`); `trajectories`:
+    npz of worst and best episode; `ended`: False if unfinished. Raises RunFolderError."""
     episodes = read_trajectories(trajectories) if trajectories is not None else {}
     evidence = gather(outcome, points, evaluation, description, failure, ended)
     components = summarize_components(evidence)

@@ -16,8 +16,7 @@ from eureka_agent.records import TaskDescription, VariableSpec
 Episode = Mapping[str, npt.NDArray[np.generic]]
 
 SPREAD = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4)
-"""Parts of an episode at which its table has a column, besides its end: dense at the beginning,
-without gaps longer than a quarter."""
+"""Parts of an episode with a column besides its end: dense at first, gaps up to a quarter."""
 BEFORE_A_FAILURE_S = (0.2, 0.5, 1.0)
 """Seconds before a failure with a further column: the failure began there."""
 LEAST_GAP_S = 0.1
@@ -79,11 +78,8 @@ class _Row:
 def trajectory_tables(
     episodes: Mapping[str, Episode], description: TaskDescription
 ) -> tuple[dict[str, str], str]:
-    """Tables of the public variables by episode, and a text on what all of them leave out.
-
-    `episodes`: arrays of shape (steps, …). All tables have the same rows. Variables that are
-    constant in all episodes, or follow from another row, are left out.
-    """
+    """Tables of the public variables by episode, and a text on what all leave out: variables that
+    are constant, or follow from another row. `episodes`: arrays of shape (steps, …)."""
     lengths = {name: length_of(episode) for name, episode in episodes.items()}
     told = {name: episode for name, episode in episodes.items() if lengths[name]}
     public = [

@@ -13,13 +13,11 @@ from eureka_agent.analysis.curves import MIN_CHECKPOINTS, Evidence, noise, rank_
 from eureka_agent.records import DiagnosisFinding
 
 DEAD_SPREAD = 0.01
-"""Least variation of a component, relative to its own magnitude or to all components: less is below
-the noise of a return."""
+"""Least variation of a component, relative to the components: less is below a return's noise."""
 DOMINANT_SHARE = 0.85
 """Share above which the other components weigh less than a sixth: a policy can ignore them."""
 HACKING_CORRELATION = -0.5
-"""Rank correlation of reward and fitness from the best checkpoint on; −0.5 over five checkpoints is
-a clear opposite trend."""
+"""Rank correlation of reward and fitness from the best checkpoint on: a clear opposite trend."""
 FALL_SHARE = 0.2
 """Least fall of the fitness, relative to its whole range."""
 NOISE_FACTOR = 2.0
@@ -37,25 +35,20 @@ DEVIATION_FACTOR = 1.5
 ROUNDING = 1e-6
 """Relative change of a constant by rounding: means of single-precision numbers."""
 NO_LEARNING_NOISE = 3.0
-"""Least gain in standard deviations of noise: the best of ten equal checkpoints is 1.5 above the
-first on average, seldom 3."""
+"""Least gain in deviations of noise: ten equal checkpoints have 1.5 on average, seldom 3."""
 LATE_SHARE = 0.2
 """Last part of a training that counts as its end. A steady rise gains the same part there."""
 COLLAPSE_SHARE = 0.4
 """Lost part of the best checkpoint's gain, from which a training collapsed."""
 STD_LOST = 0.2
-"""Action noise after a third of the training, relative to its first value, below which exploration
-has ended."""
+"""Action noise after a third of the training, of its first, below which exploration has ended."""
 RARE = 3.0
 """Deviation of a component in mean magnitudes, from which it is paid rarely: s in a share p of the
 steps has a mean of ps and a deviation of about s√p, so this is a ninth of the steps or fewer."""
 
 
 def dead_components(evidence: Evidence) -> list[DiagnosisFinding]:
-    """Components that hardly vary, alone or beside the others, and may do harm.
-
-    A constant may be meant to pay for every step; a small or rare price may be meant as such.
-    """
+    """Components that hardly vary, unless meant for every step or as a rare price."""
     found = []
     points = evidence.points
     if not points:

@@ -77,10 +77,7 @@ def losses_text(
     traces: Mapping[str, Trace], description: TaskDescription, failures: Collection[str] = ()
 ) -> str:
     """A line per episode; empty where steps do not add up to the fitness, or nothing is gained.
-
-    `failures`: episodes that ended by failure. Their last seconds give no rate; where none is left,
-    the text is empty.
-    """
+    `failures`: episodes that ended by failure, whose last seconds give no rate."""
     traces = {
         name: trace for name, trace in traces.items() if len(trace) and np.isfinite(trace).all()
     }

@@ -33,11 +33,8 @@ RECORDED = ("worst", "best")
 def read_trajectories(
     path: Path, variables: Collection[str] | None = None
 ) -> dict[str, dict[str, npt.NDArray[np.generic]]]:
-    """Read episodes by name ("worst", "best"): arrays of shape (steps, …), all or `variables`.
-
-    Nothing is unpickled. Raises RunFolderError for a file that is not an npz of plain arrays named
-    `<episode>/<variable>`.
-    """
+    """Read episodes by name ("worst", "best"): arrays of shape (steps, …). Nothing is unpickled.
+    Raises RunFolderError for a file that is not an npz of `<episode>/<variable>`."""
     episodes: dict[str, dict[str, npt.NDArray[np.generic]]] = {}
     try:
         check_arrays(path)

@@ -27,7 +27,6 @@ from eureka_agent.simulation.user_modules import describe_error, error_place
 from eureka_agent.training.environment_faults import place_of_error
 
 LIMIT_SECONDS = 60.0
-"""Time limit of one check."""
 ROLLOUT_SECONDS = 4.0
 """Duration of whole episodes of random actions, and of a brief training."""
 _STANDARD_ERROR = 2
@@ -103,12 +102,9 @@ def check_environment(
     rollout_s: float = ROLLOUT_SECONDS,
     observer: Observer | None = None,
 ) -> list[CheckResult]:
-    """Run all checks on an environment and one of its tasks (None: all); results in order.
-
-    A fault of the environment is a failed result, never an exception. A check that takes longer
-    than `limit_s` seconds fails and is the last. After an environment that cannot be loaded or made
-    no further checks are run, and after an error none that train.
-    """
+    """Run all checks on an environment and one of its tasks (None: all); results in order. A fault,
+    also a check longer than `limit_s` seconds, is a failed result. Checks end after a failure to
+    load or a timeout, and none train after an error."""
     torch.set_num_threads(1)  # as in a worker
     return list(_Checking(reference, limit_s, rollout_s, observer or Observer()).results(task))
 

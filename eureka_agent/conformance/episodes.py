@@ -29,11 +29,13 @@ def begun_anew(subject: Subject) -> None:
         after = {name: value.clone() for name, value in _own_tensors(used).items()}
         difference = _difference(expected, _episode(used))
         if difference is not None:
-            left = [
-                name for name in written if name in starts and _differ(starts[name], after[name])
-            ]
-            values = {name: (starts[name], after[name]) for name in left}
-            raise _left_behind(left, difference, values)
+            values = {
+                name: (starts[name], after[name])
+                for name in written
+                if name in starts
+                and not torch.equal(starts[name].nan_to_num(), after[name].nan_to_num())
+            }
+            raise _left_behind(list(values), difference, values)
         # other episodes may leave other values: spoil what steps write, all of it and one by one
         if _after_spoiling(used, written, expected) is None:
             return
@@ -135,7 +137,3 @@ def _after_spoiling(
         except RuntimeError:  # not writable in place, such as an expanded tensor
             continue
     return _difference(expected, _episode(environment))
-
-
-def _differ(one: Tensor, other: Tensor) -> bool:
-    return not torch.equal(one.nan_to_num(), other.nan_to_num())

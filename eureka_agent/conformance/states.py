@@ -139,8 +139,7 @@ def stable_physics(subject: Subject, seen: Seen) -> Iterator[Remark]:
 
 
 def state_in_tensors(subject: Subject) -> Iterator[Remark]:
-    """Tensors with a row for each environment hold all that a step changes: a training is saved to
-    and resumed from them."""
+    """Tensors with a row per environment hold all that a step changes, as a resume needs."""
     environment = subject.make()
     if not environment.restorable:
         raise NotApplicable

@@ -155,18 +155,14 @@ def mujoco_speed(subject: Subject) -> Iterator[Note | Remark]:
     else:
         slow = faster and (integrator == "RK4" or count > _MANY_SUBSTEPS)
         yield Note(f"{text}; {more}" if slow else text)
-    if model.narena >= _MUCH_MEMORY and _leaves_memory_open(cls):
+    declared = int(mujoco.MjSpec.from_file(str(model_path(cls))).memory)
+    if model.narena >= _MUCH_MEMORY and declared < 0:
         yield Remark(
             "a <size memory> in the MJCF",
             f"there is none: MuJoCo reserves {model.narena / 1e6:.0f} MB for each simulation, of"
             " which a worker has hundreds",
             'write <size memory="256K"/>, with room for the contacts that you expect',
         )
-
-
-def _leaves_memory_open(cls: type[MujocoTask]) -> bool:
-    """True where the MJCF does not set the memory of a simulation."""
-    return int(mujoco.MjSpec.from_file(str(model_path(cls))).memory) < 0
 
 
 def episode(subject: Subject) -> Iterator[Remark | Note]:

@@ -85,10 +85,7 @@ def key_in(variable: str) -> str | None:
 
 
 def checked_key(model: str, variable: str, address: str | None, *, needed: bool) -> str | None:
-    """The key for a model at `address` (None: its provider's own).
-
-    Raises SettingsError for a missing key that is needed, and for an invalid address.
-    """
+    """The key for a model. Raises SettingsError for a missing key or an invalid address."""
     key = key_in(variable)
     if key is None and needed:
         raise SettingsError(

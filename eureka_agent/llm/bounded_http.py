@@ -1,9 +1,6 @@
-"""Bounds on the answers of a model's server: no redirects, and a limit on decompressed bytes.
-
-The SDKs and litellm send requests through clients of httpx, or of httpx2 with the same interface.
-Every answer, whatever its status, passes their `send`. The HTTP libraries limit headers to about
-100 kB themselves. No SDK is imported here.
-"""
+"""Bounds on the answers of a model's server: no redirects, and a limit on decompressed bytes. The
+SDKs' and litellm's answers all pass `send` of httpx, or of httpx2, its equal. Headers are bounded
+by the libraries, to about 100 kB. No SDK is imported here."""
 
 from __future__ import annotations
 
@@ -37,11 +34,7 @@ def bounded_client(client_class: Any) -> Any:
 
 
 def bound_all_clients(httpx: Any) -> None:
-    """Bound the answers to any client's requests within `requests_bounded`.
-
-    litellm makes clients in a dozen places. Other requests of this process are unchanged. Threads
-    may call it concurrently; only the first call has an effect.
-    """
+    """Bound the answers to any client's requests within `requests_bounded`. Idempotent."""
     with _changing:
         if not hasattr(httpx.Client.send, "unbounded"):
             httpx.AsyncClient.send = _bounded_here(httpx.AsyncClient.send)

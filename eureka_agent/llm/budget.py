@@ -29,7 +29,7 @@ class Limits:
     money: Decimal | None = None
     """US dollars."""
     tokens: int | None = None
-    """Of prompts and replies together."""
+    """Tokens of prompts and replies together."""
 
 
 @dataclass(frozen=True)
@@ -68,14 +68,11 @@ def _nothing(reason: str) -> None:
 
 
 class Budget:
-    """Money and tokens spent on models by one run.
-
-    A request is made where the limit leaves room for its expected cost and those of the requests in
-    flight, and where the requests in flight cannot reach the limit even at their highest cost. So a
-    run exceeds its limit by less than one request, however long the replies are; without a bound on
-    replies, as long as none is longer than all before it and `LONGEST_REPLY_TOKENS`. Near the limit
-    requests wait for one another. After the first refusal all are refused.
-    """
+    """Money and tokens spent on models by one run. A request is made where the limit leaves room
+    for its expected cost and those in flight, and where those in flight cannot reach the limit even
+    at their highest cost. So a run exceeds its limit by less than one request; without a bound on
+    replies, as long as none is longer than all before it and `LONGEST_REPLY_TOKENS`. After the
+    first refusal all are refused."""
 
     def __init__(
         self,

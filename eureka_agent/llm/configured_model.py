@@ -27,11 +27,8 @@ class ConfiguredModel:
     async def ask(
         self, role: Role, *messages: ChatMessage, sample: int = 0, attempt: str = ""
     ) -> Message:
-        """Return the stored reply to a conversation.
-
-        `sample` separates replies drawn from one prompt; `attempt`: id of the reply's attempt.
-        Raises BudgetSpentError, and LanguageModelError where there is no reply.
-        """
+        """Return the stored reply to a conversation. `sample`: number of the reply to one prompt;
+        `attempt`: its attempt's id. Raises BudgetSpentError, LanguageModelError."""
         request = CompletionRequest(
             messages=messages,
             temperature=self.temperature,

@@ -1,9 +1,6 @@
-"""Failures of requests to models, of any SDK, as one line for the user.
-
-The openai and anthropic SDKs have parallel class trees above httpx and httpx2, and litellm's errors
-have these as causes. So an error is read along its chain of causes: a response with a status, a
-failed transport, a body that is not JSON. No SDK is imported here.
-"""
+"""Failures of requests to models, of any SDK, as one line for the user. SDKs have parallel class
+trees above httpx and httpx2, so an error is read along its chain of causes: a response with a
+status, a failed transport, a body that is not JSON. No SDK is imported here."""
 
 from __future__ import annotations
 
@@ -48,7 +45,6 @@ class Trouble(StrEnum):
     """An error of the server's."""
     TIMEOUT = "timeout"
     UNREACHABLE = "unreachable"
-    """No connection."""
     DROPPED = "dropped"
     """Connection lost within the answer."""
     NONSENSE = "nonsense"
@@ -56,7 +52,6 @@ class Trouble(StrEnum):
     REDIRECT = "redirect"
     """Redirect to another address, not followed, as it would get the key."""
     TOO_LONG = "too long"
-    """Answer longer than any reply."""
     OTHER = "other"
 
 
@@ -129,7 +124,6 @@ class UnusableAnswerError(Exception):
 
 
 _REQUEST_PATHS = ("/chat/completions", "/responses", "/v1/messages")
-"""Ends of request addresses after `--base-url`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,9 +135,7 @@ class Service:
     address: str | None
     """None: the provider's own."""
     key_name: str
-    """Name of the key's variable."""
     protocol: str
-    """Expected protocol."""
     address_hint: str
     timeout_s: float
     key: str | None = None
@@ -245,7 +237,8 @@ def failure_of(error: BaseException) -> RequestFailedError:
             return link.failure
     for link in chain:
         bases = _bases(link)
-        if "HTTPStatusError" in bases or ("APIStatusError" in bases and not _by_litellm(link)):
+        invented = type(link).__module__.startswith("litellm")  # a response that never came
+        if "HTTPStatusError" in bases or ("APIStatusError" in bases and not invented):
             return _status_failure(link)
     for link in chain:
         bases = _bases(link)
@@ -340,11 +333,6 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 def _bases(error: BaseException) -> frozenset[str]:
     return frozenset(base.__name__ for base in type(error).__mro__)
-
-
-def _by_litellm(error: BaseException) -> bool:
-    """True for litellm, which invents responses."""
-    return type(error).__module__.startswith("litellm")
 
 
 def _seconds(text: str | None, unit: float = 1.0) -> float | None:

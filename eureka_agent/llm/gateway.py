@@ -1,7 +1,4 @@
-"""The gateway of all of a run's requests to models.
-
-A request is made once, its reply is stored before it is used, and the budget is never exceeded.
-"""
+"""The gateway of a run's requests: made once, within the budget, replies stored before use."""
 
 from __future__ import annotations
 
@@ -30,7 +27,6 @@ PATIENCE_S = 120.0
 
 
 def _unobserved(model: str, request: CompletionRequest) -> Callable[[Message | None], None]:
-    """Observe nothing."""
     return lambda message: None
 
 
@@ -55,11 +51,7 @@ class Gateway:
         self._pauses = Pauses()
 
     async def ask(self, model: LanguageModel, request: CompletionRequest) -> Message:
-        """Return the stored reply to a request, made at most once by this and earlier processes.
-
-        Raises BudgetSpentError where the budget has no room, LanguageModelError where there is no
-        reply.
-        """
+        """Return a stored reply, made at most once. Raises BudgetSpentError, LanguageModelError."""
         key = message_key(model.name, request)
         async with self._alone(key):
             known = self._store.find(key)

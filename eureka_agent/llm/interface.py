@@ -13,8 +13,7 @@ from eureka_agent.errors import EurekaError
 from eureka_agent.records import Message
 
 LONGEST_REPLY_TOKENS = 16_000
-"""Assumed bound on a reply without one, and the bound itself where an interface demands one. A
-reward with its reasoning needs about a tenth."""
+"""Bound on a reply where an interface demands one. A reward with its reasoning needs a tenth."""
 
 
 class LanguageModelError(EurekaError):

@@ -1,10 +1,6 @@
 """All other models through litellm: `gemini/…`, `deepseek/…`, `openrouter/…`, a local `ollama/…`.
-
-litellm takes seconds to import. So this module reads provider names from litellm's own tables, and
-imports it at the first request, in a thread; earlier only for a provider that is not in the tables,
-or whose key seems to be missing. Before the import two variables keep litellm from fetching its
-price table, and from reading a `.env` file into the environment.
-"""
+litellm takes seconds to import: until a request its provider tables are read, if they suffice. Two
+variables keep it from fetching its price table, and from reading a `.env`."""
 
 from __future__ import annotations
 
@@ -42,7 +38,6 @@ from eureka_agent.llm.replies import read_chat, refused
 from eureka_agent.llm.retry import Retries
 
 OWN_SDKS = ("openai", "anthropic")
-"""Providers with a client of their own."""
 LOCAL_PROVIDERS = frozenset(
     (
         *("ollama", "ollama_chat", "hosted_vllm", "lm_studio", "llamafile", "xinference"),

@@ -13,7 +13,6 @@ _FENCE = re.compile(
 _DEEPER = 4
 """Further indentation from which a fence with a language belongs to the content of a block."""
 _DEEPEST = 3
-"""Most levels of nested blocks."""
 _PROSE = ("", "markdown", "md", "text", "txt")
 """Languages of prose, which may hold further blocks."""
 _THINKING = re.compile(r"<(?P<tag>think(?:ing)?)>.*?(?:</(?P=tag)>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -54,11 +53,8 @@ class _Open:
 
 
 def split_blocks(text: str, depth: int = 0) -> tuple[list[Block], str]:
-    """Split a text into its code blocks and the prose around them.
-
-    A block may end with the text. Blocks within a block of prose are found. A fence with a language
-    ends an open block.
-    """
+    """Split a text into code blocks, also those within a prose block or cut off by the text's end,
+    and prose. A fence with a language ends an open block."""
     blocks: list[Block] = []
     prose: list[str] = []
     block: _Open | None = None

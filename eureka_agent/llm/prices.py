@@ -28,11 +28,10 @@ class Price(Record):
     prompt: Decimal
     completion: Decimal
     cached: Decimal | None = None
-    """Of a prompt token read from the provider's cache; None: as any other."""
+    """Price of a prompt token read from the provider's cache; None: as any other."""
     cache_write: Decimal | None = None
-    """Of a prompt token written to the cache; None: as any other."""
+    """Price of a prompt token written to the cache; None: as any other."""
     origin: str
-    """Source of the price."""
 
     def money(self, cost: Cost) -> Decimal | None:
         """Cost of these tokens; None where their numbers are unknown."""
@@ -49,11 +48,8 @@ class Price(Record):
 
 
 def find_prices(models: Iterable[str], given: Iterable[str]) -> dict[str, Price]:
-    """Prices by model: given ones (`<model>=<prompt>,<completion>`), else the table's; unknown ones
-    are missing.
-
-    Raises SettingsError for an invalid price, and for a second one of a model.
-    """
+    """Prices by model: given ones (`<model>=<prompt>,<completion>`), else the table's, if any.
+    Raises SettingsError for an invalid or second price of a model."""
     prices: dict[str, Price] = {}
     for text in given:
         name, price = _parse(text)

@@ -27,10 +27,7 @@ def system_message(
     sentence: str,
     settings: SearchSettings | None = None,
 ) -> ChatMessage:
-    """The system message of a role: instructions, environment and task.
-
-    It is the same in every request of a run, for the provider's cache.
-    """
+    """A role's system message: the same in every request of a run, for the provider's cache."""
     task = task_text(description, sentence, settings)
     return ChatMessage("system", f"{render(template)}\n{task}")
 
@@ -38,11 +35,8 @@ def system_message(
 def task_text(
     description: TaskDescription, sentence: str, settings: SearchSettings | None = None
 ) -> str:
-    """Environment, task, fitness and training in words.
-
-    Source code and private variables are left out, and so are settings that may change at a resume.
-    `settings`: of the run; None: the task's own.
-    """
+    """Environment, task, fitness and training in words, without source code, private variables and
+    settings that may change at a resume. `settings`: of the run; None: the task's own."""
     return render(
         "task.md",
         sentence=sentence,

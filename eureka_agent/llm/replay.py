@@ -27,7 +27,6 @@ SETTINGS = ("model", "reviewer", "analyst", "temperature", "reply_tokens", "fitn
 SEARCH_SETTINGS = ("env", "task", "sentence", "strategy", "iterations", "samples", "seed")
 """Settings that determine the requests: a replay must be given the same."""
 _MOST_BYTES = 256 << 20
-"""Largest recording."""
 _LINES_SHOWN = 12
 _CHARACTERS_SHOWN = 160
 

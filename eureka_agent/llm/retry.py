@@ -1,7 +1,5 @@
-"""Retries of transient failures: rate limits, server errors, timeouts and lost connections.
-
-The SDKs' own retries are off: their rules differ, they report nothing, and give up after seconds.
-"""
+"""Retries of transient failures: rate limits, server errors, timeouts and lost connections. The
+SDKs' own are off, as their rules differ and they report nothing."""
 
 from __future__ import annotations
 

@@ -168,11 +168,8 @@ def _binary() -> str:
 
 @contextlib.contextmanager
 def sandboxed(program: list[str], limits: Limits) -> Iterator[tuple[list[str], tuple[int, ...]]]:
-    """Make the command for a program behind the wall, and the descriptors that it inherits.
-
-    A control group and the limits that a worker sets on itself are not part of it. Raises WallError
-    without `bwrap`.
-    """
+    """Make the command for a program behind the wall, without control group and the worker's own
+    limits, and the descriptors that it inherits. Raises WallError without `bwrap`."""
     binary = _binary()
     architecture = current_architecture()
     if architecture is None:

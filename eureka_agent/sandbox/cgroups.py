@@ -69,11 +69,8 @@ class ControlGroup:
 
 
 def _remove_empty(parent: Path) -> None:
-    """Remove old empty groups; the kernel refuses to remove one with processes.
-
-    The time is part of the name: a driver's process id means nothing in another container with the
-    same folders, and the kernel does not keep a folder's time.
-    """
+    """Remove empty groups that are old by the time in their name: the kernel keeps no folder's
+    time, and a process id means nothing in another container."""
     for folder in parent.glob(f"{_PREFIX}*"):
         made = folder.name.removeprefix(_PREFIX).split("-")[0]
         if made.isdecimal() and time.time() - int(made) > _LEFT_SECONDS:

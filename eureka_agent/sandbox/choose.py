@@ -19,12 +19,9 @@ WALL_VARIABLE = "EUREKA_SANDBOX"
 
 
 def choose_wall(name: str, say: Say | None = None) -> Wall:
-    """Open the named wall; `"auto"`: the one in EUREKA_SANDBOX, else the strongest available.
-
-    `say` receives one line: for `auto`, once a day, the wall, its gaps and why no stronger one is
-    available; and a note when a Docker image is built. Raises WallError, with the next step, for an
-    unknown name and for a wall that is not available.
-    """
+    """Open the named wall; `"auto"`: the one in EUREKA_SANDBOX, else the strongest available, with
+    a line to `say` once a day on the wall, its gaps and why it is no stronger one. Raises
+    WallError, with the next step, for an unknown name or a wall that is not available."""
     if name == AUTO:
         name = os.environ.get(WALL_VARIABLE) or AUTO
     if name != AUTO:
@@ -37,18 +34,17 @@ def choose_wall(name: str, say: Say | None = None) -> Wall:
             reasons.append(f"not {candidate}: {error.message}")
         else:
             break
-    sentence = _sentence(wall, reasons)
+    lacking = f" ({'; '.join(reasons)})" if reasons else ""
+    gaps = "; ".join(wall.does_not_cover)
+    sentence = f"sandbox: {wall.name}, which does not cover {gaps}{lacking}"
     if not _said_today(sentence):
         (say or print_to_stderr)(sentence)
     return wall
 
 
 def open_wall(name: str, say: Say | None = None, build: bool = True) -> Wall:
-    """Open the named wall. `say` receives a note when a Docker image is built.
-
-    Raises WallError where it is not available; without `build` nothing is downloaded or built, and
-    WallNotBuiltError is raised instead.
-    """
+    """Open the named wall. Raises WallError where it is not available; without `build` nothing is
+    downloaded or built, and WallNotBuiltError is raised instead."""
     say = say or print_to_stderr
     # imported on demand: the Docker SDK takes a third of a second
     # each wall is imported by itself: the Docker SDK takes a third of a second
@@ -71,11 +67,6 @@ def open_wall(name: str, say: Say | None = None, build: bool = True) -> Wall:
     if name == "process":
         return ProcessWall()
     raise WallError(f"there is no sandbox {name!r}", did_you_mean(name, (AUTO, *WALLS)))
-
-
-def _sentence(wall: Wall, reasons: list[str]) -> str:
-    lacking = f" ({'; '.join(reasons)})" if reasons else ""
-    return f"sandbox: {wall.name}, which does not cover {'; '.join(wall.does_not_cover)}{lacking}"
 
 
 def _said_today(sentence: str) -> bool:

@@ -37,11 +37,8 @@ class Inbox:
         self._received = 0
 
     async def receive(self, header: FileHeader, read: Callable[[int], Awaitable[bytes]]) -> None:
-        """Store the file after a header. `read`: gives at most so many bytes, none at the end.
-
-        Raises WorkerFileError for too many files or bytes, EurekaError for a full disk. A stream
-        that ends early drops the file.
-        """
+        """Store the file after a header, unless its stream ends early. `read`: gives at most so
+        many bytes. Raises WorkerFileError for too many, EurekaError for a full disk."""
         self.drop(header.name)
         if len(self._files) >= MOST_FILES or sum(self._sizes.values()) + header.size > MOST_BYTES:
             sent = f"a worker sent more than {MOST_FILES} files, or {MOST_BYTES} bytes"
@@ -62,11 +59,8 @@ class Inbox:
         self._files[header.name], self._sizes[header.name] = path, header.size
 
     async def take(self, name: str, destination: Path, check: Callable[[Path], None]) -> Path:
-        """Move a file atomically to `destination` after `check`; return `destination`.
-
-        Raises WorkerFileError for a file that was not sent or fails the check, EurekaError where it
-        cannot be stored.
-        """
+        """Move a file atomically to `destination` after `check`. Raises WorkerFileError for one
+        that was not sent or fails the check, EurekaError where it cannot be stored."""
         path = self._files.pop(name, None)
         self._sizes.pop(name, None)
         if path is None:

@@ -65,12 +65,9 @@ class ProcessHandle:
         return await self.process.wait()
 
     async def gone(self) -> None:
-        """Wait until it has ended and its pipes are closed; unread output is discarded.
-
-        A full pipe that nobody reads never closes, so a worker that writes without end would block
-        the driver. After `_KILL_SECONDS` the pipes are closed here, so that readers and writers
-        end: the kernel does not release it, or an unknown process holds them.
-        """
+        """Wait until it has ended and its pipes are closed. Output is discarded, as a full pipe
+        never closes. After `_KILL_SECONDS` the pipes are closed here: the kernel does not release
+        the process, or an unknown one holds them."""
         if self._given_up:
             return
         try:
@@ -121,11 +118,8 @@ async def start_process(
     folder: Path,
     descriptors: tuple[int, ...] = (),
 ) -> asyncio.subprocess.Process:
-    """Start a process with pipes in its own session. Raises OSError.
-
-    A cancellation waits for the start, then kills the session. asyncio would kill one process, and
-    wait for ever for another that holds the pipes.
-    """
+    """Start a process with pipes in its own session. Raises OSError. A cancellation waits for the
+    start, then kills the session: asyncio would wait for ever for children with the pipes."""
     starting = asyncio.create_task(
         asyncio.create_subprocess_exec(
             *command,

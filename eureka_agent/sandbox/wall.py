@@ -29,7 +29,6 @@ class Limits:
     """By default half of the machine's memory."""
     open_files: int = 1024
     file_bytes: int = 1 << 30
-    """Largest file."""
     scratch_bytes: int = 1 << 30
     """Size of its scratch folder, behind walls that can limit it."""
     processes: int = 256
@@ -88,12 +87,8 @@ class Wall(Protocol):
     """Threats that are not covered, one phrase each, shown to the user."""
 
     async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
-        """Start `python -m eureka_agent.worker`.
-
-        `folder`: an existing empty folder of this worker, deleted with it; whether the worker sees
-        it depends on the wall. Driver and worker exchange nothing but the two streams. Raises
-        WallError where it cannot be started.
-        """
+        """Start `python -m eureka_agent.worker`, which exchanges nothing but two streams with the
+        driver. `folder`: existing, empty, deleted with the worker. Raises WallError."""
         ...
 
     async def kill(self, handle: WorkerHandle) -> None:

@@ -30,7 +30,6 @@ WORKER_VARIABLES = {
     "MKL_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
-"""Variables of workers behind any wall."""
 
 
 def worker_arguments(scratch: str, limits: Limits, kernels: str) -> list[str]:
@@ -45,11 +44,8 @@ def worker_arguments(scratch: str, limits: Limits, kernels: str) -> list[str]:
 
 
 def worker_environment(scratch: Path, mark: str, visible_gpu: str | None) -> dict[str, str]:
-    """Environment of a worker on this machine's Python: few variables of the driver's, no keys.
-
-    `scratch`: its home, as the worker sees it; `mark`: unique value of `MARK`; `visible_gpu`: see
-    `Limits`.
-    """
+    """Environment of a worker on this machine's Python, without keys. `scratch`: its home, as the
+    worker sees it; `mark`: unique value of `MARK`; `visible_gpu`: see `Limits`."""
     environment = {"GLIBC_TUNABLES": HUGE_PAGES}
     environment |= {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     if visible_gpu is not None:

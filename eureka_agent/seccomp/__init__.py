@@ -1,2 +1,1 @@
-"""Filters of system calls: numbers, an assembler, the kernel's interface, Docker's profile format.
-Standard library only, for both sides."""
+"""Filters of system calls for both sides, with the standard library only."""

@@ -1,8 +1,5 @@
-"""Assembler from rules on system calls to the classic BPF program that the kernel runs for each.
-
-A system call of another architecture ends the process, whatever the rules say, as its number would
-be compared with wrong ones.
-"""
+"""Assembler from rules on system calls to the classic BPF program that the kernel runs for each. A
+system call of another architecture ends the process: its number means another call."""
 
 from __future__ import annotations
 
@@ -37,11 +34,8 @@ def refuse(number: int = errno.EPERM) -> int:
 
 @dataclass(frozen=True)
 class Test:
-    """Condition `argument & mask == value` on all 64 bits of the register.
-
-    The kernel may use the lower half alone. An allow-list then refuses some calls needlessly, and
-    allows none by mistake.
-    """
+    """Condition `argument & mask == value` on all 64 bits. As the kernel may use the lower half
+    alone, an allow-list refuses some calls needlessly, and allows none by mistake."""
 
     __test__ = False  # not a class of pytest's
 
@@ -69,11 +63,8 @@ class Rule:
 
 
 def assemble(rules: Sequence[Rule], default: int, architecture: Architecture) -> bytes:
-    """Assemble an array of `struct sock_filter`.
-
-    `default`: action without a fitting rule. Names that this architecture lacks are skipped. Raises
-    ValueError for a name that no architecture has, and for a program that is too long.
-    """
+    """Assemble an array of `struct sock_filter`, without names that this architecture lacks. Raises
+    ValueError for a name that no architecture has, and for a program that is too long."""
     by_number: dict[int, list[Rule]] = {}
     for rule in rules:
         if rule.name not in KNOWN_NAMES:

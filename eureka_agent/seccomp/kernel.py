@@ -43,11 +43,8 @@ def available() -> bool:
 
 
 def apply(program: bytes) -> None:
-    """Filter every system call of this process, its threads and its children, permanently.
-
-    Filters add up. Set-user-id programs lose their privileges too. Raises OSError where the kernel
-    refuses the program, and where `available()` is false.
-    """
+    """Filter every system call of this process, its threads and its children, permanently. Raises
+    OSError where the kernel refuses the program, and where `available()` is false."""
     architecture = current_architecture()
     if architecture is None:
         raise OSError(unavailable_reason())

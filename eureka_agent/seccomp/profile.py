@@ -1,7 +1,4 @@
-"""Docker's seccomp profiles, as far as this project's own uses the format, for other walls.
-
-Stricter than Docker: anything unknown is an error, such as a name that no architecture has.
-"""
+"""Docker's seccomp profiles for other walls. Stricter than Docker: anything unknown is an error."""
 
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ from eureka_agent.records import MOST_CHOICES
 from eureka_agent.task import Channel
 
 _MOST_WORDS = 400
-"""Most characters of the choices' description."""
 _IN_A_LIST = re.compile(r"^[ \t]*[-*][ \t]*`?(\d+)`?[ \t]*[:=][ \t]*(.+)$", re.MULTILINE)
 _SECTION = re.compile(r"^## Action Space[^\n]*\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _WRAP_HINT = "write a folder whose env.py has `def make()`, which returns the environment with {}"
@@ -55,10 +54,7 @@ def num_actions(space: spaces.Space) -> int:
 
 
 def action_converter(space: spaces.Space) -> Callable[[Tensor], list[Any]]:
-    """Make a function from actions, shape (num_envs, num_actions), to one action per environment.
-
-    It rescales Box actions from [-1, 1], and counts choices from the space's start.
-    """
+    """Make a function from actions to one per environment: scaled for a Box, else choices."""
     if isinstance(space, spaces.Discrete):
         start = int(space.start)
         return lambda actions: (actions[:, 0].long() + start).tolist()

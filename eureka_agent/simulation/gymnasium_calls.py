@@ -130,11 +130,7 @@ def unsound(
     steps: int,
     action: Sequence[float] | None = None,
 ) -> EnvironmentLoadError:
-    """The error for the first number that is not finite: a fault of the environment.
-
-    `steps`: of the episode; 0 right after a reset. `action`: the policy's last one, in [-1, 1],
-    which was finite.
-    """
+    """The error for a number that is not finite. `steps`: 0 after a reset; `action`: the last."""
     indices = numpy.flatnonzero(~numpy.isfinite(flat))[:1].tolist()
     space = environment.observation_space
     broken = [

@@ -54,7 +54,8 @@ def probe(task: type[GymnasiumTask]) -> None:
     physics: Any = environment.unwrapped
     task._package = top_module(type(physics))
     try:
-        _check_spaces(task, environment)
+        check_actions(task.label(), environment.action_space)
+        check_observations(task.label(), environment.observation_space)
         task._entries = (
             ()
             if task.named_observations
@@ -118,8 +119,3 @@ def _registered(
     if is_by_id(task):
         return gymnasium.spec(task.gymnasium_id.rpartition(":")[2])
     return environment.spec
-
-
-def _check_spaces(task: type[GymnasiumTask], environment: gymnasium.Env) -> None:
-    check_actions(task.label(), environment.action_space)
-    check_observations(task.label(), environment.observation_space)

@@ -68,11 +68,8 @@ def image_error(what: str, shape: str) -> EnvironmentLoadError:
 def named_entries(
     label: str, space: spaces.Space, described: Sequence[Variable]
 ) -> tuple[Entry, ...]:
-    """Entries of a Dict space as variables, nested keys joined by `_`; empty for another space.
-
-    A variable of `described` replaces the entry of its name, for its unit, frame and doc. Raises
-    EnvironmentLoadError for two entries of one name, and a description without an entry.
-    """
+    """Entries of a Dict space as variables, nested keys joined by `_`, or as `described`; empty for
+    another space. Raises EnvironmentLoadError for names that are double or no entry."""
     words = {variable.name: variable for variable in described}
     entries: dict[str, Entry] = {}
     start = 0
@@ -166,10 +163,7 @@ def limits(space: spaces.Space) -> tuple[float, float] | None:
 def observation_channels(
     space: spaces.Space, entries: Sequence[Variable], parts: Sequence[tuple[Variable, int | slice]]
 ) -> tuple[Channel, ...]:
-    """Channels of `flatten`'s numbers in order; empty where neither keys nor `parts` name any.
-
-    `entries`: variables that describe entries of a Dict; `parts`: parts of a vector.
-    """
+    """Channels of `flatten`'s numbers, by `entries` of a Dict or `parts`; empty without names."""
     if spaces.flatdim(space) > _MOST_NAMED:
         return ()
     if parts or not isinstance(space, spaces.Dict):

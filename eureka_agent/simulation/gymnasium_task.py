@@ -38,15 +38,10 @@ _SEED_BITS = 24
 
 
 class GymnasiumTask(VecTask):
-    """`num_envs` copies of one Gymnasium environment, stepped one after the other in this process.
-
-    A subclass sets `gymnasium_id` or writes `make_environment`; sizes, episode length and time step
-    are then read from the environment. Actions are Box actions rescaled from [-1, 1], or choices of
-    a Discrete, MultiDiscrete or MultiBinary space. Reward functions may read: the entries of a Dict
-    observation by their keys, else the whole `observation` and its named parts
-    (`named_observations`); and the numbers in the environment's `info`. The environment's own
-    reward is the private variable `native_reward`.
-    """
+    """`num_envs` copies of one Gymnasium environment, stepped one after the other. A subclass sets
+    `gymnasium_id` or writes `make_environment`; the rest is read from the environment. Rewards may
+    read the entries of a Dict observation, or the `observation` and its `named_observations`, and
+    numbers of the environment's `info`. Its own reward is the private variable `native_reward`."""
 
     gymnasium_id: ClassVar[str] = ""
     """Id for `gymnasium.make`: `Hopper-v5`, or `module:Id`, which imports the module first."""
@@ -64,10 +59,8 @@ class GymnasiumTask(VecTask):
     _entries: ClassVar[tuple[Entry, ...]] = ()
     _ends_doc: ClassVar[str] = ENDS
     _package: ClassVar[str] = "gymnasium"
-    """Package that owns the environment's code."""
     _spec: ClassVar[gymnasium.envs.registration.EnvSpec | None] = None
     _source: ClassVar[str] = ""
-    """Source text of the environment's module."""
 
     @classmethod
     def make_environment(cls, **options: Any) -> gymnasium.Env:
@@ -243,10 +236,8 @@ def made_class(
     doc: str | None,
     sizes: Mapping[str, Any] | None = None,
 ) -> type[GymnasiumTask]:
-    """The class behind a function that makes the environment. Raises EnvironmentLoadError.
-
-    `sizes`: `max_episode_length` and `control_dt`, where they are given.
-    """
+    """The class behind a function that makes the environment. Raises EnvironmentLoadError. `sizes`:
+    `max_episode_length` and `control_dt`, where they are given."""
     own = {
         "make_environment": staticmethod(make),
         "described_entries": tuple(described),

@@ -42,11 +42,7 @@ from eureka_agent.simulation.fingerprints import (
     task_fingerprint,
 )
 from eureka_agent.simulation.hooks import misspelt
-from eureka_agent.simulation.user_modules import (
-    import_file,
-    import_folder,
-    user_code,
-)
+from eureka_agent.simulation.user_modules import import_file, import_folder, user_code
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Channel, Task
 
@@ -96,10 +92,7 @@ class LoadedEnvironment:
         return environment
 
     def reward_source(self, task: Task, kind: Literal["human", "sparse"]) -> str | None:
-        """Source of a baseline reward; None where there is none. Raises EnvironmentLoadError.
-
-        A written fitness is the sparse reward; the human one then belongs to another task.
-        """
+        """Source of a baseline; None where there is none. Raises EnvironmentLoadError."""
         if self.written is not None:
             return self.written.source if kind == "sparse" else None
         if self.folder is None:

@@ -45,11 +45,9 @@ _WIDTHS = {
 
 
 class MujocoLookups(ABC):
-    """Lookups by name, called once in `__init__` after `super().__init__(…)`, read in every step.
-
-    A name gives one object. A list of names and regular expressions, which match whole names, gives
-    a group in the list's order. All raise EnvironmentLoadError for an unknown name.
-    """
+    """Lookups by name, called once in `__init__` after `super().__init__(…)`. A name gives one
+    object, a list of names and regular expressions (for whole names) a group in its order. All
+    raise EnvironmentLoadError for an unknown name."""
 
     model: mujoco.MjModel
     device: torch.device
@@ -151,8 +149,7 @@ class MujocoLookups(ABC):
         return self._frame("site", names)
 
     def contact(self, names: Names, other: str | None = None) -> Contact:
-        """Contacts of a geom with `other`, or with anything. Either may be a body, for all its
-        geoms; each of a group has its own."""
+        """Contacts of a geom, or of a body's geoms, with `other` or anything; each of a group's."""
         if not isinstance(other, (str, type(None))):
             raise EnvironmentLoadError(
                 f"contact({names!r}, {other!r}): expected one name to be touched",

@@ -37,10 +37,8 @@ def ids_by_name(model: mujoco.MjModel, kind: Kind) -> dict[str, int]:
 
 
 def find(model: mujoco.MjModel, kind: Kind, names: Names) -> dict[str, int]:
-    """Ids by name, in the order of `names`, each once. Raises EnvironmentLoadError.
-
-    In a list an unknown name is a regular expression that matches whole names, in the MJCF's order.
-    """
+    """Ids by name, in the order of `names`; in a list an unknown name is a regular expression for
+    whole names, in the MJCF's order. Raises EnvironmentLoadError."""
     return _find(model, f"<{kind}>", ids_by_name(model, kind), names)
 
 

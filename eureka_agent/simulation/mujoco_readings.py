@@ -1,8 +1,5 @@
-"""Sensors that a task adds to its MJCF, to read poses and contact forces with the sensor data.
-
-A lookup by name adds a sensor before the model is simulated. So the simulators on CPU and GPU
-calculate the same, only for the rows that are stepped, and nothing that is not looked up.
-"""
+"""Sensors that a lookup adds to the MJCF before simulation, for poses and contact forces. So CPU
+and GPU calculate the same, for stepped rows alone, and nothing that is not looked up."""
 
 from __future__ import annotations
 
@@ -64,7 +61,6 @@ class AddedSensors:
         self._readings: list[Reading] = []
         self._columns: dict[tuple[Reading, ...], int] = {}
         self.entries = 0
-        """Number of columns."""
         self.values = torch.empty(0, 0)
         """float32 copies, once the model is simulated. Shape: (num_envs, entries)."""
         self._is_complete = False
@@ -93,8 +89,7 @@ class AddedSensors:
         self.values = torch.zeros(num_envs, self.entries, device=device)
 
     def added_to(self, model: mujoco.MjModel, path: Path) -> mujoco.MjModel:
-        """The model with these sensors after its own, from the MJCF at `path`; `model` itself
-        without any. Changes of `model` are kept."""
+        """`model` with these sensors after its own, from the MJCF at `path`; keeps its changes."""
         if not self._readings:
             return model
         spec = mujoco.MjSpec.from_file(str(path))

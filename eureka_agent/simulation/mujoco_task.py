@@ -39,15 +39,9 @@ class _Sensors(dict[str, Tensor]):
 
 class MujocoTask(MujocoLookups, VecTask):
     """Base of environments simulated by MuJoCo: on the CPU in one thread and float64, on a GPU in
-    float32.
-
-    A subclass sets `model_file`, `num_actions`, `num_observations` and `control_dt`, and writes
-    `compute_observations`, `compute_variables` and `compute_failures`. These read what `__init__`
-    looked up by name: joints, sensors, bodies, sites and contacts, all float32 and current after
-    every step and reset, as are the whole `joint_positions` (qpos), `joint_velocities` (qvel) and
-    `sensors`. Positions and velocities are those of the state reached; forces, touch sensors and
-    contacts those of the last physics step before it.
-    """
+    float32. A subclass sets `model_file`, `num_actions`, `num_observations` and `control_dt`, and
+    writes `compute_observations`, `compute_variables` and `compute_failures`. Positions and
+    velocities are of the state reached; forces, touch and contacts of the last physics step."""
 
     gpu_modules = ("mujoco_warp", "warp")
     model_file: ClassVar[str]
@@ -141,8 +135,7 @@ class MujocoTask(MujocoLookups, VecTask):
         self._refresh(slice(None))
 
     def _refresh(self, rows: Tensor | slice) -> None:
-        """Copy the simulator's state, and the sensors of `rows`: a loaded row's sensors are those
-        of its predecessor until its next step."""
+        """Copy the simulator's state, and sensors of `rows`: a loaded row keeps its old ones."""
         self.joint_positions.copy_(self.qpos)
         self.joint_velocities.copy_(self.qvel)
         sensors, own = self.physics.sensordata, self._sensor_values.shape[1]

@@ -1,10 +1,6 @@
-"""Joints, actuators, sensors, bodies, sites and contacts of a MujocoTask.
-
-They read live views of the task's tensors, current after every step and reset, with the
-environments in the first dimension: copy what must outlast a step. An object found by a single name
-has no further dimension for itself; a group found by a list has one of size n, in the list's order.
-Only a group with unevenly spaced columns is a copy.
-"""
+"""Joints, actuators, sensors, bodies, sites and contacts of a MujocoTask, as live views: copy what
+must outlast a step. The first dimension is the environment; a group found by a list has a second
+one, in the list's order. Only a group with unevenly spaced columns is a copy."""
 
 from __future__ import annotations
 
@@ -100,8 +96,7 @@ class Joint:
     def write(
         self, env_ids: Tensor, *, position: Tensor | None = None, velocity: Tensor | None = None
     ) -> None:
-        """Set the rows `env_ids` (int64), in `place`. Shapes: (len(env_ids),) or (len(env_ids),
-        n)."""
+        """Set rows `env_ids` (int64), in `place`. Shapes: (len(env_ids),) or (len(env_ids), n)."""
         if position is not None:
             self._positions.write(self._state.qpos, env_ids, position)
         if velocity is not None:
@@ -152,8 +147,7 @@ class FreeJoint:
         linear_velocity_w: Tensor | None = None,
         angular_velocity_b: Tensor | None = None,
     ) -> None:
-        """Set the rows `env_ids` (int64), in `place`. Shapes: (len(env_ids), 3), of an orientation
-        (len(env_ids), 4)."""
+        """Set rows `env_ids` in `place`. Shapes: (len(env_ids), 3), orientation: (…, 4)."""
         for columns, tensor, values in (
             (self._place, self._state.qpos, position_w),
             (self._turn, self._state.qpos, orientation_w),
@@ -192,8 +186,7 @@ class Sensor:
 
     @property
     def value(self) -> Tensor:
-        """Values, float32. Shape: (num_envs,) for one entry, else (num_envs, entries); for a group
-        (num_envs, all entries in order)."""
+        """Values. Shape: (num_envs,) for one entry, else (num_envs, entries), all of a group."""
         return self._columns.of(self._state._sensor_values)
 
 
@@ -262,8 +255,7 @@ class Contact:
 
     @property
     def force_w(self) -> Tensor:
-        """Net force on it by the other, in the world's frame, N, in the last physics step. Shape:
-        (num_envs, 3) or (num_envs, n, 3)."""
+        """Net force on it in the world, N, in the last physics step. Shape: (num_envs, [n,] 3)."""
         return self._values.read()[..., 1:4]
 
     @property

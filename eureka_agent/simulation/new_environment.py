@@ -19,10 +19,7 @@ def kinds() -> tuple[str, ...]:
 
 
 def write_new_environment(folder: Path, kind: str) -> tuple[Path, ...]:
-    """Write the template of one of `kinds()` to a missing or empty folder; return its files.
-
-    Raises EnvironmentLoadError where the folder is not empty, or cannot be written.
-    """
+    """Write the template of one of `kinds()`; return its files. Raises EnvironmentLoadError."""
     template = resource_folder("envs") / _TEMPLATES / kind
     sources = [
         path

@@ -40,11 +40,8 @@ class Physics(ABC):
 
     @abstractmethod
     def step(self, rows: int, skipped: Tensor | None = None) -> Tensor:
-        """Make a control step of the leading `rows` but those `skipped` (bool), at least; update
-        `sensordata`.
-
-        Returns the rows whose state became NaN or huge and was reset, bool, shape (num_envs,).
-        """
+        """Step the leading `rows`, with or without those `skipped` (bool); update `sensordata`.
+        Returns rows that became NaN or huge and were reset, bool, shape (num_envs,)."""
 
     @abstractmethod
     def restart(self, env_ids: Tensor) -> None:

@@ -116,8 +116,5 @@ class RowRandom:
 
 
 def gaussian(uniform: Tensor, std: float = 1.0) -> Tensor:
-    """Gaussian numbers of mean 0 from `uniform` ones in [0, 1), by inversion. Same shape.
-
-    A number stands for the middle of its interval of 2⁻²⁴, so that 0 is not minus infinity.
-    """
+    """Gaussian numbers by inversion of uniform ones; an interval's middle keeps 0 finite."""
     return torch.erfinv((2.0 * uniform).add_(2.0**-_MANTISSA_BITS - 1.0)).mul_(math.sqrt(2.0) * std)

@@ -47,10 +47,7 @@ def measure_starts(loaded: LoadedEnvironment, task: Task) -> Measurements:
 
 
 def start_ranges(environment: VecTask) -> tuple[dict[str, tuple[ColumnRange, ...]], int]:
-    """Lowest and highest value and smallest magnitude of every variable after resets, in its unit.
-
-    Also returns the number of resets. Variables that are not finite are left out.
-    """
+    """Bounds and smallest magnitude of finite variables after resets, and the resets' number."""
     seen: dict[str, list[torch.Tensor]] = {}
     deadline = time.monotonic() + RESET_SECONDS
     count = 0

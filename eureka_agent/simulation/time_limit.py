@@ -28,11 +28,8 @@ class TimeLimitError(BaseException):
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise TimeLimitError in the block after `seconds`.
-
-    Covers Python code in the main thread only; a long call into torch is interrupted at its end.
-    The alarm repeats, in case the block swallows the exception. An outer limit continues after it.
-    """
+    """Raise TimeLimitError in the main thread's Python code after `seconds` in the block;
+    repeatedly, in case it is swallowed. An outer limit continues."""
 
     def interrupt(signal_number: int, frame: FrameType | None) -> None:
         raise TimeLimitError(seconds)
@@ -45,12 +42,9 @@ def time_limit(seconds: float) -> Iterator[None]:
 def patient_time_limit(
     seconds: float, dump_file: int | None = None, end_process: bool = False
 ) -> Iterator[None]:
-    """Raise TimeLimitError after `seconds` in which the process ran: a stopped process (Ctrl-Z, a
-    paused container) reads the clock once.
-
-    A call into a library that never ends cannot be interrupted. Then Python's stack is written to
-    the file descriptor `dump_file`, and with `end_process` the process ends.
-    """
+    """Raise TimeLimitError after `seconds` in which the process ran: while stopped (Ctrl-Z) the
+    clock is read once. In a call that never ends, Python's stack is written to the descriptor
+    `dump_file`, and with `end_process` the process ends."""
     looks = 0
 
     def look(signal_number: int, frame: FrameType | None) -> None:

@@ -25,10 +25,7 @@ LIBRARIES = frozenset({"gymnasium", "numpy", "torch"})
 
 
 def import_folder(folder: Path) -> str:
-    """Make `folder` importable as a new package and return its name.
-
-    Its files can import each other relatively (`from ..env import CONTROL_DT` in a task).
-    """
+    """Make `folder` importable as a new package, for relative imports too; return its name."""
     package = f"{_PREFIX}_{next(_LOADED)}"
     module = ModuleType(package)
     module.__path__ = [str(folder)]
@@ -95,9 +92,7 @@ def third_party_code(
     package: str, when: str, passing: tuple[type[Exception], ...] = ()
 ) -> Iterator[None]:
     """Turn exceptions of a third party's environment into EnvironmentLoadError with line and owner.
-
-    `package`: top-level module of the environment; `passing`: exceptions that are not turned.
-    """
+    `package`: its top-level module; `passing`: exceptions left alone."""
     try:
         yield
     except (Exception, SystemExit) as error:

@@ -1,9 +1,5 @@
-"""VecTask: the Isaac Gym contract in torch, with named variables in place of a reward.
-
-A subclass simulates `num_envs` copies of one environment in tensors whose first dimension is the
-batch. It writes `pre_physics_step`, `simulate`, `compute_observations`, `compute_variables`,
-`compute_termination` and `reset_idx`. Rewards are unknown to it.
-"""
+"""VecTask: the Isaac Gym contract in torch, with named variables in place of a reward. A subclass
+simulates `num_envs` copies of an environment in tensors whose first dimension is the batch."""
 
 from __future__ import annotations
 
@@ -96,9 +92,9 @@ class Transition:
     """Result of a control step, before any reset. Tensors are live views: copy what must last."""
 
     observations: Tensor
-    """Of the state reached, also at an episode's end. Shape: (num_envs, num_observations)."""
+    """Observations of the state reached, at an end too. Shape: (num_envs, num_observations)."""
     variables: Mapping[str, Tensor]
-    """Of the state reached, and its action. Shape of each: (num_envs, *variable.shape), float32."""
+    """Values of the state reached, and its action. Shape: (num_envs, *variable.shape), float32."""
     terminated: Tensor
     """Ends before the time limit. Shape: (num_envs,), bool."""
     truncated: Tensor
@@ -123,8 +119,7 @@ class VecTask(ABC):
     num_observations: int
     num_actions: int
     action_choices: ClassVar[tuple[int, ...]] = ()
-    """Number of choices for each of the `num_actions`: an action is an index from 0. Empty: actions
-    are continuous, in [-1, 1]."""
+    """Number of choices for each of `num_actions`: indices from 0. Empty: actions in [-1, 1]."""
     max_episode_length: int
     """Control steps after which an episode is truncated."""
     control_dt: float
@@ -152,10 +147,7 @@ class VecTask(ABC):
     """Further Python modules that it needs on a GPU."""
 
     def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
-        """Called first by a subclass, which then makes its own state tensors.
-
-        `num_observations` and `num_actions` must be set.
-        """
+        """Called first by a subclass, with `num_observations` and `num_actions` set."""
         self.num_envs = num_envs
         self.device = torch.device(device)
         self.random = RowRandom(num_envs, self.device, seed)
@@ -181,8 +173,7 @@ class VecTask(ABC):
 
     @abstractmethod
     def pre_physics_step(self, actions: Tensor) -> None:
-        """Turn actions into forces or targets. Shape: (num_envs, num_actions), clipped to [-1, 1],
-        or indices below `action_choices`."""
+        """Turn actions, applied as by `applied`, into forces. Shape: (num_envs, num_actions)."""
 
     def simulate(self) -> None:  # noqa: B027
         """Advance the physics by `control_dt`, unless `pre_physics_step` does."""
@@ -193,11 +184,8 @@ class VecTask(ABC):
 
     @abstractmethod
     def compute_variables(self) -> Mapping[str, Tensor | Callable[[], Tensor]]:
-        """Values of all `self.variables` by name, shape (num_envs, *variable.shape), float32.
-
-        A function without arguments may stand for a tensor; it is called only if the variable is
-        read.
-        """
+        """Values of all `self.variables`, shape (num_envs, *variable.shape), float32, or functions
+        without arguments that return them, called if they are read."""
 
     def compute_termination(self) -> Tensor | dict[str, Tensor]:
         """Rows whose episode ends here, bool, shape (num_envs,); or such tensors by cause."""
@@ -278,8 +266,7 @@ class VecTask(ABC):
         return Variable("actions", shape, "1", "-", doc, (0.0, most) if most else None)
 
     def applied(self, actions: Tensor) -> Tensor:
-        """Actions as they take effect: clipped to [-1, 1], or the nearest choices. Shape of both:
-        (num_envs, num_actions)."""
+        """Actions clipped to [-1, 1], or nearest choices; shape of both (num_envs, num_actions)."""
         if not self.action_choices:
             return actions.clamp(-1.0, 1.0)
         columns = actions.round().unbind(dim=-1)
@@ -356,11 +343,8 @@ class VecTask(ABC):
         self.compute_observations()
 
     def reset_masked(self, mask: Tensor) -> None:
-        """`reset_rows` for the rows in `mask` (bool, shape (num_envs,)), bitwise equal, without
-        reading the mask.
-
-        Every row is reset; those outside the mask are restored.
-        """
+        """`reset_rows` of rows in `mask` (bool, (num_envs,)), bitwise equal, without reading the
+        mask: every row is reset, and those outside the mask are restored."""
         before = {name: value.clone() for name, value in self.row_tensors().items()}
         streams = self.random.counters()
         self.reset_rows(torch.arange(self.num_envs, device=self.device))
@@ -374,10 +358,7 @@ class VecTask(ABC):
         self.random.reseed(env_ids, seeds)
 
     def row_state(self, env_ids: Tensor) -> dict[str, Tensor]:
-        """State of the rows `env_ids` (int64), copied: `row_tensors` and random streams.
-
-        The first dimension is `len(env_ids)`. Called between two steps, after `reset_done`.
-        """
+        """Copy the state of rows `env_ids` (int64), shape (len(env_ids), …), after `reset_done`."""
         state = {name: value[env_ids].clone() for name, value in self.row_tensors().items()}
         streams = self.random.row_state(env_ids)
         return {**state, **{f"random.{name}": value for name, value in streams.items()}}
@@ -392,11 +373,8 @@ class VecTask(ABC):
         )
 
     def row_tensors(self) -> dict[str, Tensor]:
-        """Live tensors of the state: attributes whose first dimension is the number of rows.
-
-        A subclass with state elsewhere, or in another layout, adds it here (as views), or sets
-        `restorable = False`.
-        """
+        """Live tensors of the state: attributes whose first dimension is the number of rows. A
+        subclass with other state adds it here as views, or sets `restorable = False`."""
         return {
             name: value
             for name, value in vars(self).items()
@@ -408,10 +386,8 @@ class VecTask(ABC):
         }
 
     def tell_rows_from_constants(self, other: VecTask) -> None:
-        """Exclude tensors from `row_tensors` whose length is the same in an instance of other size.
-
-        Called before `row_state`: eight joints have eight gains, also with eight environments.
-        """
+        """Exclude tensors from `row_tensors` whose length does not depend on the number of rows,
+        before `row_state`: eight joints have eight gains."""
         lengths = {
             name: len(value)
             for name, value in vars(other).items()
@@ -427,8 +403,7 @@ class VecTask(ABC):
         return {"obs": self.obs_buf}
 
     def step(self, actions: Tensor) -> tuple[dict[str, Tensor], Tensor, Tensor, dict[str, Any]]:
-        """Isaac Gym's `step`: observations after resets, `rew_buf` (zeros, as rewards are computed
-        elsewhere), `reset_buf`, `extras`."""
+        """Isaac Gym's `step`: observations, zeros for rewards, `reset_buf` and `extras`."""
         transition = self.advance(actions)
         done = self.reset_buf.clone()
         self.extras["time_outs"] = transition.truncated.clone()

@@ -43,11 +43,8 @@ def _align(
 
 
 def align_with_capsules(model: Any, data: Any) -> None:
-    """Align the first tangent of contacts between capsules and planes with the capsule, as MuJoCo.
-
-    mujoco_warp does so only for a capsule at more than 30° to the plane's normal. A pyramidal
-    friction cone has edges: turned, it allows other forces.
-    """
+    """Align the first tangent of capsule-plane contacts with the capsule, as MuJoCo does: a turned
+    pyramidal cone allows other forces. mujoco_warp does so only beyond 30° to the normal."""
     wp.launch(
         _align,
         dim=data.naconmax,

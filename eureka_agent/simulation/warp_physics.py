@@ -1,8 +1,5 @@
 """MuJoCo on a GPU by `mujoco_warp`, from the same MJCF as on the CPU, without waits for the device.
-
-It also runs on warp's CPU device, several times slower than `mujoco.batch.Batch`, for tests without
-a GPU.
-"""
+For tests it also runs on warp's CPU device, several times slower than `mujoco.batch.Batch`."""
 
 from __future__ import annotations
 
@@ -44,11 +41,8 @@ _CONTACTS = {
 
 
 class WarpPhysics(Physics):
-    """Simulations in float32. All rows advance at once: a launch for a few takes as long.
-
-    Each simulation has room for the contacts and constraints that its model can have, up to a
-    limit. Beyond it some are dropped, and the row counts as unstable.
-    """
+    """Simulations in float32; all rows advance at once. Each has room for its model's contacts and
+    constraints up to a limit; beyond it some are dropped, and the row counts as unstable."""
 
     def __init__(
         self, model: mujoco.MjModel, num_envs: int, substeps: int, device: torch.device, name: str
@@ -188,10 +182,7 @@ class _Recording:
 
 
 def room(model: mujoco.MjModel, pairs: NDArray[np.int32]) -> tuple[int | None, int | None]:
-    """Most contacts and constraint rows of one simulation; None: mujoco_warp chooses.
-
-    `pairs`: geoms that can touch each other, shape (number of pairs, 2).
-    """
+    """Most contacts and constraint rows (None: mujoco_warp chooses). `pairs`: shape (pairs, 2)."""
     if model.nflex or model.nhfield or (model.geom_type == _GEOM.mjGEOM_SDF).any():
         return None, None
     kinds = np.sort(model.geom_type[pairs], axis=1).tolist()

@@ -31,11 +31,7 @@ class StackedAdam:
         return {"first": self._first, "second": self._second, "steps": self._steps}
 
     def step(self, first: int, end: int, learning_rate: Tensor, gradient_scale: Tensor) -> None:
-        """Update the members `first` to `end` (exclusive) by their gradients times
-        `gradient_scale`.
-
-        `learning_rate`, `gradient_scale`: shape (end - first, 1).
-        """
+        """Update members `first` to `end` (exclusive). Shape of the factors: (end - first, 1)."""
         gradient = self._gradients[first:end].mul_(gradient_scale)
         tensors = (self._first, self._second, self._steps)
         mean, square, steps = (tensor[first:end] for tensor in tensors)

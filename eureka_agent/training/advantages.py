@@ -15,11 +15,8 @@ def generalized_advantages(
     discount: float,
     gae_lambda: float,
 ) -> Tensor:
-    """Advantage of every step. Shape of all tensors: (members, steps, num_envs).
-
-    `next_values`: values of the states reached, before any reset. They count where an episode is
-    truncated by its length (Pardo et al. 2018), not where `terminated`. `ended`: either of both.
-    """
+    """Advantage of every step. Shape of all: (members, steps, num_envs). `next_values`: before
+    resets; they count at truncations (Pardo et al. 2018), not if `terminated`. `ended`: either."""
     delta = rewards + discount * next_values * ~terminated - values
     carry = (discount * gae_lambda) * ~ended
     advantages = torch.empty_like(rewards)

@@ -12,11 +12,8 @@ _TRIM_THRESHOLD = 1024 * 1024 * 1024
 
 
 def keep_freed_memory() -> bool:
-    """Set the thresholds; returns False where the C library is not glibc.
-
-    Called once when a training process starts. Without it every tensor above 128 kB is mapped,
-    zeroed page by page and unmapped again.
-    """
+    """Set the thresholds when training starts, so that tensors above 128 kB are not mapped anew
+    each time; returns False where the C library is not glibc."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):

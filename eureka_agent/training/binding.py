@@ -33,10 +33,7 @@ class FitnessFunction:
         self._constants = binding.constants
 
     def __call__(self, values: Mapping[str, Tensor]) -> Tensor:
-        """Fitness of every step, shape (batch,), float32.
-
-        `values`: by argument name, shape of each (batch, *variable.shape).
-        """
+        """Fitness of every step, shape (batch,). Shape of each value: (batch, *variable.shape)."""
         with device_of(values):
             fitness = self._function(
                 **{name: values[name] for name in self.arguments}, **self._constants

@@ -22,11 +22,8 @@ def curve_points(
     episodes: EndedEpisodes,
     report: LearningReport,
 ) -> tuple[dict[int, CurvePoint], dict[int, str]]:
-    """Points of the members in `env_steps`, and by member the name of a number that is not finite.
-
-    `env_steps`: each member's steps so far. `rewards`: shape (members, steps, num_envs).
-    `components`: by member and name, shape (rows,).
-    """
+    """Points of the members, and by member the name of a number that is not finite. `env_steps`:
+    each member's; `rewards`: shape (members, steps, num_envs); `components`: shape (rows,) each."""
     nothing = torch.zeros_like(report.entropy)
     numbers = torch.stack(
         (
@@ -89,11 +86,7 @@ def curve_points(
 def _component_moments(
     members: Sequence[Mapping[str, Tensor]],
 ) -> list[tuple[dict[str, float], dict[str, float], dict[str, float]]]:
-    """Mean, mean magnitude and standard deviation of every component of every member.
-
-    Each member has a reduction of its own: on a GPU the rounding of a sum over rows depends on the
-    number of rows reduced together.
-    """
+    """Mean, mean magnitude and deviation of components, by member for equal rounding."""
     moments = [
         _moments(torch.stack(list(components.values()))) for components in members if components
     ]

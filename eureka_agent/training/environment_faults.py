@@ -40,12 +40,8 @@ _INSTALLED = [_PACKAGE, *map(Path, {*sysconfig.get_paths().values(), *site.getsi
 def environment_code(
     cls: type[VecTask], limit_s: float | None = None, doing: str = "", setting: str = ""
 ) -> Iterator[None]:
-    """Turn exceptions of an environment's own code into EnvironmentFaultError with file and line.
-
-    `limit_s`: timeout of the block, reported likewise. `doing`: subject of that report; `setting`:
-    flag that the timeout depends on, if any. Exceptions of this program pass unchanged, and so does
-    a lack of memory, which may be the machine's.
-    """
+    """Turn exceptions of an environment's code, but no lack of memory, into EnvironmentFaultError.
+    `limit_s`: timeout of the block; `doing`: its subject; `setting`: a flag behind it."""
     try:
         if limit_s is None:
             yield
@@ -162,10 +158,7 @@ def is_unsound(value: Tensor, dimensions: int = 1) -> Tensor:
 def state_fault(
     cls: type[VecTask], name: str, value: Tensor, when: str, actions: Sequence[float] | None = None
 ) -> EnvironmentFaultError:
-    """The error for one row's unsound value.
-
-    `name`: a variable, or `OBSERVATIONS`; `when`: the moment in words; `actions`: the last ones.
-    """
+    """The error for a row's value. `name`: variable or `OBSERVATIONS`; `when`: in words."""
     flat = value.detach().flatten()
     column = int(is_unsound(flat.unsqueeze(-1)).nonzero()[0])
     variable = name.removeprefix(PREVIOUS_PREFIX)
@@ -183,11 +176,8 @@ def state_fault(
 def check_rows(
     cls: type[VecTask], values: Mapping[str, Tensor], when: Callable[[int], str], actions: Tensor
 ) -> None:
-    """Raise the EnvironmentFaultError of the first row whose state is unsound.
-
-    `values`: variables and `OBSERVATIONS` by name, shape (rows, …); `when`: a row's moment in
-    words; `actions`: shape (rows, num_actions).
-    """
+    """Raise the EnvironmentFaultError of the first unsound row. `values`: by name, shape (rows, …);
+    `when`: a row's moment in words; `actions`: shape (rows, num_actions)."""
     for name, value in values.items():
         unsound = is_unsound(value)
         if bool(unsound.any()):

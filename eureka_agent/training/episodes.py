@@ -64,11 +64,8 @@ class RunningFitness:
 
 
 class EpisodeTracker:
-    """Episodes of K members with `num_envs` environments each.
-
-    A member's environments start at random points of an episode, so that not all are truncated at
-    once. That first, shortened episode does not count.
-    """
+    """Episodes of K members. A member's environments start at random points of an episode, so that
+    not all are truncated at once; this first, shortened episode does not count."""
 
     def __init__(
         self, members: int, num_envs: int, reduction: FitnessReduction, device: torch.device | str

@@ -35,13 +35,11 @@ from eureka_agent.training.policy import Policy
 from eureka_agent.training.written_fitness import WrittenFitnessFunction
 
 Trajectory = dict[str, NDArray[np.generic]]
-"""Arrays by name: variables, `observations` (the policy's input), `actions` and `fitness`; the
-first dimension is the step."""
+"""Variables, `observations` (a policy's input), `actions`, `fitness`; first dimension: step."""
 Score = tuple[Evaluation, dict[str, Trajectory] | None]
 
 _STEPS_AT_ONCE = 64
-"""Steps whose fitness is calculated together. Fixed, so that a policy's calls of the fitness do not
-depend on the other policies."""
+"""Steps whose fitness is calculated together, independently of the other policies."""
 
 
 class Actor(Protocol):
@@ -64,7 +62,6 @@ class PolicyRequest:
 
     policy: Actor
     seed: int
-    """Seed of its rows' start states."""
     episodes: int
     record: bool = False
     """Return the trajectories `"worst"` and `"best"`."""
@@ -76,14 +73,10 @@ def evaluate_policies(
     requests: Sequence[PolicyRequest],
     limit_s: float | None = None,
 ) -> list[Score]:
-    """Evaluate policies together; each score is independent of the others, to the bit.
-
-    The environment has as many rows as the requests padded to `row_multiple`; it may skip rows that
-    are padding or whose episode is over. Requests with `record` should come first: only the rows up
-    to the last of them are recorded. Raises EnvironmentLoadError for a policy of another
-    environment, EnvironmentFaultError where the environment's or the task's own code fails, or
-    takes longer than `limit_s` seconds.
-    """
+    """Evaluate policies together, each independent of the others to the bit, in an environment with
+    a row per episode, padded to `row_multiple`. Requests with `record` should come first. Raises
+    EnvironmentLoadError for a policy of another environment, EnvironmentFaultError where the
+    environment or task fails, or takes longer than `limit_s` seconds."""
     rows = [padded(request.episodes, environment.row_multiple) for request in requests]
     if environment.num_envs != sum(rows):
         raise ValueError(f"these policies need {sum(rows)} rows, found {environment.num_envs}")
@@ -96,11 +89,8 @@ def evaluate_policies(
 def evaluate_policy(
     environment: VecTask, task: Task, policy: Policy, episodes: int, record: bool, seed: int = 0
 ) -> Score:
-    """Run exactly `episodes` episodes of a policy, one per row.
-
-    Each row counts its first episode only: the first ones to end would favour short episodes.
-    `seed` sets the start states. Raises EnvironmentLoadError for a policy of another environment.
-    """
+    """Run exactly `episodes` episodes of a policy, the first of each row, as those to end first are
+    short. `seed` sets the start states. Raises EnvironmentLoadError for an unfit policy."""
     if environment.num_envs != episodes:
         raise ValueError(f"{episodes} episodes need as many rows, found {environment.num_envs}")
     share = _Share(PolicyRequest(policy, seed, episodes, record), 0)
@@ -129,10 +119,8 @@ class _Share:
 
 
 class _Actors:
-    """The policies of a pass: one network call each, then one distribution call for all.
-
-    In that call each policy's rows begin at a multiple of torch's SIMD width, for equal rounding.
-    """
+    """The policies of a pass: a network call each, then one distribution call for all, in which
+    each policy's rows begin at a multiple of torch's SIMD width, for equal rounding."""
 
     def __init__(self, shares: Sequence[_Share], environment: VecTask) -> None:
         rows = [padded(share.request.episodes, VecTask.row_multiple) for share in shares]
@@ -264,10 +252,7 @@ class _Pass:
         self._environment.skipped_rows = unused.to(self._environment.device)
 
     def _add_fitness(self, states: list[dict[str, Tensor]], end: int) -> None:
-        """Add the fitness of the steps between these states, up to step `end`.
-
-        Each policy has a call of its own, up to its last step: rounding may depend on the batch.
-        """
+        """Add fitness up to step `end`, in a call for each policy, for equal rounding."""
         steps = len(states) - 1
         stacked = {name: torch.stack([state[name] for state in states]) for name in self._read}
         fitness = torch.zeros(steps, self._environment.num_envs, device=self._environment.device)
@@ -293,10 +278,8 @@ class _Pass:
             self._recorded_fitness.append(fitness[:, : self._recorded_rows])
 
     def _check_fitness(self, fitness: Tensor, share: _Share, begin: int) -> None:
-        """Raise EnvironmentFaultError where the task's own fitness of a sound state is not finite.
-
-        `fitness`: of the steps from `begin` on, shape (steps, episodes).
-        """
+        """Raise EnvironmentFaultError for a fitness of a sound state that is not finite. `fitness`:
+        from step `begin` on, shape (steps, episodes)."""
         broken = ~fitness.isfinite() & ~self._spoiled[share.rows]
         if isinstance(self._task.fitness, WrittenFitnessFunction) or not bool(broken.any()):
             return

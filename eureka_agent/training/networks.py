@@ -1,9 +1,6 @@
 """Policy and value networks of K members: one `[K, P]` tensor whose strided views are the layers.
-
-The backward pass is written out: for two small perceptrons it is shorter than autograd's, and it
-writes directly into `[K, P]`. No operation mixes members, and a member's numbers do not depend on
-how many there are.
-"""
+The written-out backward pass writes directly into `[K, P]`. No operation mixes members, and a
+member's numbers do not depend on how many there are."""
 
 from __future__ import annotations
 
@@ -23,8 +20,7 @@ Activation = Literal["elu", "tanh"]
 _ALIGNMENT = 64
 """Half a member's row is padded to this many floats, for equal SIMD lanes of all members."""
 _LEAST_OUTPUTS = 2
-"""Fewest outputs: for products of width 1 the library takes another code path for one member than
-for several, which rounds differently."""
+"""Fewest outputs: products of width 1 round differently for one member than for several."""
 _POLICY_HEAD_GAIN = 0.01
 _POLICY, _VALUE = "policy", "value"
 
@@ -38,11 +34,8 @@ def activate_(activation: Activation, value: Tensor) -> Tensor:
 
 
 def _times_slope_(activation: Activation, gradient: Tensor, output: Tensor) -> Tensor:
-    """Multiply the gradient by the activation's slope, from its output; in place.
-
-    The slope is 1 + min(output, 0) for ELU (torch's `elu_backward` is several times slower), 1 −
-    output² for tanh.
-    """
+    """Multiply the gradient by the activation's slope, in place: 1 + min(output, 0) for ELU (faster
+    than torch's `elu_backward`), 1 − output² for tanh."""
     if activation == "elu":
         return gradient.addcmul_(gradient, output.clamp(max=0.0))
     return torch.ops.aten.tanh_backward.grad_input(gradient, output, grad_input=gradient)
@@ -66,11 +59,8 @@ class StackedPerceptron:
         self._activation: Activation = activation
 
     def forward(self, inputs: Tensor) -> list[Tensor]:
-        """Outputs of all layers, the inputs first.
-
-        `inputs`: shape (members, rows, inputs + 1). The last column is 1, so that the first layer
-        and its gradient are a single product.
-        """
+        """Outputs of all layers, inputs first. `inputs`: shape (members, rows, inputs + 1), ending
+        in 1, so that a layer with its bias is one product."""
         outputs = [inputs]
         for index, layer in enumerate(self._layers):
             value = (
@@ -119,11 +109,8 @@ class MemberNetworks:
 
 
 class StackedNetworks:
-    """Separate policy and value networks of K members, their parameters and gradients.
-
-    A member's row has two halves of one layout, for policy and value network, so that the rows are
-    also 2K half rows. Both last layers have the same width; unused outputs stay zero.
-    """
+    """Policy and value networks of K members. A member's row has two halves of one layout: the rows
+    are also 2K half rows. Both last layers have the same width; unused outputs stay zero."""
 
     def __init__(
         self,
@@ -149,11 +136,8 @@ class StackedNetworks:
         self._ranges: dict[tuple[int, int], MemberNetworks] = {}
 
     def initialize(self, member: int, seed: int, distribution_parameter: float) -> None:
-        """Draw one member's parameters: orthogonal weights, zero biases, a small policy head.
-
-        Drawn on the CPU, to be the same on every device. All of the distribution's own parameters
-        become `distribution_parameter`.
-        """
+        """Draw a member's parameters on the CPU: orthogonal weights, zero biases, a small policy
+        head; `distribution_parameter` for all of the distribution's own."""
         generator = torch.Generator().manual_seed(seed)
         self.parameters[member] = 0.0
         named = self._named(self.parameters)

@@ -29,10 +29,7 @@ class ObservationStatistics:
         return {"mean": self.mean, "variance": self.variance, "count": self._count}
 
     def update(self, observations: Tensor) -> None:
-        """Add an iteration of the leading members, shape (members, rows, size).
-
-        Statistics of two sets from those of each (Chan, Golub, LeVeque 1983).
-        """
+        """Add an iteration, shape (members, rows, size), as in Chan, Golub, LeVeque 1983."""
         members, rows = observations.shape[0], observations.shape[1]
         mean, variance, count = self.mean[:members], self.variance[:members], self._count[:members]
         new_mean = observations.mean(dim=1)
@@ -62,11 +59,8 @@ def normalize(
 
 
 class ReturnStatistics:
-    """Mean and deviation of each member's returns, which scale the output of its value network.
-
-    A reward's scale then does not matter. The value head is corrected whenever the statistics
-    change (PopArt, van Hasselt et al. 2016). Before the first update every value is 0.
-    """
+    """Mean and deviation of each member's returns, by which the value head is scaled, and corrected
+    at every change (PopArt, van Hasselt et al. 2016). Before the first update every value is 0."""
 
     _MEMORY = 10.0
     """Effective window in iterations; older returns are of outdated policies."""
@@ -91,11 +85,8 @@ class ReturnStatistics:
         }
 
     def update(self, returns: Tensor) -> tuple[Tensor, Tensor]:
-        """Add an iteration's returns, shape (members, rows); return a value head's scale and shift.
-
-        Shape of both: (members, 1). After the first iteration they are 1 and 0, as an untrained
-        value network has nothing to keep.
-        """
+        """Add returns, shape (members, rows); return a value head's scale and shift, shape
+        (members, 1): 1 and 0 at first, as an untrained network has nothing to keep."""
         members = len(returns)
         tensors = (self.mean, self.deviation, self._iterations)
         mean, deviation, iterations = (tensor[:members] for tensor in tensors)

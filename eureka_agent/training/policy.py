@@ -79,10 +79,7 @@ class Policy:
         return Policy(tensors, self._activation, self.metadata, self.distribution)
 
     def act(self, observations: Tensor) -> Tensor:
-        """Actions without noise, in [-1, 1] or indices of choices, shape (batch, num_actions).
-
-        `observations`: shape (batch, num_observations).
-        """
+        """Actions without noise, shape (batch, num_actions), from (batch, num_observations)."""
         return self.distribution.mode(self.outputs(observations), self.spread)
 
     def answer(self, observations: Tensor) -> Tensor | tuple[Tensor, ...]:

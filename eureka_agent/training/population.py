@@ -1,8 +1,5 @@
-"""K independent PPO members on one simulator: their state, and an iteration of all of them.
-
-Jobs and reward sources are unknown here, and nothing mixes members: a member's numbers are those of
-a training on its own.
-"""
+"""K independent PPO members on one simulator: their state, and an iteration of all. Nothing mixes
+members: a member's numbers are those of a training on its own."""
 
 from __future__ import annotations
 
@@ -40,7 +37,6 @@ class LearningReport:
     action_saturation: Tensor | None
     learning_rate: Tensor
     healthy: Tensor
-    """True where all parameters are finite."""
 
 
 class Population:
@@ -148,7 +144,8 @@ class Population:
             for epoch in range(settings.epochs):
                 row = self._permutations[member, epoch]
                 torch.randperm(len(row), generator=self._generators[member], out=row)
-        outputs = self._values(rollout)
+        inputs = rollout.normalized.flatten(1, 2)
+        outputs = self.networks.members(0, width).values(inputs).view(rollout.terminated.shape)
         returns, advantages = self._returns_and_advantages(rollout, rewards, outputs)
         explained = _explained_variance(self._scaled(outputs).flatten(1), returns)
         scale, shift = self._return_statistics.update(returns)
@@ -192,11 +189,6 @@ class Population:
         tensors["observation_mean"] = self.observation_statistics.mean[member].clone()
         tensors["observation_deviation"] = self.observation_statistics.deviation()[member].clone()
         return {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
-
-    def _values(self, rollout: Rollout) -> Tensor:
-        """Outputs of the value network for all observations. Shape: (members, steps, num_envs)."""
-        inputs = rollout.normalized.flatten(1, 2)
-        return self.networks.members(0, len(inputs)).values(inputs).view(rollout.terminated.shape)
 
     def _scaled(self, outputs: Tensor) -> Tensor:
         """Values in the reward's scale from the network's outputs, shape (members, …)."""

@@ -40,11 +40,8 @@ class Reward(Protocol):
         ...
 
     def begin(self, values: Mapping[str, Tensor], timeout_s: float) -> Callable[[], Result]:
-        """Start a call; the returned function waits for its result.
-
-        `values`: by argument name, shape of each (batch, *variable.shape). The wait raises
-        RewardContractError as `RewardFunction` does, and TimeLimitError after `timeout_s`.
-        """
+        """Start a call; the returned function waits up to `timeout_s`. Shape of each value: (batch,
+        *variable.shape). The wait raises RewardContractError and TimeLimitError."""
         ...
 
 
@@ -72,14 +69,9 @@ class RewardFunction:
         constants: Sequence[Constant] = (),
         quaternion_order: QuaternionOrder = "wxyz",
     ) -> RewardFunction:
-        """Load a source in a namespace of its own.
-
-        Isaac Gym's helper functions there take quaternions in `quaternion_order`.
-        `@torch.jit.script` is ignored, annotations are not evaluated. Raises RewardLoadError for a
-        syntax error, a source without `compute_reward` or one that fails while loading, and an
-        argument that is neither a variable (a private one needs `allow_private`), a constant nor
-        has a number as default.
-        """
+        """Load a source. `quaternion_order`: of Isaac Gym's helper functions there. Raises
+        RewardLoadError where it does not load or lacks `compute_reward`, and for an argument that
+        is no variable (private: with `allow_private`), no constant and no number by default."""
         code = CompiledReward.compile(source, quaternion_order)
         try:
             function = code.run()
@@ -106,13 +98,9 @@ class RewardFunction:
         return reward
 
     def __call__(self, values: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
-        """Total and components of every step, detached float32 of shape (batch,).
-
-        `values`: by argument name, shape of each (batch, *variable.shape). Every call runs the
-        source's top level again, so that no state is kept. Raises RewardContractError where the
-        reward raises, returns something else, or changes its component names. Numbers may be not
-        finite.
-        """
+        """Total and components of every step, detached float32 of shape (batch,), finite or not.
+        Shape of each value: (batch, *variable.shape). The top level runs again, so that no state is
+        kept. Raises RewardContractError for errors, other results and other component names."""
         arguments = self._copies(values)
         batch = arguments[self.arguments[0]].shape[0]
         device = arguments[self.arguments[0]].device
@@ -131,10 +119,7 @@ class RewardFunction:
         return checked_total, {name: checked[name] for name in self.component_names}
 
     def arguments_written(self, values: Mapping[str, Tensor]) -> tuple[str, ...]:
-        """Names of arguments that one more call changes in place; `values` stay unchanged.
-
-        Raises RewardContractError where the reward raises.
-        """
+        """Names of arguments that a call on copies changes. Raises RewardContractError."""
         arguments = self._copies(values)
         self._run(arguments)
         return tuple(name for name in arguments if not torch.equal(arguments[name], values[name]))

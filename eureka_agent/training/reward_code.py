@@ -32,7 +32,6 @@ class CompiledReward:
     """The top level of a reward's source, compiled once for many runs."""
 
     filename: str
-    """File name in tracebacks."""
     return_line: int
     """Line of the last `return` of `compute_reward`."""
     _code: CodeType
@@ -41,12 +40,8 @@ class CompiledReward:
 
     @classmethod
     def compile(cls, source: str, quaternion_order: QuaternionOrder) -> CompiledReward:
-        """Compile a source without running it.
-
-        `@torch.jit.script` and imports of Isaac Gym's helper functions are removed, annotations are
-        not evaluated. Raises RewardLoadError for a syntax error and a source without
-        `compute_reward`.
-        """
+        """Compile a source without `@torch.jit.script` and imports of Isaac Gym's helpers. Raises
+        RewardLoadError for a syntax error, or without `compute_reward`."""
         filename = f"<reward {hashlib.sha256(source.encode(errors='replace')).hexdigest()[:12]}>"
         try:
             tree = ast.parse(source, filename)

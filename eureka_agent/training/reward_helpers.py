@@ -1,9 +1,6 @@
 """Isaac Gym's tensor and quaternion functions, which published rewards call. Imports torch alone.
-
-Leading dimensions are arbitrary and broadcast. Quaternions have shape (..., 4), in
-`QUATERNION_ORDER`; vectors have shape (..., 3). Finite inputs of ordinary size give finite outputs,
-also for zero vectors, zero quaternions and empty ranges.
-"""
+Leading dimensions broadcast. Quaternions: (..., 4), in `QUATERNION_ORDER`; vectors: (..., 3).
+Finite inputs give finite outputs, also for zero vectors and empty ranges."""
 
 from __future__ import annotations
 
@@ -272,11 +269,8 @@ def compute_heading_and_up(
     vec1: Tensor,
     up_idx: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Rotation of a torso since its start, projections of up vector and heading, and both vectors.
-
-    The projections, shape (...), are of the up vector on the axis `up_idx` and of the heading on
-    the direction to the target. `vec0`, `vec1`: heading and up vector at the start.
-    """
+    """Rotation of a torso since its start; up vector on the axis `up_idx` and heading towards the
+    target, shape (...); both vectors. `vec0`, `vec1`: heading and up vector at the start."""
     rotation = quat_mul(torso_rotation, inv_start_rot)
     up, heading = quat_rotate(rotation, vec1), quat_rotate(rotation, vec0)
     return rotation, up[..., up_idx], _dot(heading, normalize(to_target)).squeeze(-1), up, heading
@@ -289,10 +283,8 @@ def compute_rot(
     targets: Tensor,
     torso_positions: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Velocity and angular velocity in the torso's frame; roll, pitch, yaw; angle to the target.
-
-    The angle is computed from x and z coordinates, as in Isaac Gym's locomotion.
-    """
+    """Velocity and angular velocity in the torso's frame; roll, pitch, yaw; angle to the target,
+    from x and z coordinates as in Isaac Gym's locomotion."""
     way = targets - torso_positions
     roll, pitch, yaw = get_euler_xyz(torso_quat)
     velocity = quat_rotate_inverse(torso_quat, velocity)

@@ -32,11 +32,8 @@ def spoiled_members(
     environment: type[VecTask],
     env_steps: Mapping[int, int],
 ) -> list[int]:
-    """Members whose policy gave NaN actions, which excuse all later states.
-
-    Raises EnvironmentFaultError where other actions led to an unsound state. `env_steps`: each
-    member's steps before the rollout.
-    """
+    """Members whose policy gave NaN actions, which excuse later states; other unsound states raise
+    EnvironmentFaultError. `env_steps`: each member's before the rollout."""
     if _all_sound(rollout):
         return []
     spoiled = []

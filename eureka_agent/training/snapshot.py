@@ -23,7 +23,6 @@ class TrainingRecord(Record):
 
     seed: int
     iterations: int
-    """Iterations so far."""
     env_steps: int
     seconds: float
     """Wall seconds so far."""

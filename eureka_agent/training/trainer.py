@@ -13,10 +13,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from eureka_agent.component_names import changed_names_fault
 from eureka_agent.records import CurvePoint, Outcome
 from eureka_agent.settings import TrainingSettings, check_training
-from eureka_agent.simulation.time_limit import TimeLimitError
 from eureka_agent.simulation.vec_task import VecTask, padded
 from eureka_agent.task import Task
 from eureka_agent.training.binding import FitnessFunction
@@ -24,20 +22,20 @@ from eureka_agent.training.checkpoints import CheckpointKeeper
 from eureka_agent.training.curves import curve_points
 from eureka_agent.training.environment_faults import environment_code, fitness_fault
 from eureka_agent.training.episodes import EpisodeTracker
+from eureka_agent.training.member_rewards import (
+    REWARD_TIMEOUT,
+    Failure,
+    Job,
+    Member,
+    member_rewards,
+)
 from eureka_agent.training.population import Population
-from eureka_agent.training.reward import Reward, RewardContractError
+from eureka_agent.training.reward import Reward
 from eureka_agent.training.rollout import Rollout
 from eureka_agent.training.rollout_states import spoiled_members
 from eureka_agent.training.snapshot import Snapshot, TrainingRecord
 from eureka_agent.training.written_fitness import WrittenFitnessFunction, fitness_in_parts
 
-REWARD_TIMEOUT = 5.0
-"""Timeout of one call of a reward in seconds."""
-REWARD_GRACE = 30.0
-"""Seconds that a training may wait for its reward in any case."""
-REWARD_SHARE = 9.0
-"""Seconds of waiting allowed per second of other work, beyond the grace. A reward just below the
-timeout of a call would delay the other trainings for hours."""
 _HUGE = "the reward's numbers are too large to be averaged or learned from"
 
 
@@ -70,8 +68,7 @@ class MemberFailed:
 
     job: str
     code: str
-    """`"raised"`, `"contract"`, `"timeout"`, `"not-a-number"`, or `"fitness"` for a failed written
-    fitness."""
+    """`"raised"`, `"contract"`, `"timeout"`, `"not-a-number"` or, if written, `"fitness"`."""
     reason: str
     env_steps: int
 
@@ -92,61 +89,8 @@ _Result = TypeVar("_Result")
 TrainerEvent = MemberProgress | MemberFinished | MemberFailed | MemberPaused
 
 
-@dataclass
-class _Job:
-    name: str
-    reward: Reward
-    seed: int
-    snapshot: Snapshot | None
-    pauses: tuple[int, ...]
-    """Remaining pauses in env steps."""
-
-
-@dataclass
-class _Member:
-    job: _Job
-    keeper: CheckpointKeeper
-    began: float
-    """`time.perf_counter` at its start, minus the seconds trained before a resume."""
-    env_steps: int = 0
-    waited: float = 0.0
-    """Seconds of waiting for its reward, the wait for its neighbours' included."""
-    worked: float = 0.0
-    """Seconds of its iterations without rewards."""
-    component_names: tuple[str, ...] | None = None
-    """Component names of the first call; None before it."""
-
-    def checked_names(self, components: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Components in the first call's order. Raises RewardContractError for other names."""
-        if self.component_names is None:
-            self.component_names = tuple(components)
-        if fault := changed_names_fault(self.component_names, components):
-            raise RewardContractError("contract", *fault)
-        return {name: components[name] for name in self.component_names}
-
-
-@dataclass(frozen=True)
-class _Failure:
-    code: str
-    reason: str
-
-
-def _overdue(member: _Member) -> str:
-    """Reason why a training has waited too long for its reward; empty where it has not."""
-    if member.waited <= REWARD_GRACE + REWARD_SHARE * member.worked:
-        return ""
-    return (
-        f"its calls took {member.waited:.0f} s beside {member.worked:.1f} s of all the rest,"
-        f" expected at most {REWARD_SHARE:g} times that and {REWARD_GRACE:g} s; work on whole"
-        " tensors, without loops over their rows"
-    )
-
-
 def _whole_environment(make_environment: Callable[[int], VecTask], rows: int) -> VecTask:
-    """Make an environment of at least `rows` rows, padded to `row_multiple`.
-
-    In a remainder a row's numbers would depend on its place.
-    """
+    """Make an environment of at least `rows` rows, padded to `row_multiple` for equal rounding."""
     environment = make_environment(rows)
     whole = padded(rows, environment.row_multiple)
     if whole == rows:
@@ -168,8 +112,7 @@ class Trainer:
         reward_timeout: float = REWARD_TIMEOUT,
         iteration_limit: float | None = None,
     ) -> None:
-        """`make_environment` makes so many rows on `device`; `iteration_limit`: timeout in seconds
-        of one iteration's steps."""
+        """`iteration_limit`: timeout in seconds of an iteration's steps."""
         check_training(settings)
         self._settings = settings
         self._environment = _whole_environment(make_environment, slots * settings.num_envs)
@@ -189,9 +132,9 @@ class Trainer:
         self._written = isinstance(task.fitness, WrittenFitnessFunction)
         self._reward_timeout = reward_timeout
         self._iteration_limit = iteration_limit
-        self._queue: deque[_Job] = deque()
-        self._members: dict[int, _Member] = {}
-        self._paused: dict[str, _Job] = {}
+        self._queue: deque[Job] = deque()
+        self._members: dict[int, Member] = {}
+        self._paused: dict[str, Job] = {}
         self._slots = slots
         # A GPU chooses kernels by size, and they may round differently. There all slots take part
         # in every iteration, so that a training's numbers do not depend on its neighbours.
@@ -246,11 +189,8 @@ class Trainer:
         snapshot: Snapshot | None = None,
         pauses: Sequence[int] = (),
     ) -> None:
-        """Queue a training; it takes the next free slot, and resumes from `snapshot` if given.
-
-        After the first iteration that reaches one of `pauses` (env steps) it gives its slot back
-        and waits. This needs a `restorable` trainer.
-        """
+        """Queue a training for the next free slot, from `snapshot` if given. After an iteration
+        that reaches one of `pauses` (env steps; for a `restorable` trainer) it frees its slot."""
         if pauses and not self.restorable:
             raise ValueError(f"job {job!r} cannot pause: the environment's state cannot be read")
         active = (member.job for member in self._members.values())
@@ -258,7 +198,7 @@ class Trainer:
             raise ValueError(f"job {job!r} is already queued, paused or running")
         done = 0 if snapshot is None else snapshot.record.env_steps
         left = tuple(steps for steps in pauses if steps > done)
-        self._queue.append(_Job(job, reward, seed, snapshot, left))
+        self._queue.append(Job(job, reward, seed, snapshot, left))
 
     def proceed(self, job: str) -> None:
         """Resume a paused training, before the queued ones; does nothing for an unknown name."""
@@ -277,11 +217,8 @@ class Trainer:
     # without autograd's bookkeeping, a few percent of the time
     @torch.inference_mode()
     def iterate(self) -> list[TrainerEvent]:
-        """Make one PPO iteration of all running trainings; events in order of the slots.
-
-        Raises EnvironmentFaultError where the environment's code raises, takes too long, or gives
-        states that are not finite.
-        """
+        """Make one PPO iteration of all running trainings; events in order of the slots. Raises
+        EnvironmentFaultError where the environment raises, hangs or is not finite."""
         began = time.perf_counter()
         with self._environment_code():
             self._fill_slots()
@@ -299,15 +236,17 @@ class Trainer:
             self.timers[part] = self._population.collector.seconds[part]
         trained = {slot: member.env_steps for slot, member in self._members.items()}
         spoiled = spoiled_members(rollout, self._members, type(self._environment), trained)
-        rewards, components, failures = self._timed("reward", lambda: self._rewards(rollout))
-        nan_actions = _Failure("not-a-number", f"the policy's actions became NaN: {_HUGE}")
+        rewards, components, failures = self._timed(
+            "reward", lambda: member_rewards(self._members, rollout, self._reward_timeout)
+        )
+        nan_actions = Failure("not-a-number", f"the policy's actions became NaN: {_HUGE}")
         failures |= dict.fromkeys(spoiled, nan_actions)
         fitness = self._fitness_of(rollout, failures)
         episodes = self._episodes.update(fitness, rollout.terminated | rollout.truncated)
         report = self._timed(
             "update", lambda: self._population.learn(self._members, rollout, rewards)
         )
-        broken = _Failure("not-a-number", "the policy's parameters became NaN or infinite")
+        broken = Failure("not-a-number", "the policy's parameters became NaN or infinite")
         for slot, healthy in enumerate(report.healthy.tolist()):
             if slot in self._members and not healthy:
                 failures.setdefault(slot, broken)
@@ -322,7 +261,7 @@ class Trainer:
         points, faults = curve_points(going_on, rollout, rewards, components, episodes, report)
         for slot, number in faults.items():
             reason = f"{number} of an iteration became NaN or infinite: {_HUGE}"
-            failures[slot] = _Failure("not-a-number", reason)
+            failures[slot] = Failure("not-a-number", reason)
         events = [
             event
             for slot in sorted(self._members)
@@ -339,13 +278,13 @@ class Trainer:
             if slot not in self._members:
                 self._begin(slot, self._queue.popleft())
 
-    def _begin(self, slot: int, job: _Job) -> None:
+    def _begin(self, slot: int, job: Job) -> None:
         keeper = CheckpointKeeper(
             self._settings.updates, self._settings.checkpoints, self._settings.kept_policies
         )
         self._population.start(slot, job.seed)
         self._episodes.reset(slot)
-        member = self._members[slot] = _Member(job, keeper, time.perf_counter())
+        member = self._members[slot] = Member(job, keeper, time.perf_counter())
         if job.snapshot is None:
             return
         record, state, policies = job.snapshot.record, job.snapshot.state, job.snapshot.policies
@@ -361,64 +300,9 @@ class Trainer:
         del self._members[slot]
         self._population.clear(slot)
 
-    def _rewards(
-        self, rollout: Rollout
-    ) -> tuple[Tensor, dict[int, dict[str, Tensor]], dict[int, _Failure]]:
-        """Rewards, zero where a member failed; components by slot; failures by slot."""
-        rewards = torch.zeros(rollout.terminated.shape, device=rollout.terminated.device)
-        components: dict[int, dict[str, Tensor]] = {}
-        failures: dict[int, _Failure] = {}
-        waits = {}
-        # started at once: rewards in processes of their own work side by side
-        for slot, member in self._members.items():
-            reward = member.job.reward
-            values = {
-                name: rollout.arguments[name][slot].flatten(0, 1) for name in reward.arguments
-            }
-            waits[slot] = reward.begin(values, self._reward_timeout)
-        for slot, wait in waits.items():
-            began = time.perf_counter()
-            try:
-                total, named = wait()
-                components[slot] = self._members[slot].checked_names(named)
-            except RewardContractError as error:
-                reason = f"{error.message}; {error.hint}" if error.hint else error.message
-                failures[slot] = _Failure(error.code, reason)
-                continue
-            except TimeLimitError as error:
-                failures[slot] = _Failure("timeout", f"one call of the reward {error}")
-                continue
-            finally:
-                self._members[slot].waited += time.perf_counter() - began
-            if reason := _overdue(self._members[slot]):
-                failures[slot] = _Failure("timeout", reason)
-                del components[slot]
-                continue
-            rewards[slot] = total.view(rewards.shape[1:])
-        # one check of everything: a single transfer from the device
-        parts = {
-            (slot, name): value
-            for slot, named in components.items()
-            for name, value in named.items()
-        }
-        parts |= {(slot, ""): rewards[slot].flatten() for slot in components}
-        if parts:
-            broken = (~torch.stack(list(parts.values())).isfinite()).sum(dim=1).tolist()
-            for (slot, name), count in zip(parts, broken, strict=True):
-                if count and slot not in failures:
-                    what = f"component {name!r}" if name else "the total"
-                    steps = rewards[slot].numel()
-                    reason = f"{what} is NaN or infinite in {count} of {steps} steps"
-                    failures[slot] = _Failure("not-a-number", reason)
-                    rewards[slot] = 0.0
-        return rewards, components, failures
-
-    def _fitness_of(self, rollout: Rollout, failures: dict[int, _Failure]) -> Tensor:
-        """Fitness per step, shape (members, steps, num_envs).
-
-        A member fails where a written fitness fails on its states. Raises EnvironmentFaultError
-        where the task's own does.
-        """
+    def _fitness_of(self, rollout: Rollout, failures: dict[int, Failure]) -> Tensor:
+        """Fitness per step, shape (members, steps, num_envs). A written fitness that fails fails
+        the member; the task's own raises EnvironmentFaultError."""
         values = {name: rollout.arguments[name].flatten(0, 2) for name in self._fitness.arguments}
         members, *shape = rollout.terminated.shape
         # Members in one call could lie in other SIMD lanes than by themselves, where some functions
@@ -429,18 +313,18 @@ class Trainer:
         fitness = fitness.view(rollout.terminated.shape)
         for slot, reason in reasons.items():
             if slot in self._members:
-                failures.setdefault(slot, _Failure("fitness", reason))
+                failures.setdefault(slot, Failure("fitness", reason))
         finite = fitness.flatten(1).isfinite().all(dim=1)
         for slot, sound in enumerate(finite.tolist()):
             if slot in self._members and slot not in failures and not sound:
                 if not self._written:  # its states are sound
                     raise fitness_fault(self._task)
                 reason = "the task's fitness became NaN or infinite"
-                failures.setdefault(slot, _Failure("not-a-number", reason))
+                failures.setdefault(slot, Failure("not-a-number", reason))
         return fitness
 
     def _events(
-        self, slot: int, point: CurvePoint | None, failure: _Failure | None
+        self, slot: int, point: CurvePoint | None, failure: Failure | None
     ) -> list[TrainerEvent]:
         member = self._members[slot]
         name = member.job.name
@@ -466,7 +350,7 @@ class Trainer:
             policy = self._population.policy_tensors(slot)
             events.append(MemberPaused(name, member.env_steps, policy, snapshot))
             left = tuple(steps for steps in member.job.pauses if steps > member.env_steps)
-            self._paused[name] = _Job(name, member.job.reward, member.job.seed, snapshot, left)
+            self._paused[name] = Job(name, member.job.reward, member.job.seed, snapshot, left)
             self._free(slot)
         return events
 

@@ -1,8 +1,5 @@
-"""PPO's update (Schulman et al. 2017) of stacked members, with the gradient written out.
-
-Each member's learning rate follows the KL divergence of every minibatch (Schulman et al. 2017,
-section 4, in the form of Isaac Gym and rsl-rl).
-"""
+"""PPO's update of stacked members, with the gradient written out. A member's learning rate follows
+each minibatch's KL divergence (Schulman et al. 2017, section 4, as in Isaac Gym)."""
 
 from __future__ import annotations
 
@@ -36,17 +33,17 @@ class Batch:
     actions: Tensor
     """Shape: (members, rows, num_actions), before clipping."""
     outputs: Tensor
-    """Of the policy that acted. Shape: (members, rows, num_outputs)."""
+    """Outputs of the policy that acted. Shape: (members, rows, num_outputs)."""
     log_probabilities: Tensor
-    """Of the actions under that policy."""
+    """Log-probabilities of the actions under that policy."""
     advantages: Tensor
     """Normalised."""
     values: Tensor
-    """Of the value network before the update, in its own scale."""
+    """Outputs of the value network before the update, in its own scale."""
     targets: Tensor
     """Returns in the value network's scale."""
     parameters: Tensor
-    """Of the distribution. Shape: (members, num_parameters)."""
+    """Parameters of the distribution. Shape: (members, num_parameters)."""
 
     def members(self, first: int, end: int) -> Batch:
         """The part of the members `first` to `end` (exclusive)."""
@@ -63,10 +60,8 @@ class UpdateReport:
 
 
 def adapted_learning_rate(learning_rate: Tensor, kl: Tensor, desired_kl: float) -> Tensor:
-    """The learning rate times 1.5 below half the desired KL, divided by 1.5 above twice it.
-
-    It stays where the KL is rounding alone. Shape of both: (members, 1).
-    """
+    """Learning rate times 1.5 below half the desired KL, divided by 1.5 above twice it, kept where
+    the KL is rounding alone. Shape of both: (members, 1)."""
     lowered = (learning_rate / _LEARNING_RATE_FACTOR).clamp(min=_SMALLEST_LEARNING_RATE)
     raised = (learning_rate * _LEARNING_RATE_FACTOR).clamp(max=_LARGEST_LEARNING_RATE)
     small = (kl < 0.5 * desired_kl) & (kl > _ROUNDING_KL)
@@ -151,11 +146,8 @@ class PPOUpdate:
         old_value: Tensor,
         target: Tensor,
     ) -> Tensor:
-        """Make one gradient step; return KL, policy loss and value loss, shape (3, members).
-
-        Shape of `actions`: (members, num_actions, size), of `old_outputs`: (members, num_outputs,
-        size), of the tensors after them: (members, 1, size).
-        """
+        """Make one gradient step; return KL, policy loss and value loss, shape (3, members). Shape
+        of actions and outputs: (members, entries, size), of later tensors: (members, 1, size)."""
         settings, size = self._settings, actions.shape[2]
         networks = self._networks.members(first, end)
         outputs = networks.both.forward(inputs)
@@ -205,11 +197,8 @@ class PPOUpdate:
 
 
 def _loss_terms(batch: Batch, size: int, constant: float) -> Tensor:
-    """Numbers of every row that a minibatch needs beside actions and outputs.
-
-    The distribution's `constant` minus the old log-probability; minus the advantage's share of the
-    loss; the old value; the target. Shape: (members, rows, 4).
-    """
+    """Numbers of every row, shape (members, rows, 4): the distribution's `constant` minus the old
+    log-probability; minus the advantage's share of the loss; the old value; the target."""
     shift = constant - batch.log_probabilities
     advantages = batch.advantages * (-1.0 / size)
     return torch.stack((shift, advantages, batch.values, batch.targets), dim=-1)

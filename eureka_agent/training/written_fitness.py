@@ -26,12 +26,10 @@ from eureka_agent.training.reward_loading import load_reward
 LOADING_SECONDS = 5.0
 """Timeout of its top level."""
 CALL_SECONDS = 10.0
-"""Timeout of one call."""
 
 
 Loader = Callable[..., Reward]
-"""Loads a reward from its specification and variables, and `constants` and `quaternion_order` by
-keyword. Raises RewardLoadError and TimeLimitError."""
+"""Function like `load_reward`. Raises RewardLoadError and TimeLimitError."""
 
 
 def load_here(
@@ -87,11 +85,8 @@ def with_written_fitness(
     fitness: WrittenFitness,
     load: Loader = load_here,
 ) -> LoadedEnvironment:
-    """The environment with one task alone, whose metric is the written fitness.
-
-    `load` runs the source. Raises EnvironmentLoadError for a missing task, WrittenFitnessError for
-    a fitness that cannot be loaded.
-    """
+    """The environment with one task, whose metric is the written fitness. `load` runs the source.
+    Raises EnvironmentLoadError for a missing task, WrittenFitnessError."""
     name, task = loaded.task(task_name)
     found = loaded.environment_class
     load = partial(load, constants=found.constants, quaternion_order=found.quaternion_order)
@@ -104,24 +99,16 @@ def with_written_fitness(
         fitness_reduction=fitness.reduction,
         success_fitness=fitness.success_fitness,
     )
-    fingerprint = f"{loaded.fingerprint}+{_fingerprint(fitness)}"
+    content = json.dumps([fitness.source, fitness.reduction, fitness.success_fitness])
+    fingerprint = f"{loaded.fingerprint}+{hashlib.sha256(content.encode()).hexdigest()}"
     return replace(loaded, tasks={name: written}, fingerprint=fingerprint, written=fitness)
-
-
-def _fingerprint(fitness: WrittenFitness) -> str:
-    """SHA-256 of all inputs of a score."""
-    content = [fitness.source, fitness.reduction, fitness.success_fitness]
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def fitness_in_parts(
     function: FitnessFunction, values: Mapping[str, Tensor], parts: int, members: int
 ) -> tuple[Tensor, dict[int, str]]:
-    """Fitness of several members' steps, in `parts` calls; and reasons of failures by member.
-
-    Where a written fitness fails, each member gets a call of its own, so that one member's states
-    do not fail its neighbours. A task's own fitness that fails raises an environment fault.
-    """
+    """Fitness of several members' steps, in `parts` calls, and failures by member. After a failure
+    each member gets a call of its own. A task's own fitness that fails is an environment fault."""
     try:
         return torch.cat([function(part) for part in _split(values, parts)]), {}
     except WrittenFitnessError:

@@ -37,10 +37,7 @@ class _Incoming:
 
 
 class Channel:
-    """JSON lines and files over two file descriptors, without threads.
-
-    So a training can look for commands between iterations.
-    """
+    """JSON lines and files over two file descriptors, without threads, and without waiting."""
 
     def __init__(self, input_descriptor: int, output_descriptor: int, folder: Path) -> None:
         """`folder`: where received files are written under their names."""
@@ -54,12 +51,9 @@ class Channel:
         """True once the driver closed its end."""
 
     def receive(self, timeout_s: float | None) -> Command | None:
-        """Return the next command; None after `timeout_s` (0: look only) or at the end of input.
-
-        Files sent before it are in the folder by then. Raises ProtocolError for a line that is too
-        long or no command; the next call continues after that line. Raises OSError where a file
-        cannot be written.
-        """
+        """Return the next command, with its files stored; None after `timeout_s` (0: look only) or
+        at the end of input. Raises ProtocolError for a line that is too long or no command, after
+        which reading goes on, and OSError where a file cannot be written."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             self._take_content()
@@ -112,10 +106,7 @@ class Channel:
             self._incoming = None
 
     def _take_line(self) -> bytes | None:
-        """Take a complete line from the buffer, without its end.
-
-        Raises ProtocolError once for a line that is too long.
-        """
+        """Take a complete line without its end. Raises ProtocolError for one too long."""
         while True:
             end = self._buffer.find(b"\n")
             if end < 0:

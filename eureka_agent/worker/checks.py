@@ -42,10 +42,7 @@ def check_reward(
     recorded: Mapping[str, Tensor],
     environment_class: type[VecTask],
 ) -> list[Finding]:
-    """Run all checks on one reward.
-
-    `recorded`: by argument name, shape (transitions, *variable.shape).
-    """
+    """Run all checks on a reward. `recorded`: shape (transitions, *variable.shape)."""
     variables = environment_class.all_variables()
     try:
         reward = load_reward(
@@ -145,10 +142,7 @@ def _extreme_finding(
 def _check_repeatable(
     reward: RewardFunction, recorded: Mapping[str, Tensor], total: Tensor
 ) -> list[Finding]:
-    """Call it twice, and on two halves in either order while its top level stays loaded.
-
-    State that it keeps between calls then shows.
-    """
+    """Call it twice, and on two halves in either order with one top level, to find kept state."""
     half = len(total) // 2
     first, second = (
         {name: recorded[name][rows] for name in reward.arguments}
@@ -203,7 +197,8 @@ def _check_rows_alone(
         expected = total[rows]
         difference = (alone - expected).abs().nan_to_num(nan=0.0)
         one_is_finite = alone.isfinite() != expected.isfinite()
-        if bool((one_is_finite | (difference > _tolerances(expected))).any()):
+        tolerances = _TOLERANCE * (1.0 + expected.abs().nan_to_num())
+        if bool((one_is_finite | (difference > tolerances)).any()):
             values = {name: recorded[name] for name in reward.arguments}
             line, code, hint = mixing_of_rows(reward, source, values, rows)
             by = f" by `{code}`" if code else ""
@@ -245,10 +240,7 @@ def _check_variation(
     extreme_total: Tensor,
     extreme_components: Mapping[str, Tensor],
 ) -> list[Finding]:
-    """Find a total that is constant on recorded states, and components constant on all states.
-
-    A component may act on a rare event, which is why extreme states count for it.
-    """
+    """Find a total constant on recorded states, and components constant on extreme states too."""
     findings = []
     if _is_constant(total):
         moves = not _is_constant(torch.cat([total, extreme_total]))
@@ -327,10 +319,6 @@ def _broken_rows(total: Tensor, components: Mapping[str, Tensor]) -> Tensor:
     return ~torch.stack([total, *components.values()]).isfinite().all(dim=0)
 
 
-def _tolerances(expected: Tensor) -> Tensor:
-    return _TOLERANCE * (1.0 + expected.abs().nan_to_num())
-
-
 def _broken_value(total: Tensor, components: Mapping[str, Tensor], row: int) -> str:
     for name, value in components.items():
         if not value[row].isfinite():
@@ -347,10 +335,7 @@ def _first(value: Tensor) -> float:
 
 
 def _contract_finding(error: RewardContractError, circumstance: str = "") -> Finding:
-    """Tell by code whether the reward raised or returned a bad value.
-
-    The error's message begins with the reward's line.
-    """
+    """Finding of a contract error by its code; the error begins with the reward's line."""
     match = _LINE.match(error.message)
     message = error.message[match.end() :] if match else error.message
     line = int(match.group(1)) if match else None
@@ -376,11 +361,7 @@ def _with_shapes(finding: Finding, reward: RewardFunction, values: Mapping[str, 
 
 
 def _finding(
-    code: str,
-    message: str,
-    hint: str,
-    line: int | None = None,
-    severity: Severity = "error",
+    code: str, message: str, hint: str, line: int | None = None, severity: Severity = "error"
 ) -> Finding:
     if line is None and (match := _LINE.match(message)):
         line, message = int(match.group(1)), message[match.end() :]

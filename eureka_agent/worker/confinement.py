@@ -90,11 +90,8 @@ os.environ["FBGEMM_NO_ASMJIT"] = "1"
 
 
 def confine_computation() -> str | None:
-    """Filter this process; return why the system cannot, or None when the filter is set.
-
-    Call `warm_up()` in the parent first, and set all descriptors, limits and timers. Raises OSError
-    where the system has filters and setting this one failed.
-    """
+    """Filter this process, after `warm_up()` in the parent and all limits; return why the system
+    cannot, or None. Raises OSError where setting a filter failed."""
     reason = kernel.unavailable_reason()
     architecture = current_architecture()
     if reason is not None or architecture is None:
@@ -114,11 +111,8 @@ def confine_computation() -> str | None:
 
 @functools.cache
 def warm_up() -> None:
-    """Load what Python and torch load at first use, which a confined fork cannot.
-
-    Called in the process that the others are forked from; starts no thread. Any other import of a
-    reward fails as for a missing module.
-    """
+    """Load what Python and torch load at first use, before forking; a confined fork cannot. Starts
+    no thread. Any other import of a reward fails as for a missing module."""
     architecture = current_architecture()
     if kernel.unavailable_reason() is None and architecture is not None:
         _filter_of_any(architecture)
@@ -154,10 +148,7 @@ def warm_up() -> None:
 
 
 def describe_exit(status: int) -> tuple[str, str]:
-    """Message and hint on a confined process that gave no answer.
-
-    `status`: exit status, or the negative number of the signal that ended it.
-    """
+    """Message and hint on a process without answer. `status`: exit status, or minus the signal."""
     if status == -signal.SIGSYS:
         return (
             "it needs machine code that torch compiles as it runs, which the wall forbids",
@@ -175,10 +166,7 @@ def describe_exit(status: int) -> tuple[str, str]:
 
 
 def _compile_integer_product() -> None:
-    """Have FBGEMM compile its kernels for products of int64, which crash later where it cannot.
-
-    With AVX-512 the first such product compiles two kernels for all of them.
-    """
+    """Have FBGEMM compile its kernels for int64 products: compiled later they crash."""
     try:
         mmap.mmap(-1, mmap.PAGESIZE, prot=_PROT_READ | _PROT_WRITE | _PROT_EXEC).close()
     except OSError:  # the system refuses executable memory to everybody

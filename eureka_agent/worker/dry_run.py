@@ -1,7 +1,4 @@
-"""Dry runs: each in a confined fork of the warm process, with limits of its own.
-
-A fork costs milliseconds, and the reward in it cannot harm the worker.
-"""
+"""Dry runs, each in a confined fork of the warm process, which starts in milliseconds."""
 
 from __future__ import annotations
 
@@ -89,11 +86,8 @@ def run_in_child(
     extra_data_bytes: int,
     close_descriptors: Sequence[int],
 ) -> ChildEnd:
-    """Run `work` in a confined fork of this process; return the bytes that it gives.
-
-    The fork and all its children are killed after `timeout_s`. Call `warm_up()` first. Raises
-    ProcessStartError where the machine has no room for a fork.
-    """
+    """Run `work` in a confined fork, after `warm_up()`; return its bytes. The fork and all its
+    children are killed after `timeout_s`. Raises ProcessStartError."""
     reading, writing = os.pipe()
     parent = os.getpid()
     try:
@@ -160,10 +154,7 @@ def read_findings(end: ChildEnd, timeout_s: float) -> list[Finding]:
 
 
 def _read_until_end(descriptor: int, deadline: float) -> tuple[bytes, bool]:
-    """Read until the writer closes its end, at most `_MAX_RESULT_BYTES`.
-
-    The flag is true where the deadline passed before.
-    """
+    """Read up to `_MAX_RESULT_BYTES` until the end; the flag: past the deadline."""
     data = bytearray()
     while len(data) <= _MAX_RESULT_BYTES:
         ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))

@@ -35,11 +35,8 @@ MOST_RECORDED_BYTES = 256 << 20
 def evaluate(
     command: Evaluate, loaded: LoadedEnvironment, task: Task, device: str, folder: Path
 ) -> tuple[list[File], Evaluated]:
-    """Score policies without noise, in as few passes as fit; return trajectories and scores.
-
-    `folder` holds the policies' files. A broken policy's score is a fault. An unforeseen error is
-    raised: the driver then sends the policies one by one.
-    """
+    """Score policies without noise, in few passes; return trajectories and scores, or faults. After
+    an unforeseen error, which is raised, the driver sends the policies one by one."""
     requests: dict[PolicyFile, PolicyRequest] = {}
     scores: dict[PolicyFile, PolicyScore] = {}
     for file in command.policies:

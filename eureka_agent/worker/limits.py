@@ -25,12 +25,9 @@ def limit_resources(
     file_bytes: int | None = None,
     processes: int | None = None,
 ) -> None:
-    """Lower this process's limits, which its children inherit; None leaves one as it is.
-
-    Core files are always off. Before torch is imported, data is limited and not address space,
-    since torch reserves half a gigabyte of addresses that it never uses. Generated code gets both
-    limits: shared mappings and stacks are not data.
-    """
+    """Lower this process's limits, which its children inherit, and turn core files off. Before
+    torch is imported, data is limited and not address space, of which torch reserves half a
+    gigabyte; generated code gets both, as shared mappings and stacks are not data."""
     limits = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_DATA: data_bytes,

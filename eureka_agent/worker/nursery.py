@@ -1,10 +1,6 @@
-"""The process from which rewards' processes are forked. It has torch, and no secret of a run.
-
-A reward in the trainer's own process could change its neighbours' weights, torch itself, or the
-fitness. A fork of the trainer could still read them. So the worker forks a *nursery* once, before
-it knows an environment or reward. The nursery forks a process for each reward: that takes some
-milliseconds, where importing torch takes seconds, and the forks share the memory.
-"""
+"""The nursery, from which rewards' processes are forked: it has torch, and no secret of a run. A
+fork of the trainer could read other rewards' memory; a new process imports torch for seconds. So
+the worker forks the nursery before it knows an environment or reward."""
 
 from __future__ import annotations
 
@@ -51,11 +47,8 @@ class Nursery:
         return cls(pid, ours)
 
     def fork(self, channel: socket.socket, memory: int, size: int) -> int:
-        """Start a process with `channel`, for its `Load`, and `size` bytes of shared memory.
-
-        `memory`: their descriptor. Returns the process id. Raises ProcessStartError where the
-        machine has no room for it, WorkerDiedError where the nursery has ended.
-        """
+        """Start a process with `channel` and `memory`, a descriptor of `size` shared bytes; return
+        its id. Raises ProcessStartError without room, WorkerDiedError after the nursery's end."""
         with self._named_end():
             socket.send_fds(self._control, [_NUMBER.pack(size)], [channel.fileno(), memory])
             answer = self._number()

@@ -41,7 +41,6 @@ from eureka_agent.worker.reward_messages import (
 from eureka_agent.worker.reward_process import SharedTensors
 
 LOADING_SECONDS = 5.0
-"""Timeout of a reward's top level."""
 _ALIGNMENT = 64
 _FLOAT_BYTES = 4
 
@@ -59,12 +58,9 @@ class RemoteReward:
         constants: Sequence[Constant] = (),
         quaternion_order: QuaternionOrder = "wxyz",
     ) -> None:
-        """Start its process and load the reward there. `rows`: expected steps of a call.
-
-        Raises RewardLoadError as `load_reward` does, TimeLimitError where its top level takes
-        longer than `LOADING_SECONDS`, and ProcessStartError where the machine has no room for it,
-        which is no fault of the reward.
-        """
+        """Start its process and load the reward there. `rows`: expected steps of a call. Raises
+        RewardLoadError as `load_reward`, TimeLimitError after `LOADING_SECONDS`, ProcessStartError
+        without room for it."""
         self._nursery = nursery
         self._reward = reward
         self._variables = tuple(variables)
@@ -80,13 +76,9 @@ class RemoteReward:
     def begin(
         self, values: Mapping[str, Tensor], timeout_s: float
     ) -> Callable[[], tuple[Tensor, dict[str, Tensor]]]:
-        """Start the calculation; the returned function waits for total and components.
-
-        `values`: by argument name, float32, shape of each (batch, *variable.shape). The total and
-        each component have shape (batch,), float32, on the values' device. The wait raises
-        RewardContractError as a `RewardFunction` does, also where the process ended or its answer
-        is invalid, and TimeLimitError after `timeout_s`.
-        """
+        """Start the calculation; the returned function waits for total and components, float32 of
+        shape (batch,) on their device. Shape of each value: (batch, *variable.shape). The wait
+        raises RewardContractError, also for a process that ended, and TimeLimitError."""
         first = values[self.arguments[0]]
         rows = len(first)
         if rows > self._process.load.rows:
@@ -128,8 +120,7 @@ class RemoteReward:
         return results[0], dict(zip(answer.components, results[1:], strict=True))
 
     def _answer(self, process: _Process, timeout_s: float) -> Answer:
-        """Wait for an answer. Ends the process and raises TimeLimitError, or RewardContractError
-        where it has ended or its answer is invalid."""
+        """Wait for an answer. Ends the process at RewardContractError and TimeLimitError."""
         try:
             if process.status is not None:
                 raise NoAnswerError
@@ -178,7 +169,8 @@ class RemoteReward:
         for variable in self._variables:
             for name in (variable.name, PREVIOUS_PREFIX + variable.name):
                 places.append(ArgumentPlace(name=name, shape=variable.shape, offset=end))
-                end = _aligned(end + _FLOAT_BYTES * rows * math.prod(variable.shape))
+                end += _FLOAT_BYTES * rows * math.prod(variable.shape)
+                end += -end % _ALIGNMENT
         load = Load(
             reward=self._reward,
             private=tuple(variable.name for variable in self._variables if variable.private),
@@ -247,7 +239,3 @@ def _shared_memory(size: int) -> int:
 def _invalid_answer() -> RewardContractError:
     message = "the process that ran it gave no answer that can be read"
     return RewardContractError("contract", message, "compute with torch alone")
-
-
-def _aligned(size: int) -> int:
-    return -(-size // _ALIGNMENT) * _ALIGNMENT

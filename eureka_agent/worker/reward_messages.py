@@ -1,8 +1,5 @@
-"""Messages between a trainer and the process of one reward; tensors go through shared memory.
-
-A message is four bytes of length, then JSON over a socket. The trainer trusts no answer: each is
-bounded, parsed and checked. A reward's process that writes an invalid one has failed.
-"""
+"""Messages between a trainer and a reward's process; tensors go through shared memory. Each is four
+bytes of length, then JSON. The trainer trusts no answer: each is bounded and checked."""
 
 from __future__ import annotations
 
@@ -21,7 +18,6 @@ from eureka_agent.rewards import RewardSpecification
 from eureka_agent.task import QuaternionOrder
 
 MAX_MESSAGE_BYTES = 1 << 16
-"""Longest answer of a reward's process."""
 _LENGTH = struct.Struct("!I")
 
 
@@ -30,7 +26,6 @@ class ArgumentPlace(Record):
 
     name: str
     shape: tuple[int, ...]
-    """Shape of one row."""
     offset: int
     """Bytes."""
 
@@ -91,10 +86,7 @@ def send(channel: socket.socket, message: bytes) -> None:
 
 
 def send_call(channel: socket.socket, rows: int) -> None:
-    """Ask for the reward of `rows` steps, whose values are in the shared memory.
-
-    Never blocks: raises BlockingIOError where the buffer of unread messages is full.
-    """
+    """Ask for the reward of `rows` steps. Raises BlockingIOError where the buffer is full."""
     message = json.dumps(rows).encode()
     channel.send(_LENGTH.pack(len(message)) + message, socket.MSG_DONTWAIT)
 
@@ -102,11 +94,8 @@ def send_call(channel: socket.socket, rows: int) -> None:
 def receive(
     channel: socket.socket, timeout_s: float | None = None, most: int | None = None
 ) -> bytes:
-    """Read the next message; the other end cannot delay the timeout.
-
-    Raises TimeoutError, NoAnswerError where the other end is closed, and ValueError for a message
-    of more than `most` bytes.
-    """
+    """Read the next message by the deadline. Raises TimeoutError, NoAnswerError where the other end
+    is closed, and ValueError for more than `most` bytes."""
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     (length,) = _LENGTH.unpack(_exactly(channel, _LENGTH.size, deadline))
     if most is not None and length > most:

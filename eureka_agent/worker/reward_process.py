@@ -31,10 +31,7 @@ _LONGEST_WORDS = 2000
 
 
 def serve_reward(channel: socket.socket, memory: SharedTensors, load: Load) -> None:
-    """Load the reward, then answer calls. Generated code runs here.
-
-    Raises NoAnswerError when the trainer is gone.
-    """
+    """Load the reward, which runs generated code, then answer calls. Raises NoAnswerError."""
     reward = _loaded(load)
     if isinstance(reward, Failed):
         _answer(channel, reward)

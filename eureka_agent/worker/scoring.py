@@ -33,8 +33,7 @@ class StoredSteps:
     """All steps of some files' episodes, concatenated."""
 
     values: dict[str, Tensor]
-    """By argument name, with `previous_<variable>`; only variables that every episode has. Shape of
-    each: (steps, *variable.shape), float32."""
+    """Arguments that every episode has. Shape of each: (steps, *variable.shape), float32."""
     episodes: tuple[tuple[tuple[str, int], ...], ...]
     """Name and length of every episode, by file."""
 
@@ -91,10 +90,7 @@ class Scorer:
         folder: Path,
         protocol_descriptors: Sequence[int],
     ) -> None:
-        """`recorded`: by argument name. `folder`: holds the commands' files.
-
-        `protocol_descriptors` are closed in every child.
-        """
+        """`folder`: of the commands' files. `protocol_descriptors` are closed in every child."""
         adopt_orphans()
         warm_up()
         self._recorded = recorded
@@ -110,11 +106,7 @@ class Scorer:
         self._stored = StoredSteps({}, ())
 
     def run(self, command: ScoreTransitions) -> Scored:
-        """Run one reward in a fork with a timeout. Raises RunFolderError for a file without
-        episodes.
-
-        Files of episodes that the command does not name are removed first.
-        """
+        """Run one reward in a fork on named episodes. Raises RunFolderError without episodes."""
         for path in self._folder.glob(f"{EPISODES_PREFIX}*"):
             if path.name not in command.transitions:
                 path.unlink(missing_ok=True)

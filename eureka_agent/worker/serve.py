@@ -65,7 +65,6 @@ _SUBJECTS = {
     "evaluate": "the evaluation",
     "open": "the environment",
 }
-"""Subjects of error messages, by command."""
 _FITNESS_ROWS = 4096
 """Initial room for steps of a written fitness."""
 

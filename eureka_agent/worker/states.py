@@ -61,7 +61,7 @@ class ExtremeStates:
     values: dict[str, Tensor]
     """By argument name, shape (rows, *variable.shape)."""
     labels: tuple[str, ...]
-    """Which quantity has which value, by row."""
+    """Quantity and value, by row."""
     beyond: tuple[bool, ...]
     """True for rows that only broken physics reaches."""
 
@@ -78,13 +78,10 @@ class _Level:
 def record_transitions(
     environment: VecTask, variables: Sequence[Variable], seed: int = 0
 ) -> dict[str, Tensor]:
-    """Record every variable and `previous_<variable>` over `RECORDED_STEPS` random steps.
-
-    Steps and rows are flattened: shape of each (transitions, *variable.shape), float32 on the CPU.
-    The environment should have `RECORDED_ENVIRONMENTS` rows. One row is reset every five steps, so
-    that episodes' first steps are recorded. Raises EnvironmentFaultError where the environment's
-    code raises, hangs, or gives something else than the declared variables, as finite numbers.
-    """
+    """Record variables and `previous_` ones over `RECORDED_STEPS` random steps of, ideally,
+    `RECORDED_ENVIRONMENTS` rows. One row is reset every five steps. Shape of each: (transitions,
+    *variable.shape), float32 on the CPU. Raises EnvironmentFaultError for code that raises, hangs
+    or breaks its declarations."""
     generator = torch.Generator().manual_seed(seed)
     with _one_call(environment, "a reset"):
         environment.reset()
@@ -105,11 +102,8 @@ def record_transitions(
 
 
 def rehearse(environment: VecTask, task: Task | None, recorded: Mapping[str, Tensor]) -> None:
-    """Try the task's own fitness (None: it has none) on the recorded states, then go on stepping.
-
-    Lasts an episode, or `REHEARSAL_SECONDS`, to find late errors before they cost anything. Raises
-    EnvironmentFaultError.
-    """
+    """Try the task's own fitness, if any, on the recorded states, then step for an episode or
+    `REHEARSAL_SECONDS`, to find late errors. Raises EnvironmentFaultError."""
     if task is not None:
         with environment_code(type(environment), CALL_SECONDS, "the task's fitness"):
             fitness = FitnessFunction(task, environment.all_variables(), environment.constants)(
@@ -170,18 +164,17 @@ def _checked(environment: VecTask, values: Mapping[str, Tensor], moment: str) ->
         return moment or f"in step {step} of an episode of random actions"
 
     check_rows(cls, {**values, OBSERVATIONS: environment.obs_buf}, when, environment.actions)
-    return _snapshot(values)
+    return {
+        name: value.detach().to("cpu", torch.float32, copy=True) for name, value in values.items()
+    }
 
 
 def extreme_states(
     recorded: Mapping[str, Tensor], arguments: Sequence[str], variables: Mapping[str, Variable]
 ) -> ExtremeStates:
-    """Set each quantity to zero, its limits and values of broken physics; then all at once.
-
-    A limit is the variable's range if it has one, else a magnitude by unit and recorded values.
-    Coupled quantities, such as a variable and its `previous_` one, move together by their recorded
-    difference. Directions and quaternions keep their length of 1.
-    """
+    """Set each quantity to zero, its limits and values of broken physics; then all at once. A limit
+    is the variable's range, or a magnitude by unit and recorded values. Coupled quantities move
+    together; directions and quaternions keep length 1."""
     values: dict[str, list[Tensor]] = {name: [] for name in arguments}
     labels: list[str] = []
     beyond: list[bool] = []
@@ -280,9 +273,3 @@ def _levels(values: Tensor, variable: Variable) -> list[_Level]:
     high = most if values.max() > 0.0 or not values.any() else 0.0
     plausible = [_Level(value, "") for value in (0.0, low, high)]
     return [*plausible, *(_Level(value, "", beyond=True) for value in (-broken, broken))]
-
-
-def _snapshot(values: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {
-        name: value.detach().to("cpu", torch.float32, copy=True) for name, value in values.items()
-    }

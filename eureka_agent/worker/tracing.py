@@ -25,8 +25,7 @@ _OVER_ROWS = frozenset(_REDUCTIONS.split())
 """Functions and methods that reduce the whole tensor where no dimension is given."""
 
 Visit = Callable[[FrameType, int, Any], bool]
-"""Called with a frame of the reward, the line that it has just run and, at the frame's end, its
-return value. True ends the watch."""
+"""Called with a frame, the line just run and, at the end, its return value. True ends the watch."""
 
 
 def _watch(reward: RewardFunction, values: Mapping[str, Tensor], visit: Visit) -> None:
@@ -103,11 +102,8 @@ class _Steps:
 def mixing_of_rows(
     reward: RewardFunction, source: str, values: Mapping[str, Tensor], rows: Tensor
 ) -> tuple[int | None, str, str]:
-    """Line, code and repair of the call that makes a row's values depend on other rows.
-
-    `rows`: int64, some whose values differ in a batch of their own. Where no call is found: None,
-    an empty string and a general repair.
-    """
+    """Line, code and repair of the call that makes a row's values depend on others; None, "" and a
+    general repair if none is found. `rows`: int64, with values that differ in a batch alone."""
     general = (
         "use a fixed number in place of what is calculated over all rows: the first dimension is"
         " the batch"

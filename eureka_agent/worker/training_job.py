@@ -48,10 +48,7 @@ class Population:
         nursery: Nursery,
         iteration_limit_s: float | None = None,
     ) -> None:
-        """Make the trainer. `folder` holds the commands' files.
-
-        Raises EurekaError for an environment that cannot be made.
-        """
+        """Make the trainer. `folder`: holds the commands' files. Raises EurekaError."""
         self._environment_class = loaded.environment_class
         self._folder = folder
         self._nursery = nursery
@@ -76,10 +73,7 @@ class Population:
         return self._trainer.busy
 
     def submit(self, command: Train) -> TrainingFailed | None:
-        """Queue a training; return the failure where its reward cannot be loaded.
-
-        Raises RunFolderError for a broken snapshot.
-        """
+        """Queue a training; return a fault of its reward. Raises RunFolderError."""
         try:
             reward = RemoteReward(
                 self._nursery,

@@ -12,7 +12,7 @@ from training_environments import PointMass, run
 from eureka_agent.errors import EnvironmentLoadError, SettingsError
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.task import Task
-from eureka_agent.training import trainer as trainer_module
+from eureka_agent.training import member_rewards
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.trainer import MemberFailed, MemberFinished, MemberProgress, Trainer
 
@@ -156,8 +156,8 @@ class Slow:
 def test_one_that_keeps_the_others_waiting_again_and_again_fails(
     make_trainer: MakeTrainer, point_reward: LoadReward, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trainer_module, "REWARD_GRACE", 0.35)
-    monkeypatch.setattr(trainer_module, "REWARD_SHARE", 0.0)
+    monkeypatch.setattr(member_rewards, "REWARD_GRACE", 0.35)
+    monkeypatch.setattr(member_rewards, "REWARD_SHARE", 0.0)
     trainer = make_trainer(2)
     # the quick one is waited for as well, and its share of the waiting is its own
     trainer.submit("slow", Slow(point_reward(), 0.1), 0)
@@ -174,8 +174,8 @@ def test_one_that_keeps_the_others_waiting_again_and_again_fails(
 def test_what_the_rest_takes_counts_for_a_reward_that_is_slow(
     make_trainer: MakeTrainer, point_reward: LoadReward, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trainer_module, "REWARD_GRACE", 0.05)
-    monkeypatch.setattr(trainer_module, "REWARD_SHARE", 1e9)
+    monkeypatch.setattr(member_rewards, "REWARD_GRACE", 0.05)
+    monkeypatch.setattr(member_rewards, "REWARD_SHARE", 1e9)
     trainer = make_trainer(1)
     trainer.submit("slow", Slow(point_reward(), 0.02), 0)
     assert isinstance(run(trainer)["slow"][-1], MemberFinished)

@@ -61,11 +61,8 @@ def has_image(engine: Engine, tag: str) -> bool:
 
 
 def tar_stream(members: Mapping[str, Member]) -> Iterator[bytes]:
-    """The archive in pieces, as neither memory nor a file should hold gigabytes.
-
-    All belongs to root; times are those of the files, as compiled Python files depend on them.
-    Raises WallError for an unreadable file.
-    """
+    """The archive in pieces, as it may have gigabytes; owned by root, with the files' times, on
+    which compiled Python depends. Raises WallError for an unreadable file."""
     folders = set()
     for name, content in members.items():
         for folder in map(str, reversed(PurePosixPath(name).parents[:-1])):

@@ -12,11 +12,7 @@ from docker.types import DeviceRequest, LogConfig, Mount, Ulimit
 
 from eureka_agent.sandbox.docker.mounts import Folder
 from eureka_agent.sandbox.wall import Limits
-from eureka_agent.sandbox.worker_environment import (
-    HUGE_PAGES,
-    WORKER_VARIABLES,
-    worker_arguments,
-)
+from eureka_agent.sandbox.worker_environment import HUGE_PAGES, WORKER_VARIABLES, worker_arguments
 
 NOBODY = "65534:65534"
 SCRATCH = "/scratch"
@@ -38,7 +34,6 @@ class Surroundings:
     python_path: Sequence[Path]
     """Folders of modules beside the image's own."""
     seccomp: str
-    """The profile of system calls as JSON."""
     engine_cores: int | None
     """None: the engine cannot limit processor time."""
     gpus: tuple[str, ...] | None = None

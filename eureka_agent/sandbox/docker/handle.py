@@ -31,7 +31,6 @@ class Ending:
     returncode: int
     """Negative: the signal."""
     words: str = ""
-    """Further information."""
 
 
 def ending_of(state: dict[str, Any], memory_bytes: int) -> Ending | None:

@@ -84,11 +84,8 @@ def name_of(container: dict[str, Any]) -> str:
 def remove_leftovers(
     engine: Engine, everything: bool = False, also: dict[str, str] | None = None
 ) -> list[str]:
-    """Remove containers of dead drivers; return their names. Raises WallError.
-
-    `everything`: also those of living drivers, which lose their workers. `also`: a driver known to
-    be dead.
-    """
+    """Remove containers of dead drivers and of `also`, with `everything` of living ones too; return
+    their names. Raises WallError."""
     removed = []
     for container in list_containers(engine):
         driver = driver_of(container)

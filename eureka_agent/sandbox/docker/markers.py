@@ -1,8 +1,5 @@
 """Markers of drivers with containers: files locked by living drivers, to find what dead ones left.
-
-Imports nothing heavy, as every start of `eureka` looks here: without a dead driver it is a look
-into one folder.
-"""
+Imports nothing heavy, as every start of `eureka` looks here."""
 
 from __future__ import annotations
 

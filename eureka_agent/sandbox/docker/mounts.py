@@ -34,11 +34,8 @@ def readable_folders(readable: Iterable[Path], variables: Mapping[str, str]) -> 
 
 
 def prepare(paths: Iterable[Path], copies: Path) -> list[Folder]:
-    """Prepare the folders to mount. Raises WallError.
-
-    A folder with files that only their owner may read is copied to `copies`, readable for all: the
-    worker runs as nobody.
-    """
+    """Prepare the folders to mount. Files that only their owner may read are copied to `copies`,
+    readable for all, as the worker runs as nobody. Raises WallError."""
     folders = []
     for index, path in enumerate(paths):
         outside = path.resolve()

@@ -56,10 +56,7 @@ class DockerWall:
     )
 
     def __init__(self, engine: Engine | None = None, say: Say | None = None) -> None:
-        """`engine`: by default this machine's; `say` receives a note when the image is built.
-
-        Raises WallError, with the next step, where no engine answers.
-        """
+        """`say` receives a note when the image is built. Raises WallError without an engine."""
         self._engine = engine or connect()
         self._say = say or print_to_stderr
         self._image: str | None = None

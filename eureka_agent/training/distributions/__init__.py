@@ -1,9 +1,6 @@
-"""Distributions of actions: the only place that tells a Gaussian from a categorical one.
-
-The first dimension is the member; no operation mixes members. All operations are sums, maxima,
-`exp`, `log` and `expm1`, whose rounding in torch does not depend on a number's place in a tensor:
-so a member's numbers do not depend on its slot.
-"""
+"""Distributions of actions: the only place that tells a Gaussian from a categorical one. The first
+dimension is the member; no operation mixes members. Only operations whose rounding in torch does
+not depend on a number's place in a tensor are used."""
 
 from __future__ import annotations
 
@@ -33,10 +30,7 @@ def distribution_of(environment: VecTask | type[VecTask]) -> ActionDistribution:
 def distribution_of_file(
     metadata: Mapping[str, str], num_outputs: int
 ) -> ActionDistribution | None:
-    """The distribution that a policy file's metadata names; a Gaussian where it names none.
-
-    None where it does not fit `num_outputs`.
-    """
+    """A policy file's distribution (default: Gaussian); None if `num_outputs` does not fit."""
     if "distribution" not in metadata:
         return Gaussian(num_outputs)
     parts = metadata.get("choices", "").split(",")

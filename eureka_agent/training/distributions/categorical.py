@@ -74,8 +74,7 @@ class Categorical(ActionDistribution):
         return _CategoricalLikelihood(self, outputs, actions, shift)
 
     def answer(self, outputs: Tensor, spread: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """Indices and logits: int64, shape (batch,), or (batch, num_actions) for several; logits of
-        shape (batch, num_outputs)."""
+        """Indices, int64, shape (batch[, num_actions]), and logits, shape (batch, num_outputs)."""
         parts = [group.argmax(dim=-1) for group in outputs.split(self.choices, dim=-1)]
         return parts[0] if len(parts) == 1 else torch.stack(parts, dim=-1), outputs
 

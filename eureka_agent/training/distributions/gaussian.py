@@ -17,10 +17,7 @@ _SATURATED = 0.99
 
 @dataclass(frozen=True)
 class Gaussian(ActionDistribution):
-    """Independent Gaussians, clipped to [-1, 1] by the environment.
-
-    The network gives the means; the standard deviations are the same in every state.
-    """
+    """Independent Gaussians, one deviation for all states; the environment clips to [-1, 1]."""
 
     size: int
     """Entries of an action."""
@@ -59,11 +56,8 @@ class Gaussian(ActionDistribution):
         return torch.add(outputs, noise, out=out)
 
     def mode(self, outputs: Tensor, spread: Tensor) -> Tensor:
-        """Mean of the clipped actions, which training applied.
-
-        It differs from the clipped mean where noise is wide and the mean is off centre: with the
-        latter a hovering craft would sink or rise.
-        """
+        """Mean of the clipped actions, which training applied. With the clipped mean, where noise
+        is wide, a hovering craft would sink or rise."""
         return clipped_gaussian_mean(outputs, spread)
 
     def spread(self, parameters: Tensor) -> Tensor:

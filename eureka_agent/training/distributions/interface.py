@@ -25,18 +25,12 @@ class Likelihood(ABC):
         by_outputs: Tensor,
         by_parameters: Tensor,
     ) -> None:
-        """Write the loss's gradients, entropy bonus included.
-
-        `by_log_probability`: the loss's gradient, shape (members, 1, rows). Written: `by_outputs`,
-        shape (members, num_outputs, rows), and `by_parameters`, shape (members, num_parameters).
-        """
+        """Write gradients with entropy bonus: `by_outputs`, (members, num_outputs, rows),
+        `by_parameters`, (members, num_parameters). `by_log_probability`: (members, 1, rows)."""
 
     @abstractmethod
     def kl(self, old_outputs: Tensor, old_parameters: Tensor) -> Tensor:
-        """KL divergence of this policy from the old one, mean over rows, shape (members,).
-
-        `old_outputs`: shape (members, num_outputs, rows).
-        """
+        """Mean KL divergence, (members,). `old_outputs`: shape (members, num_outputs, rows)."""
 
 
 class ActionDistribution(ABC):
@@ -105,10 +99,7 @@ class ActionDistribution(ABC):
     def log_probability(
         self, outputs: Tensor, noise: Tensor, actions: Tensor, parameters: Tensor
     ) -> Tensor:
-        """Logarithm of the probability (density) of sampled actions, shape (members, rows).
-
-        `noise` and `actions`: shape (members, rows, …), the noise before scaling.
-        """
+        """Log-probability (density), shape (members, rows), of actions (members, rows, …)."""
 
     @abstractmethod
     def entropy(self, outputs: Tensor, parameters: Tensor) -> Tensor:
