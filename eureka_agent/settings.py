@@ -1,5 +1,4 @@
-"""Definition of every setting, for the command line's flags, `--config` files and the run's
-record."""
+"""Definition of all settings, for flags, `--config` files and the run's record."""
 
 from __future__ import annotations
 
@@ -95,8 +94,7 @@ class TrainingSettings(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _check_type(cls, value: Any, info: ValidationInfo) -> Any:
-        """Refuse text for a number or a boolean, and a boolean for a number: pydantic would take
-        `yes` for 1 and "no" for false."""
+        """Refuse values that pydantic converts: `yes` to 1, "no" to False, True to 1."""
         kind = _scalar_type(cls.model_fields[str(info.field_name)].annotation)
         members = value if isinstance(value, list | tuple) else (value,)
         if kind is bool and not isinstance(value, bool | None):
@@ -261,26 +259,14 @@ class SearchSettings(TrainingSettings):
             raise ValueError("expected auto, cpu, cuda, or one or several like cuda:0,cuda:1")
         return device
 
-    @field_validator(
-        "env",
-        "task",
-        "sentence",
-        "model",
-        "base_url",
-        "budget",
-        "reviewer",
-        "analyst",
-        "price",
-        "max_time",
-    )
+    @field_validator("*")
     @classmethod
-    def _check_encoding(cls, text: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
+    def _check_encoding(cls, value: Any) -> Any:
         """Refuse lone surrogates, a shell's bytes that are not UTF-8: no file can hold them."""
-        try:
-            "".join(text or ()).encode()
-        except UnicodeEncodeError:
-            raise ValueError("it is not encoded as UTF-8") from None
-        return text
+        for each in value if isinstance(value, tuple) else (value,):
+            if isinstance(each, str) and not each.isascii() and re.search("[\ud800-\udfff]", each):
+                raise ValueError("it is not encoded as UTF-8")
+        return value
 
     @field_validator("base_url")
     @classmethod
@@ -348,8 +334,7 @@ nor the designs of a generation."""
 
 
 def schedule_of(settings: SearchSettings) -> Literal["generations", "steady"]:
-    """Schedule of a search. A replay needs generations, since its replies belong to the prompts of
-    its recording."""
+    """Schedule of a search; a replay needs generations, since its replies belong to prompts."""
     if settings.schedule != "auto":
         return settings.schedule
     by_model = any(name != "offline" and not name.startswith("replay:") for name in settings.model)

@@ -24,8 +24,7 @@ class NobodyToAskError(EurekaError):
 def confirmation(
     yes: bool, output_format: str, paused: Callable[[], AbstractContextManager[object]]
 ) -> Confirm:
-    """Function that shows a fitness and asks for consent. `yes`: do not ask; `paused`: frees the
-    terminal in a block."""
+    """Function that asks for consent. `yes`: do not ask; `paused`: frees the terminal."""
 
     async def confirm(fitness: WrittenFitness, verdict: Verdict, kept: Path) -> Acceptance | None:
         from eureka_agent.report.console import CleanConsole

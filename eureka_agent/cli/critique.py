@@ -100,8 +100,7 @@ def print_verdicts(
 
 
 def _written(path: Path, verdict: Verdict) -> bool:
-    """Write a repaired reward into its file, unless it is rejected: its findings name the old
-    lines."""
+    """Write a repaired reward, unless it is rejected: its findings name the old lines."""
     from eureka_agent.critic.repair import standalone
 
     if verdict.repaired is None or not verdict.accepted:
@@ -139,8 +138,7 @@ def _on_own_text(verdict: Verdict, source: str) -> Verdict:
 
 
 def _read(paths: Sequence[Path], several: bool) -> tuple[dict[Path, str], dict[Path, Verdict]]:
-    """Sources by file, and verdicts on unreadable files. Raises EnvironmentLoadError for a single
-    one."""
+    """Sources and verdicts on unreadable files. Raises EnvironmentLoadError for a single one."""
     from eureka_agent.critic.parse import unreadable_file
     from eureka_agent.records import Verdict
 

@@ -26,8 +26,7 @@ def read_reward_file(path: Path) -> str:
 
 
 def reward_files(paths: Sequence[Path]) -> list[Path]:
-    """Files, and the Python files of folders, each once. Raises EnvironmentLoadError for a folder
-    without one."""
+    """Files and folders' Python files, each once. Raises EnvironmentLoadError without one."""
     found: list[Path] = []
     for path in paths:
         files = sorted(path.glob("*.py")) if path.is_dir() else [path]

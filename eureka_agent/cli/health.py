@@ -1,5 +1,4 @@
-"""Checks of `eureka doctor`. Versions come from metadata, and the simulator runs in a worker, so no
-import here is slow."""
+"""Checks of `eureka doctor`, without slow imports: the simulator runs in a worker."""
 
 from __future__ import annotations
 
@@ -206,8 +205,7 @@ def rendering(variables: Mapping[str, str]) -> Check:
 
 
 def worker() -> Iterator[Check]:
-    """Start a worker behind a search's wall, or the next one if that is not built; open an
-    environment, dry-run a reward, list the GPUs."""
+    """Start a worker behind a search's wall, open an environment, dry-run a reward."""
     started = time.monotonic()
     try:
         wall = _wall_to_try()
@@ -251,8 +249,7 @@ def _wall_to_try() -> Wall:
 
 
 async def _probe(wall: Wall) -> tuple[float, Opened, list[str]]:
-    """Seconds until the environment was open, the worker's reply, and errors of its human reward's
-    dry run."""
+    """Seconds until the environment was open, the worker's reply, errors of a dry run."""
     from eureka_agent.fleet.dry_runner import DryRunner
 
     started = time.monotonic()

@@ -57,8 +57,7 @@ def install(remove: bool) -> None:
 
 
 def own_program() -> Path:
-    """Launcher of this checkout, else the program beside this Python. Raises InstallError where
-    there is neither."""
+    """The checkout's launcher, else the program beside this Python. Raises InstallError."""
     target = (checkout() or Path(sys.prefix) / "bin") / "eureka"
     if not target.is_file():
         fault = f"there is no program {str(target)!r} to link to"

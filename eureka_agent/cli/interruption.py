@@ -1,5 +1,4 @@
-"""Ctrl-C during the program's imports ends it at once and silently, since there is nothing to clean
-up. Imported first."""
+"""Ctrl-C during the program's imports ends it at once and silently. Imported first."""
 
 from __future__ import annotations
 

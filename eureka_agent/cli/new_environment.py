@@ -13,8 +13,7 @@ KINDS = ("torch", "mujoco", "gymnasium")
 
 
 def new_environment(folder: Path, kind: str | None, output_format: str) -> None:
-    """Write a template to `folder` and print the next steps. Raises EnvironmentLoadError for a
-    folder that is not empty."""
+    """Write a template and print the next steps. Raises EnvironmentLoadError."""
     from eureka_agent.simulation.new_environment import write_new_environment
 
     if kind is None:

@@ -1,5 +1,4 @@
-"""`--format` and its output. Imports only click, so that `eureka doctor` works without other
-packages."""
+"""`--format` and its output. Imports only click, for `eureka doctor`."""
 
 from __future__ import annotations
 
@@ -29,8 +28,7 @@ TRUST = click.option(
 
 
 SCHEMA_VERSION = 1
-"""Version that changes when a key of `--format json` is removed or changes its meaning
-(docs/json.md)."""
+"""Changes when a key of `--format json` is removed or changes its meaning (docs/json.md)."""
 
 
 def print_json(document: Mapping[str, Any]) -> None:

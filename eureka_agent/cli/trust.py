@@ -48,8 +48,7 @@ def trust_to_resume(run: Run, trust: bool) -> None:
 
 
 def _is_own(run: Run, *, attempts: bool) -> bool:
-    """True for the user's own run. An environment in the run folder is not covered by its
-    signature."""
+    """True for the user's own run, unless its environment lies in the run folder."""
     environment = environment_folder(run.settings.env)
     if environment is not None and environment.is_relative_to(run.folder.resolve()):
         return False

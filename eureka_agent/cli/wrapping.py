@@ -1,5 +1,4 @@
-"""Text for a terminal: wrapped to its width, without colour where unwanted. A pipe gets every line
-as it is."""
+"""Text for a terminal: wrapped to its width. A pipe gets every line as it is."""
 
 from __future__ import annotations
 
@@ -17,8 +16,7 @@ _LEAST_COLUMNS = 20
 
 
 def color() -> bool | None:
-    """click's setting for colour: False without colours (no-color.org, a dumb terminal), else None,
-    by which click decides."""
+    """False without colours (no-color.org, a dumb terminal), else None: click decides."""
     return False if os.environ.get("NO_COLOR") or is_dumb() else None
 
 
