@@ -35,9 +35,9 @@ from eureka_agent.settings import (
     RETIRED_SETTINGS,
     SearchSettings,
     parse_settings,
-    read_settings_file,
     validation_fault,
 )
+from eureka_agent.settings_files import read_settings_file
 
 RUNS_VARIABLE = "EUREKA_RUNS"
 """Environment variable that names the folder of all runs; default: `runs` in the current folder."""

@@ -15,7 +15,8 @@ from pydantic.fields import FieldInfo
 from eureka_agent.cli import completing
 from eureka_agent.cli.command import BadValueError, Choice, Number
 from eureka_agent.errors import SettingsError
-from eureka_agent.settings import THE_FLAGS, SearchSettings, parse_settings, read_settings_file
+from eureka_agent.settings import THE_FLAGS, SearchSettings, parse_settings
+from eureka_agent.settings_files import read_settings_file
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Any])
 
