@@ -16,7 +16,7 @@ from eureka_agent.critic.novelty import find_same_source, find_same_values
 from eureka_agent.critic.parse import parse
 from eureka_agent.critic.repair import repair
 from eureka_agent.llm.budget import BudgetSpentError
-from eureka_agent.protocol.messages import Scored
+from eureka_agent.protocol.events import Scored
 from eureka_agent.records import Finding, TaskDescription, Verdict
 from eureka_agent.rewards import RewardSpecification
 

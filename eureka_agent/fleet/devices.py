@@ -16,7 +16,7 @@ from typing import Literal
 
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import command, install_extra
-from eureka_agent.protocol.messages import Opened
+from eureka_agent.protocol.events import Opened
 from eureka_agent.sandbox.cores import available_cores, share_cores, usable_cores
 from eureka_agent.sandbox.wall import VISIBLE_GPUS, Limits
 

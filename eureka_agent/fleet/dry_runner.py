@@ -13,16 +13,9 @@ from pathlib import Path
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.fleet.problem import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
-from eureka_agent.protocol.messages import (
-    EPISODES_PREFIX,
-    DryRun,
-    DryRunDone,
-    Measure,
-    Measured,
-    Opened,
-    Scored,
-    ScoreTransitions,
-)
+from eureka_agent.protocol.bounds import EPISODES_PREFIX
+from eureka_agent.protocol.commands import DryRun, Measure, ScoreTransitions
+from eureka_agent.protocol.events import DryRunDone, Measured, Opened, Scored
 from eureka_agent.records import Finding, Measurements, TaskDescription
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.sandbox.inbox import DO_NOT_TRUST

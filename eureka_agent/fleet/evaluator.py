@@ -18,7 +18,8 @@ from eureka_agent.errors import (
 )
 from eureka_agent.fleet.problem import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
-from eureka_agent.protocol.messages import Evaluate, Evaluated, PolicyFile
+from eureka_agent.protocol.commands import Evaluate, PolicyFile
+from eureka_agent.protocol.events import Evaluated
 from eureka_agent.records import Evaluation
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.inbox import DO_NOT_TRUST, check_trajectories

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.fleet.problem import Problem
-from eureka_agent.protocol.messages import Train
+from eureka_agent.protocol.commands import Train
 from eureka_agent.records import CurvePoint, Outcome
 from eureka_agent.settings import SNAPSHOT_SECONDS, TrainingSettings
 

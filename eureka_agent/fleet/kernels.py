@@ -28,7 +28,9 @@ from eureka_agent.archive.storage_errors import storage_errors
 from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.fleet.devices import Device, Hardware
 from eureka_agent.fleet.problem import Problem
-from eureka_agent.protocol.messages import KERNELS_FILE, Fault, Prepare, Prepared
+from eureka_agent.protocol.bounds import KERNELS_FILE
+from eureka_agent.protocol.commands import Prepare
+from eureka_agent.protocol.events import Fault, Prepared
 from eureka_agent.sandbox.client import START_SECONDS, WorkerClient
 from eureka_agent.sandbox.inbox import WorkerFileError, check_state
 from eureka_agent.sandbox.wall import Limits, Wall

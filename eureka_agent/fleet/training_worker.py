@@ -14,17 +14,14 @@ from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.fleet.devices import Lease
 from eureka_agent.fleet.jobs import PauseObserver, Population, TrainingJob, TrainingResult
-from eureka_agent.protocol.messages import (
+from eureka_agent.protocol.commands import Cancel, Prepare, Proceed, Save
+from eureka_agent.protocol.events import (
     AllSaved,
-    Cancel,
     Event,
     Fault,
     Paused,
-    Prepare,
     Prepared,
-    Proceed,
     Progress,
-    Save,
     Saved,
     Trained,
     TrainingFailed,

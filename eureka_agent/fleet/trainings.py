@@ -21,7 +21,7 @@ from eureka_agent.fleet.jobs import (
     TrainingJob,
     TrainingResult,
 )
-from eureka_agent.protocol.messages import Train
+from eureka_agent.protocol.commands import Train
 from eureka_agent.rewards import RewardSpecification
 
 _MAX_RETRIES = 1

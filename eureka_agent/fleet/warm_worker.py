@@ -8,18 +8,8 @@ from pathlib import Path
 
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.fleet.problem import Problem
-from eureka_agent.protocol.messages import (
-    DryRun,
-    DryRunDone,
-    Evaluate,
-    Evaluated,
-    Fault,
-    Measure,
-    Measured,
-    Opened,
-    Scored,
-    ScoreTransitions,
-)
+from eureka_agent.protocol.commands import DryRun, Evaluate, Measure, ScoreTransitions
+from eureka_agent.protocol.events import DryRunDone, Evaluated, Fault, Measured, Opened, Scored
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.sandbox.worker_faults import raised_by

@@ -17,20 +17,9 @@ from pydantic import ValidationError
 from eureka_agent.archive.safe_files import read_plain
 from eureka_agent.archive.storage_errors import storage_errors
 from eureka_agent.errors import EurekaError, WorkerDiedError, signal_name, system_reason
-from eureka_agent.protocol.messages import (
-    EVENT,
-    MAX_FILE_BYTES,
-    MAX_LINE_BYTES,
-    Command,
-    Evaluated,
-    Event,
-    Fault,
-    FileHeader,
-    Open,
-    Opened,
-    Shutdown,
-    plain_text,
-)
+from eureka_agent.protocol.bounds import MAX_FILE_BYTES, MAX_LINE_BYTES, FileHeader, plain_text
+from eureka_agent.protocol.commands import Command, Open, Shutdown
+from eureka_agent.protocol.events import EVENT, Evaluated, Event, Fault, Opened
 from eureka_agent.records import WrittenFitness
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.inbox import Inbox, WorkerFileError

@@ -12,7 +12,7 @@ from eureka_agent.archive.files import write_file
 from eureka_agent.archive.storage_errors import storage_errors
 from eureka_agent.array_files import check_arrays, open_tensors
 from eureka_agent.errors import EurekaError
-from eureka_agent.protocol.messages import FileHeader
+from eureka_agent.protocol.bounds import FileHeader
 
 MOST_BYTES = 1 << 30
 """Most bytes of files from one worker that were not taken yet."""

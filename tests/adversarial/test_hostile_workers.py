@@ -18,7 +18,7 @@ from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.jobs import TrainingResult
 from eureka_agent.fleet.problem import Problem
-from eureka_agent.protocol.messages import DryRun
+from eureka_agent.protocol.commands import DryRun
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.process_wall import ProcessHandle
 from eureka_agent.settings import TrainingSettings

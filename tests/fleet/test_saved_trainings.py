@@ -24,7 +24,8 @@ from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.jobs import PauseObserver, Population, TrainingResult
 from eureka_agent.fleet.problem import Problem
 from eureka_agent.fleet.training_worker import TrainingWorker
-from eureka_agent.protocol.messages import AllSaved, Save
+from eureka_agent.protocol.commands import Save
+from eureka_agent.protocol.events import AllSaved
 from eureka_agent.records import CurvePoint
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.wall import shared_limits

@@ -17,7 +17,8 @@ from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.problem import Problem
-from eureka_agent.protocol.messages import DryRun, Prepared
+from eureka_agent.protocol.commands import DryRun
+from eureka_agent.protocol.events import Prepared
 from eureka_agent.sandbox import process_wall
 from eureka_agent.sandbox.client import WorkerClient, absolute_reference
 from eureka_agent.sandbox.last_words import FLOOD_BYTES, KEPT_BYTES

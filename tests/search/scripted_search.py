@@ -19,7 +19,7 @@ from eureka_agent.critic.critic import Critic, Reviews
 from eureka_agent.critic.memory import NOTHING_KNOWN, Memory
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.journal.entries import Observer
-from eureka_agent.protocol.messages import Scored
+from eureka_agent.protocol.events import Scored
 from eureka_agent.records import Finding, Proposal, Verdict
 from eureka_agent.rewards import CodeReward, RewardSpecification
 from eureka_agent.search.assembly import _generations
