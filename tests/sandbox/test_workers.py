@@ -196,15 +196,15 @@ async def test_a_cancellation_that_comes_together_with_an_event_is_not_lost(tmp_
             task = asyncio.create_task(client.receive(20.0))
             for _ in range(4):
                 await asyncio.sleep(0)
-            client._events.put_nowait((Prepared(), 0))
+            client._reader._events.put_nowait((Prepared(), 0))
             for _ in range(turns):
                 await asyncio.sleep(0)
             if task.cancel():
                 cancelled += 1
                 with pytest.raises(asyncio.CancelledError):
                     await task
-            while not client._events.empty():
-                client._events.get_nowait()
+            while not client._reader._events.empty():
+                client._reader._events.get_nowait()
     finally:
         await client.close()
     assert cancelled > 0
@@ -295,7 +295,7 @@ async def test_a_worker_that_reads_nothing_of_a_file_is_killed(
         await client.open("cartpole", "balance")
         (process,) = workers_of(tmp_path)
         os.kill(process, signal.SIGSTOP)
-        client.patience_s = 0.3
+        client.write_timeout_s = 0.3
         await asyncio.wait_for(client.give(tmp_path / "policy", "policy"), 10)
         with pytest.raises(WorkerDiedError, match="read nothing"):
             await client.receive(10.0)
