@@ -1,4 +1,4 @@
-"""Score a stored policy again, on episodes that a person asks for."""
+"""Evaluation of a stored policy on further episodes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def rescore(
 def evaluation_lines(
     summary: Mapping[str, Any], description: TaskDescription, fitness_origin: str
 ) -> dict[str, str]:
-    """The summary for a person: lines by what they are called."""
+    """The summary for the user, as lines by their labels."""
     unit = "" if summary["unit"] in ("", "1") else f" {summary['unit']}"
     fitness = f"{wording.plus_minus(summary['mean'], summary['std'])}{unit}"
     spread = (

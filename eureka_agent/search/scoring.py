@@ -12,13 +12,13 @@ from eureka_agent.report.comparison import told_apart
 
 @dataclass(frozen=True)
 class EpisodeStatistics:
-    """A policy's episodes in three numbers."""
+    """Statistics of a policy's episodes."""
 
     mean: float
     std: float | None
-    """Sample standard deviation over the episodes (n − 1); None for a single one."""
+    """Sample standard deviation (n − 1) over the episodes; None for a single one."""
     success_rate: float | None
-    """Share of episodes whose fitness reaches the task's threshold; None where it has none."""
+    """Share of episodes that reach the task's threshold; None without one."""
 
 
 def episode_statistics(evaluation: Evaluation, success_fitness: float | None) -> EpisodeStatistics:
@@ -35,8 +35,8 @@ def episode_statistics(evaluation: Evaluation, success_fitness: float | None) ->
 
 
 def score(name: str, trainings: Iterable[FinalTraining]) -> Score:
-    """The score of one reward from its final trainings. A failed seed has no fitness and is left
-    out of mean and std, but listed."""
+    """The score of one reward from its final trainings. Failed seeds are listed but have no part in
+    mean and std."""
     ordered = sorted(
         (training for training in trainings if training.name == name),
         key=lambda training: training.seed,
@@ -56,8 +56,8 @@ def score(name: str, trainings: Iterable[FinalTraining]) -> Score:
 
 
 def human_normalized(mean: float | None, human: float | None, sparse: float | None) -> float | None:
-    """(mean − sparse) / |human − sparse| (Ma et al. 2023); None where one is unknown or human and
-    sparse are equal."""
+    """(mean − sparse) / |human − sparse| (Ma et al. 2023); None if one is unknown or they are
+    equal."""
     if mean is None or human is None or sparse is None or human == sparse:
         return None
     return (mean - sparse) / abs(human - sparse)
@@ -67,7 +67,7 @@ def score_table(trainings: Sequence[FinalTraining]) -> tuple[Score, ...]:
     """Scores of all finalists, best first, then human and sparse, each with its human-normalised
     score.
 
-    It has none where human and sparse are not told apart: a unit of it would be noise.
+    There is none if human and sparse cannot be told apart: its unit would be noise.
     """
     names = dict.fromkeys(training.name for training in trainings)
     scores = {name: score(name, trainings) for name in names}
