@@ -1,8 +1,8 @@
-"""The critic's second step: the syntax, functions and attributes that a reward may use. A filter
-for good messages; the wall is elsewhere.
+"""The critic's second step: the syntax, functions and attributes that a reward may use. It gives
+good messages; the protection is the wall.
 
-A positive list: what `vocabulary` does not name is refused, and the finding says what comes nearest
-to it.
+It is a positive list: what `vocabulary` does not name is refused, with the nearest allowed name as
+a hint.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SYNTAX = frozenset(
     Not Invert UAdd USub Add Sub Mult Div FloorDiv Mod Pow MatMult BitAnd BitOr BitXor LShift
     RShift Eq NotEq Lt LtE Gt GtE Is IsNot In NotIn Load Store Del""".split()  # noqa: SIM905
 )
-"""Names of the nodes of a syntax tree that are let through."""
+"""Names of the allowed nodes of a syntax tree."""
 _CONTAINERS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 _RETURN_VALUES = ("A206", "return the values")
 _AVOID_ERRORS = ("A206", "avoid the error in place of catching it, with `torch.where` or `clamp`")
@@ -41,15 +41,14 @@ _REFUSED_SYNTAX: dict[type[ast.AST], tuple[str, str]] = {
 
 
 def check_allow_list(tree: ast.Module) -> list[Finding]:
-    """Findings on everything that is not plain, pure arithmetic on tensors, in the order of the
-    lines."""
+    """Findings on everything but plain, pure arithmetic on tensors, by line."""
     walk = _Walk(tree)
     walk.check(tree, None)
     return sorted(walk.findings, key=lambda item: (item.line or 0, item.column or 0))
 
 
 class _Walk:
-    """Checks what is executed. Annotations are left out: the trainer never evaluates them."""
+    """Checks executed code. Annotations are left out, since the trainer never evaluates them."""
 
     def __init__(self, tree: ast.Module) -> None:
         self.findings: list[Finding] = []
@@ -59,8 +58,8 @@ class _Walk:
                 self._modules.setdefault(name, path)
 
     def check(self, node: ast.AST, local: frozenset[str] | None) -> None:
-        """A node and all below it. `local`: names of the functions around it; None outside of
-        functions."""
+        """Check a node and all below it. `local` has the names of the functions around it, or is
+        None outside of functions."""
         if type(node).__name__ not in _SYNTAX:
             code, hint = _REFUSED_SYNTAX.get(type(node), ("A206", PURE))
             return self._refuse(code, f"`{ast.unparse(node).strip().splitlines()[0]}`", node, hint)
@@ -127,8 +126,8 @@ class _Walk:
         self._check_all(body, (around or frozenset()) | arguments.keys() | bound)
 
     def _check_change(self, target: ast.expr, local: frozenset[str] | None) -> None:
-        """A function changes what it made itself: what it changes outside would be there in the
-        next call."""
+        """Refuse a change of an object from outside the function, which would last until the next
+        call."""
         while isinstance(target, (ast.Subscript, ast.Attribute)):
             target = target.value
         if (
@@ -161,8 +160,7 @@ class _Walk:
             )
 
     def _check_binding(self, name: str, path: str, node: ast.AST) -> None:
-        """No name has two meanings: what a module or a built-in is called nothing else may be.
-        `path`: of a module."""
+        """Refuse a name that is already a module or a built-in. `path` is a module's own."""
         if name.startswith("__"):
             self._refuse("A203", f"the name {name!r}", node, "use plain names only")
         elif name in vocabulary.ALL_BUILTINS - vocabulary.BUILTINS:
@@ -238,8 +236,8 @@ class _Walk:
             )
 
     def _path(self, node: ast.AST) -> str:
-        """`torch.nn.functional.relu` for `F.relu`: the full path of what begins with a module's
-        name; empty for others."""
+        """Full path of a module's member, such as `torch.nn.functional.relu` for `F.relu`; else
+        empty."""
         if isinstance(node, ast.Name):
             return self._modules.get(node.id, "")
         inner = self._path(node.value) if isinstance(node, ast.Attribute) else ""
@@ -250,12 +248,12 @@ class _Walk:
 
 
 def changes(method: str) -> bool:
-    """True when a method changes what it is called on."""
+    """True if a method changes its object."""
     return method in vocabulary.CHANGES or (method.endswith("_") and not method.endswith("__"))
 
 
 def names_bound(tree: ast.AST, imported: bool = True) -> set[str]:
-    """All names that a part of a source binds, wherever in it; with or without those of imports."""
+    """All names bound anywhere in a syntax tree, with or without those of imports."""
     names = {name for name, _ in imports(tree)} if imported else set()
     for node in ast.walk(tree):
         match node:
@@ -267,7 +265,7 @@ def names_bound(tree: ast.AST, imported: bool = True) -> set[str]:
 
 
 def imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """The names that imports bind, and what each then is: `F` and `torch.nn.functional`."""
+    """The names that imports bind, with their paths: `F` and `torch.nn.functional`."""
     for node in ast.walk(tree):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
@@ -275,7 +273,7 @@ def imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 def _import_of(alias: ast.alias, module: str = "") -> tuple[str, str]:
-    """`import torch.nn` binds `torch`."""
+    """Name and path of an import. `import torch.nn` binds `torch`."""
     if module:
         return alias.asname or alias.name, f"{module}.{alias.name}"
     root = alias.name.split(".")[0]

@@ -1,5 +1,5 @@
-"""The critic's third step: `compute_reward`, its arguments and the names that it uses, from the
-syntax tree alone. What it returns the dry run sees."""
+"""The critic's third step: `compute_reward`, its arguments and names, by the syntax tree. The dry
+run checks what it returns."""
 
 from __future__ import annotations
 
@@ -19,12 +19,8 @@ FUNCTION_NAME = "compute_reward"
 def check_contract(
     tree: ast.Module, description: TaskDescription, trusted: bool = False
 ) -> list[Finding]:
-    """Findings on the reward contract. `trusted`: private variables may be read."""
-    functions = [
-        node
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef) and node.name == FUNCTION_NAME
-    ]
+    """Findings on the reward contract. A `trusted` reward may read private variables."""
+    functions = reward_functions(tree)
     if not functions:
         return [_missing(tree)]
     findings = [
@@ -39,6 +35,12 @@ def check_contract(
     findings += _check_arguments(functions[-1], description, trusted)
     findings += _check_names(tree, description)
     return sorted(findings, key=lambda item: (item.line or 0, item.column or 0))
+
+
+def reward_functions(tree: ast.Module) -> list[ast.FunctionDef]:
+    """All `compute_reward` at the top level. The last one counts."""
+    functions = (node for node in tree.body if isinstance(node, ast.FunctionDef))
+    return [node for node in functions if node.name == FUNCTION_NAME]
 
 
 def _missing(tree: ast.Module) -> Finding:
@@ -124,8 +126,8 @@ def _defaults(arguments: ast.arguments) -> dict[str, ast.expr]:
 
 
 def _check_names(tree: ast.Module, description: TaskDescription) -> Iterator[Finding]:
-    """One finding for each name that is not defined, at its first use: mostly variables that were
-    left out of the arguments."""
+    """A finding for each undefined name at its first use, mostly a variable missing in the
+    arguments."""
     defined = vocabulary.ALWAYS_DEFINED | names_bound(tree)
     variables = {each.name for each in description.public_variables()} | {
         each.name for each in description.constants
@@ -146,7 +148,7 @@ def _check_names(tree: ast.Module, description: TaskDescription) -> Iterator[Fin
 
 
 def _executed_names(tree: ast.Module) -> Iterator[ast.Name]:
-    """Names that are read, without those in annotations: the trainer never evaluates them."""
+    """Names that are read, without annotations, which the trainer never evaluates."""
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()

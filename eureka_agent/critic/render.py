@@ -1,5 +1,4 @@
-"""A verdict as text, in the form that linters have: place, code, message, the line itself, what to
-do."""
+"""A verdict as text, in the form of a linter: place, code, message, the line itself, hint."""
 
 from __future__ import annotations
 
@@ -9,8 +8,8 @@ _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 def render_verdict(verdict: Verdict, source: str, path: str, *, markup: bool = False) -> str:
-    """All findings and one line that sums them up. `markup`: with rich's colour tags, and the rest
-    escaped for it."""
+    """All findings and a summary. With `markup` it has rich's colour tags, and the rest is
+    escaped."""
     parts = [render_finding(finding, source, path, markup=markup) for finding in verdict.findings]
     numbers = [
         (word, sum(finding.severity == word for finding in verdict.findings)) for word in _COLOURS
@@ -30,7 +29,7 @@ def render_verdict(verdict: Verdict, source: str, path: str, *, markup: bool = F
 
 
 def render_line(verdict: Verdict, source: str, path: str, *, markup: bool = False) -> str:
-    """One line for a file among others: what decided, or how many findings there are."""
+    """One line for a file among others: its first error, or the codes of its findings."""
     errors = [finding for finding in verdict.findings if finding.severity == "error"]
     said = ", ".join(sorted({finding.code for finding in verdict.findings}))
     outcome = "accepted" if verdict.accepted else "rejected"
