@@ -74,18 +74,11 @@ class _Walk:
                 return self._check_function(node, local)
             case ast.AnnAssign():
                 return self._check_all((node.target, node.value), local)
-            case ast.With(items=items) if [ast.unparse(item) for item in items] != [
-                "torch.no_grad()"
-            ]:
-                what = f"`with {', '.join(map(ast.unparse, items))}`"
-                self._refuse(
-                    "A206",
-                    what,
-                    node,
-                    "leave it out: rewards are called without gradients as it is",
-                )
-                return self._check_all(node.body, local)
-            case ast.With():
+            case ast.With(items=items):
+                what = ", ".join(map(ast.unparse, items))
+                if what != "torch.no_grad()":
+                    hint = "leave it out: rewards are called without gradients as it is"
+                    self._refuse("A206", f"`with {what}`", node, hint)
                 return self._check_all(node.body, local)
             case ast.Subscript() if not isinstance(node.ctx, ast.Load):
                 self._check_change(node, local)
@@ -143,21 +136,14 @@ class _Walk:
     def _check_name(self, node: ast.Name) -> None:
         if not isinstance(node.ctx, ast.Load):
             self._check_binding(node.id, "", node)
-        elif (
-            node.id in self._modules
-        ):  # the beginning of a path does not come here: see _check_attribute
-            self._refuse(
-                "A210",
-                f"the module {node.id!r} as a value",
-                node,
-                "call its functions by their full names",
-            )
+        elif node.id in self._modules:  # a path's start is checked in _check_attribute
+            hint = "call its functions by their full names"
+            self._refuse("A210", f"the module {node.id!r} as a value", node, hint)
         elif node.id.startswith("__"):
             self._refuse("A203", f"the name {node.id!r}", node, "use plain names only")
         elif node.id in vocabulary.ALL_BUILTINS - vocabulary.BUILTINS:
-            self._refuse(
-                "A202", f"the built-in {node.id!r}", node, _hint(node.id, vocabulary.BUILTINS)
-            )
+            hint = _hint(node.id, vocabulary.BUILTINS)
+            self._refuse("A202", f"the built-in {node.id!r}", node, hint)
 
     def _check_binding(self, name: str, path: str, node: ast.AST) -> None:
         """Refuse a name that is already a module or a built-in. `path` is a module's own."""
@@ -166,12 +152,8 @@ class _Walk:
         elif name in vocabulary.ALL_BUILTINS - vocabulary.BUILTINS:
             self._refuse("A202", f"the built-in {name!r} as a name", node, "choose another name")
         elif self._modules.get(name, path) != path:
-            self._refuse(
-                "A210",
-                f"{name!r}, which is a module here, as another name",
-                node,
-                "choose another name",
-            )
+            what = f"{name!r}, which is a module here, as another name"
+            self._refuse("A210", what, node, "choose another name")
 
     def _check_import_from(self, node: ast.ImportFrom) -> None:
         if node.level or node.module is None:
@@ -179,9 +161,8 @@ class _Walk:
         elif self._check_module(node.module, node):
             for alias in node.names:
                 if alias.name == "*":
-                    self._refuse(
-                        "A201", f"`from {node.module} import *`", node, "import names one by one"
-                    )
+                    what = f"`from {node.module} import *`"
+                    self._refuse("A201", what, node, "import names one by one")
                     continue
                 name, path = _import_of(alias, node.module)
                 if path not in vocabulary.MODULES:
@@ -204,12 +185,8 @@ class _Walk:
         if inner in vocabulary.MODULES:
             path = f"{inner}.{node.attr}"
             if path in vocabulary.MODULES:
-                self._refuse(
-                    "A210",
-                    f"the module `{path}` as a value",
-                    node,
-                    "call its functions by their full names",
-                )
+                hint = "call its functions by their full names"
+                self._refuse("A210", f"the module `{path}` as a value", node, hint)
             else:
                 self._check_member(inner, node.attr, node)
             return
@@ -218,12 +195,8 @@ class _Walk:
         if inner and len(self.findings) > before:
             return  # one finding for a path is enough
         if node.attr.startswith("_"):
-            self._refuse(
-                "A203",
-                f"the attribute {node.attr!r}",
-                node,
-                "use public attributes of tensors only",
-            )
+            hint = "use public attributes of tensors only"
+            self._refuse("A203", f"the attribute {node.attr!r}", node, hint)
         elif node.attr not in vocabulary.ATTRIBUTES:
             self._refuse("A209", f"`.{node.attr}`", node, _hint(node.attr, vocabulary.ATTRIBUTES))
 
@@ -231,9 +204,8 @@ class _Walk:
         if name.startswith("_"):
             self._refuse("A203", f"`{module}.{name}`", node, "use public functions only")
         elif name not in vocabulary.MODULES[module]:
-            self._refuse(
-                "A204", f"`{module}.{name}`", node, _hint(name, vocabulary.MODULES[module])
-            )
+            hint = _hint(name, vocabulary.MODULES[module])
+            self._refuse("A204", f"`{module}.{name}`", node, hint)
 
     def _path(self, node: ast.AST) -> str:
         """Full path of a module's member, such as `torch.nn.functional.relu` for `F.relu`; else
@@ -262,6 +234,12 @@ def names_bound(tree: ast.AST, imported: bool = True) -> set[str]:
             ):
                 names.add(name)
     return names
+
+
+def names_used(tree: ast.AST, context: type[ast.expr_context] = ast.Load) -> list[str]:
+    """Names that are read anywhere in a syntax tree, or stored with `ast.Store`."""
+    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
+    return [node.id for node in names if isinstance(node.ctx, context)]
 
 
 def imports(tree: ast.AST) -> Iterator[tuple[str, str]]:

@@ -185,15 +185,12 @@ class Critic:
 
     async def _score(self, reward: RewardSpecification, memory: Memory) -> Scores | None:
         """Scores of a reward; None if it has no values on these episodes."""
-        scored = await self._runner.score(
-            reward, {each.attempt: each.path for each in memory.episodes}
-        )
+        paths = {each.attempt: each.path for each in memory.episodes}
+        scored = await self._runner.score(reward, paths)
         if scored.reason:
             return None
-        returns = {
-            each.attempt: values
-            for each, values in zip(memory.episodes, scored.returns, strict=True)
-        }
+        known = zip(memory.episodes, scored.returns, strict=True)
+        returns = {each.attempt: values for each, values in known}
         return Scores(Totals(scored.totals, scored.extreme_totals), returns)
 
 

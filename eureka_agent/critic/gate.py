@@ -88,20 +88,15 @@ def ordering(
         for first, second in combinations(ranked, 2)
         if abs(first.fitness - second.fitness) > CLEAR_DIFFERENCE * spread
     ]
-    right = sum(
-        (
-            0.5
-            if better.reward_return == worse.reward_return
-            else float(better.reward_return > worse.reward_return)
-        )
-        for better, worse in pairs
-    )
+    returns_of = [(better.reward_return, worse.reward_return) for better, worse in pairs]
+    right = sum(better > worse for better, worse in returns_of)
+    equal = sum(better == worse for better, worse in returns_of)
     wrong = max(
         (pair for pair in pairs if pair[0].reward_return < pair[1].reward_return),
         key=lambda pair: pair[0].fitness - pair[1].fitness,
         default=None,
     )
-    return Ordering(len(pairs), right, wrong)
+    return Ordering(len(pairs), right + equal / 2, wrong)
 
 
 def check_order(

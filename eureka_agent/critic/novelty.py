@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from eureka_agent.critic.allow_list import imports, names_bound
+from eureka_agent.critic.allow_list import imports, names_bound, names_used
 from eureka_agent.critic.contract import FUNCTION_NAME, reward_functions
 from eureka_agent.critic.findings import finding
 from eureka_agent.critic.memory import KnownReward, Totals
@@ -34,16 +34,11 @@ def find_same_source(source: str, known: Sequence[KnownReward]) -> list[Finding]
     form = canonical_form(source)
     for other in known:
         if form is not None and canonical_form(other.reward.source) == form:
-            message = f"the same reward as {other.attempt}" + (
-                ""
-                if other.reward.source == source
-                else " up to renaming, layout and the order of arguments"
-            )
-            return [
-                finding(
-                    "N501", message, hint="change what is computed: a term, its shape, or a weight"
-                )
-            ]
+            message = f"the same reward as {other.attempt}"
+            if other.reward.source != source:
+                message += " up to renaming, layout and the order of arguments"
+            hint = "change what is computed: a term, its shape, or a weight"
+            return [finding("N501", message, hint=hint)]
     return []
 
 
@@ -137,11 +132,7 @@ class _Stripper(ast.NodeTransformer):
         node.decorator_list, node.returns, node.type_comment = [], None, None
         node.body = node.body or [ast.Pass()]
         if node is self._entry:
-            read = {
-                name.id
-                for name in ast.walk(node)
-                if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Load)
-            }
+            read = names_used(node)
             arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
             # arguments are passed by name, so neither order nor unused ones matter
             node.args.args = sorted(
@@ -213,9 +204,8 @@ class _Renamer(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        if (
-            isinstance(node.func, ast.Name) and node.func.id in self._renamed
-        ):  # its arguments' names are the source's own
+        # only functions of the source have renamed arguments
+        if isinstance(node.func, ast.Name) and node.func.id in self._renamed:
             for keyword in node.keywords:
                 keyword.arg = keyword.arg and self._name(keyword.arg)
         return self.generic_visit(node)
@@ -252,11 +242,8 @@ def _labels(tree: ast.Module) -> set[Any]:
         elif isinstance(node, ast.Subscript):
             places.append(node.slice)
     keys = {id(place): place.value for place in places if isinstance(place, ast.Constant)}
-    elsewhere = {
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and id(node) not in keys
-    }
+    constants = (node for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    elsewhere = {node.value for node in constants if id(node) not in keys}
     return {value for value in keys.values() if isinstance(value, str)} - {
         each for each in elsewhere if isinstance(each, str)
     }

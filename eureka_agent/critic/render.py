@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from eureka_agent.records import Finding, Verdict
+from eureka_agent.wording import plural
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
@@ -11,12 +14,8 @@ def render_verdict(verdict: Verdict, source: str, path: str, *, markup: bool = F
     """All findings and a summary. With `markup` it has rich's colour tags, and the rest is
     escaped."""
     parts = [render_finding(finding, source, path, markup=markup) for finding in verdict.findings]
-    numbers = [
-        (word, sum(finding.severity == word for finding in verdict.findings)) for word in _COLOURS
-    ]
-    counts = ", ".join(
-        f"{count} {word}{'s' if count != 1 else ''}" for word, count in numbers if count
-    )
+    severities = Counter[str](finding.severity for finding in verdict.findings)
+    counts = ", ".join(plural(severities[each], each) for each in _COLOURS if severities[each])
     outcome = "accepted" if verdict.accepted else "rejected"
     summary = (
         f"{outcome} ({counts or 'no findings'}; {', '.join(verdict.steps_run)};"

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from eureka_agent.critic.allow_list import imports
+from eureka_agent.critic.allow_list import imports, names_used
 from eureka_agent.critic.contract import FUNCTION_NAME
 from eureka_agent.critic.findings import finding
 from eureka_agent.helper_names import is_helper_module
@@ -48,15 +48,10 @@ def repair(
         first, last = edit.node.lineno - 1, (edit.node.end_lineno or edit.node.lineno) - 1
         end = lines[last][edit.node.end_col_offset :]
         # a statement that fills a top-level line needs no `pass`
-        text = (
-            ""
-            if edit.text == "pass" and edit.node.col_offset == 0 and not end.strip()
-            else edit.text
-        )
-        lines[first : last + 1] = [
-            lines[first][: edit.node.col_offset] + text.encode() + end,
-            *([b""] * (last - first)),
-        ]
+        fills_line = edit.node.col_offset == 0 and not end.strip()
+        text = "" if edit.text == "pass" and fills_line else edit.text
+        changed = lines[first][: edit.node.col_offset] + text.encode() + end
+        lines[first : last + 1] = [changed, *([b""] * (last - first))]
     notes = [finding("M401", edit.note, edit.node, severity="note") for edit in edits]
     return b"\n".join(lines).decode(), sorted(notes, key=lambda note: note.line or 0)
 
@@ -66,9 +61,8 @@ def _name_of_the_function(tree: ast.Module) -> Iterator[_Edit]:
     `compute_reward`."""
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     called = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    if any(
-        node.name == FUNCTION_NAME for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
-    ):
+    everywhere = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    if any(node.name == FUNCTION_NAME for node in everywhere):
         return
     found = [
         node
@@ -164,24 +158,16 @@ def _unused(tree: ast.Module, edits: Sequence[_Edit]) -> Iterator[_Edit]:
             if isinstance(node, ast.Import) and all(
                 (alias.asname or alias.name) in arrays for alias in node.names
             ):
+                text, note = "pass", "left out: nothing of it is used"
                 if needs_math and node in tree.body:
                     needs_math = False
-                    yield _Edit(
-                        node,
-                        "import math",
-                        f"`{ast.unparse(node)}` is `import math`: nothing else is used",
-                    )
-                else:
-                    yield _Edit(
-                        node, "pass", f"`{ast.unparse(node)}` is left out: nothing of it is used"
-                    )
+                    text, note = "import math", "`import math`: nothing else is used"
+                yield _Edit(node, text, f"`{ast.unparse(node)}` is {note}")
 
 
 def _arrays(tree: ast.Module) -> set[str]:
-    return {name for name, path in imports(tree) if path in ("numpy", "jax.numpy")} | {
-        "np",
-        "numpy",
-    }
+    arrays = {name for name, path in imports(tree) if path in ("numpy", "jax.numpy")}
+    return arrays | {"np", "numpy"}
 
 
 def _numbers(tree: ast.Module, constants: frozenset[str]) -> Iterator[_Edit]:
@@ -190,9 +176,8 @@ def _numbers(tree: ast.Module, constants: frozenset[str]) -> Iterator[_Edit]:
     known_at: dict[ast.Call, frozenset[str]] = {}
     for scope in (tree, *(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))):
         known = top if scope is tree else _number_names(scope, top, constants)
-        known_at |= {
-            node: known for node in ast.walk(scope) if isinstance(node, ast.Call)
-        }  # the innermost comes last
+        # the innermost function comes last
+        known_at |= {node: known for node in ast.walk(scope) if isinstance(node, ast.Call)}
     for call, known in known_at.items():
         match call:
             case ast.Call(
@@ -221,11 +206,7 @@ def _number_names(
             for name, said in arguments.items()
             if name in constants or (isinstance(said, ast.Name) and said.id in ("float", "int"))
         }
-    stored = [
-        node.id
-        for node in ast.walk(scope)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    ]
+    stored = names_used(scope, ast.Store)
     for node in ast.walk(scope):
         match node:
             case (

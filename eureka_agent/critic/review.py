@@ -107,17 +107,13 @@ def _contradiction(found: Contradiction, source: str, task_words: str) -> Findin
     why = one_line(found.why, LONGEST_SENTENCE)
     line = line_of(found.term, source)
     if line is None:
-        doubt = (
-            f"the term that it names is not in the source: {term!r}"
-            if term
-            else "it names no term of the source"
-        )
+        doubt = "it names no term of the source"
+        if term:
+            doubt = f"the term that it names is not in the source: {term!r}"
     elif not said_in(found.task, task_words):
-        doubt = (
-            f"the words that it names are not in the task: {task!r}"
-            if task
-            else "it names no words of the task"
-        )
+        doubt = "it names no words of the task"
+        if task:
+            doubt = f"the words that it names are not in the task: {task!r}"
     else:
         return Finding(
             code="R701",

@@ -20,6 +20,8 @@ LONGEST_DOC, LONGEST_UNIT = 300, 20
 _REDUCTIONS: tuple[FitnessReduction, ...] = get_args(FitnessReduction)
 _OBJECT_STARTS = re.compile(r"^[ \t]*(?=\{)", re.MULTILINE)
 _MOST_OBJECTS = 50
+_UNSEEN = ("Cc", "Cf", "Co", "Cs")
+"""Unicode categories of invisible characters."""
 _FORM = 'end with one JSON block: {"doc": "…", "unit": "…", "reduction": "sum", "success": null}'
 
 
@@ -54,27 +56,18 @@ def parse_fitness_reply(text: str) -> FitnessReply:
     if not reply.source:
         said = _line(text)
         excerpt = f"; it begins: {said[:200]!r}" if said else ", it is empty"
-        findings.append(
-            _finding(
-                "F701",
-                f"the reply holds no function `compute_reward`{excerpt}",
-                "write the function",
-            )
-        )
+        message = f"the reply holds no function `compute_reward`{excerpt}"
+        findings.append(_finding("F701", message, "write the function"))
     words, found = _words(block)
     return FitnessReply(reply.source, reply.reasoning, words, (*findings, *found))
-
-
-def _is_unseen(character: str) -> bool:
-    return character not in "\n\t" and unicodedata.category(character) in ("Cc", "Cf", "Co", "Cs")
 
 
 def _unseen(source: str) -> Iterator[Finding]:
     """Find invisible characters. The user decides by reading the source, so it must hold nothing
     else."""
     for number, line in enumerate(source.split("\n"), 1):
-        character = next((character for character in line if _is_unseen(character)), None)
-        if character is not None:
+        unseen = (each for each in line if each != "\t" and unicodedata.category(each) in _UNSEEN)
+        if (character := next(unseen, None)) is not None:
             message = f"the character U+{ord(character):04X} cannot be seen"
             yield _finding("F702", message, "write the source in visible characters", number)
             return

@@ -52,16 +52,12 @@ def parses(source: str) -> bool:
 
 def is_whole(source: str, function: str) -> bool:
     """True if the source defines the whole function at its top level."""
-    found = [
-        node
-        for node in statements(source)
-        if isinstance(node, ast.FunctionDef) and node.name == function
-    ]
+    functions = [node for node in statements(source) if isinstance(node, ast.FunctionDef)]
+    found = [node for node in functions if node.name == function]
     if not found or _ELISION.search(source):
         return False
-    return any(
-        isinstance(node, ast.Return) and node.value is not None for node in ast.walk(found[-1])
-    )
+    returned = (node.value for node in ast.walk(found[-1]) if isinstance(node, ast.Return))
+    return any(value is not None for value in returned)
 
 
 def is_excerpt(source: str) -> bool:

@@ -13,12 +13,7 @@ def parsed(source: str) -> ast.Module | None:
     """The syntax tree, or None for invalid or too deeply nested source."""
     try:
         return ast.parse(source)
-    except (
-        SyntaxError,
-        ValueError,
-        RecursionError,
-        MemoryError,
-    ):  # ValueError: a null byte, a lone surrogate
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # ValueError: a null byte
         return None
 
 
@@ -44,10 +39,8 @@ def same_reward(first: str, second: str) -> bool:
 def entry_function(source: str) -> ast.FunctionDef | None:
     """The last top-level `compute_reward`; None without one or for invalid source."""
     tree = parsed(source)
-    body = tree.body if tree is not None else []
-    found = [
-        node for node in body if isinstance(node, ast.FunctionDef) and node.name == ENTRY_POINT
-    ]
+    functions = (node for node in tree.body if isinstance(node, ast.FunctionDef)) if tree else ()
+    found = [node for node in functions if node.name == ENTRY_POINT]
     return found[-1] if found else None
 
 
@@ -56,10 +49,8 @@ def parameter_names(source: str) -> tuple[str, ...]:
     function = entry_function(source)
     if function is None:
         return ()
-    return tuple(
-        argument.arg
-        for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
-    )
+    arguments = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+    return tuple(argument.arg for argument in arguments)
 
 
 def number_constants(source: str) -> dict[str, float]:
@@ -116,11 +107,9 @@ class _Stripper(ast.NodeTransformer):
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         self.generic_visit(node)
-        return (
-            ast.Assign(targets=[node.target], value=node.value)
-            if node.value is not None
-            else ast.Pass()
-        )
+        if node.value is None:
+            return ast.Pass()
+        return ast.Assign(targets=[node.target], value=node.value)
 
 
 def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:

@@ -9,7 +9,7 @@ something waits for them, so they run on any free core.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -18,6 +18,7 @@ from eureka_agent.invocation import command, install_extra
 from eureka_agent.protocol.events import Opened
 from eureka_agent.sandbox.cores import available_cores, share_cores, usable_cores
 from eureka_agent.sandbox.wall import VISIBLE_GPUS, Limits
+from eureka_agent.wording import plural
 
 DeviceKind = Literal["cpu", "cuda"]
 
@@ -103,22 +104,19 @@ class Hardware:
         """Devices to lease to that many workers."""
         if self.kind == "cpu":
             return tuple(Device("cpu", cores) for cores in share_cores(available_cores(), workers))
-        visible = _visible_gpus(os.environ)
-        return tuple(Device(name, (), _visible_name(name, visible)) for name in self.names)
+        return tuple(Device(name, (), _visible_name(name)) for name in self.names)
 
     def sentence(self, workers: int) -> str:
         """Sentence for the user: the devices of trainings, and the reason for them."""
         if self.kind == "cuda":
             each = (
-                "a worker on each" if workers == len(self.names) > 1 else _count(workers, "worker")
+                "a worker on each" if workers == len(self.names) > 1 else plural(workers, "worker")
             )
             return f"trainings run on {' and '.join(self.names)}, {each}"
         cores = len(available_cores())
-        each = (
-            f"{_count(workers, 'worker')}, each on a core of its own"
-            if workers == cores > 1
-            else f"{_count(workers, 'worker')} on {_count(cores, 'core')}"
-        )
+        each = f"{plural(workers, 'worker')} on {plural(cores, 'core')}"
+        if workers == cores > 1:
+            each = f"{plural(workers, 'worker')}, each on a core of its own"
         return f"trainings run on the CPU, {each}" + (f" ({self.note})" if self.note else "")
 
 
@@ -136,12 +134,8 @@ def choose_hardware(asked: str, opened: Opened) -> Hardware:
         return CPU
     if asked == "auto":
         if there and not runs_on_gpu:
-            lacking = opened.gpus.missing
-            why = (
-                f"the environment does not run on a GPU here: {lacking}"
-                if lacking
-                else "the environment does not run on a GPU"
-            )
+            lacking = f" here: {opened.gpus.missing}" if opened.gpus.missing else ""
+            why = f"the environment does not run on a GPU{lacking}"
             return Hardware(("cpu",), why)
         return Hardware(there) if there else CPU
     if not there:
@@ -172,17 +166,8 @@ def choose_hardware(asked: str, opened: Opened) -> Hardware:
     return Hardware(names)
 
 
-def _visible_gpus(variables: Mapping[str, str]) -> list[str] | None:
-    """The entries of CUDA_VISIBLE_DEVICES; None if it is not set."""
-    text = variables.get(VISIBLE_GPUS)
-    return None if text is None else [part.strip() for part in text.split(",")]
-
-
-def _visible_name(name: str, visible: list[str] | None) -> str:
+def _visible_name(name: str) -> str:
     """The name of a GPU for a worker's CUDA_VISIBLE_DEVICES."""
     number = int(name.removeprefix("cuda:"))
-    return str(number) if visible is None or number >= len(visible) else visible[number]
-
-
-def _count(amount: int, noun: str) -> str:
-    return f"{amount} {noun}" if amount == 1 else f"{amount} {noun}s"
+    visible = os.environ.get(VISIBLE_GPUS, "").split(",") if VISIBLE_GPUS in os.environ else []
+    return visible[number].strip() if number < len(visible) else str(number)

@@ -53,13 +53,13 @@ class Dispatcher:
         self._waiting.append(job)
         self._dispatch()
 
-    async def forget(self, job: TrainingJob) -> None:
+    async def drop(self, job: TrainingJob) -> None:
         """Drop a cancelled job and give its slot to the next."""
         if job in self._waiting:
             self._waiting.remove(job)
         for worker in self._workers:
             if worker.jobs.get(job.key) is job:
-                await worker.take_back(job)
+                await worker.cancel(job)
         self._dispatch()
 
     async def save(self, jobs: Iterable[TrainingJob], timeout_s: float) -> None:
@@ -111,7 +111,7 @@ class Dispatcher:
                 self._waiting.remove(job)
                 free.reserve(job)
                 if free.ready:
-                    self.in_background(self._give(free, job))
+                    self.in_background(self._send(free, job))
 
     def _worker_for(self, population: Population) -> TrainingWorker | None:
         """The worker with the most free slots, or a new one before a busy one; None if all slots
@@ -183,7 +183,7 @@ class Dispatcher:
                 return
             self._deaths_at_start.pop(worker.population, None)
             for job in list(worker.jobs.values()):
-                await worker.give(job)
+                await worker.send(job)
             self._dispatch()
             try:
                 await worker.serve(self._dispatch)
@@ -231,9 +231,9 @@ class Dispatcher:
                     job.raise_error(error)
             self._waiting = [job for job in self._waiting if not job.result.done()]
 
-    async def _give(self, worker: TrainingWorker, job: TrainingJob) -> None:
+    async def _send(self, worker: TrainingWorker, job: TrainingJob) -> None:
         try:
-            await worker.give(job)
+            await worker.send(job)
         except Exception as error:  # noqa: BLE001  (a full disk; it is raised in the caller)
             worker.jobs.pop(job.key, None)
             job.raise_error(error)

@@ -74,11 +74,8 @@ class DryRunner:
         async with self._turn:
             reason = ""
             for _ in range(_ATTEMPTS):
-                command = DryRun(
-                    job=f"dry-run-{next(self._jobs)}",
-                    reward=reward,
-                    timeout_s=self._timeout_s,
-                )
+                job = f"dry-run-{next(self._jobs)}"
+                command = DryRun(job=job, reward=reward, timeout_s=self._timeout_s)
                 try:
                     answer = await self._worker.ask(command, self._timeout_s + _GRACE_SECONDS)
                 except WorkerDiedError as error:
@@ -118,10 +115,7 @@ class DryRunner:
             try:
                 names = await self._send_episodes(episodes)
                 command = ScoreTransitions(
-                    job=job,
-                    reward=reward,
-                    transitions=names,
-                    timeout_s=self._timeout_s,
+                    job=job, reward=reward, transitions=names, timeout_s=self._timeout_s
                 )
                 answer = await self._worker.ask(command, self._timeout_s + _GRACE_SECONDS)
             except (WorkerDiedError, WorkerFaultError, EpisodesFileError) as error:

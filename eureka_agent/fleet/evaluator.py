@@ -19,7 +19,7 @@ from eureka_agent.errors import (
 from eureka_agent.fleet.problem import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
 from eureka_agent.protocol.commands import Evaluate, PolicyFile
-from eureka_agent.protocol.events import Evaluated
+from eureka_agent.protocol.events import Evaluated, PolicyScore
 from eureka_agent.records import Evaluation
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.inbox import DO_NOT_TRUST, check_trajectories
@@ -246,32 +246,30 @@ class Evaluator:
             if not isinstance(answer, Evaluated) or len(answer.scores) != len(among):
                 raise WorkerFaultError(f"the worker did not give {len(among)} scores", DO_NOT_TRUST)
             for (request, policy), score in zip(among, answer.scores, strict=True):
-                if score.evaluation is None:
-                    request.fail(WorkerFaultError(score.fault, score.hint))
-                    continue
-                if len(score.evaluation.episodes) != policy.episodes:
-                    request.fail(
-                        WorkerFaultError(
-                            f"the worker did not score {policy.episodes} episodes", DO_NOT_TRUST
-                        )
-                    )
-                    continue
-                if (
-                    request.trajectories is not None
-                    and policy.trajectories is not None
-                    and not request.score.done()
-                ):
-                    try:
-                        await client.inbox.take(
-                            policy.trajectories, request.trajectories, check_trajectories
-                        )
-                    except EurekaError as error:
-                        request.fail(error)
-                if not request.score.done():
-                    request.score.set_result(score.evaluation)
+                try:
+                    await _answer(client, request, policy, score)
+                except EurekaError as error:
+                    request.fail(error)
         finally:
             for name in names:
                 client.inbox.drop(f"{name}.npz")
+
+
+async def _answer(
+    client: WorkerClient, request: _Request, policy: PolicyFile, score: PolicyScore
+) -> None:
+    """Give a request its score. Raises EurekaError for an invalid one."""
+    if score.evaluation is None:
+        raise WorkerFaultError(score.fault, score.hint)
+    if len(score.evaluation.episodes) != policy.episodes:
+        what = f"the worker did not score {policy.episodes} episodes"
+        raise WorkerFaultError(what, DO_NOT_TRUST)
+    if request.score.done():
+        return
+    if request.trajectories is not None and policy.trajectories is not None:
+        await client.inbox.take(policy.trajectories, request.trajectories, check_trajectories)
+    if not request.score.done():
+        request.score.set_result(score.evaluation)
 
 
 async def _give(client: WorkerClient, request: _Request, name: str) -> PolicyFile:

@@ -116,13 +116,13 @@ class TrainingWorker:
         self.ready = True
 
     def reserve(self, job: TrainingJob) -> None:
-        """Take a slot for a job that `give` sends."""
+        """Take a slot for a job that `send` sends."""
         self._end_idleness()
         self.jobs[job.key] = job
         self._pauses_left[job.key] = len(job.command.pauses)
         self._saved[job.key] = 0
 
-    async def give(self, job: TrainingJob) -> None:
+    async def send(self, job: TrainingJob) -> None:
         """Send a reserved job to the worker, unless it was taken back."""
         assert self._client is not None
         if self.jobs.get(job.key) is not job:
@@ -134,7 +134,7 @@ class TrainingWorker:
             command = command.model_copy(update={"snapshot": name})
         await self._client.send(command)
 
-    async def take_back(self, job: TrainingJob) -> None:
+    async def cancel(self, job: TrainingJob) -> None:
         """Cancel a job in the worker."""
         del self.jobs[job.key]
         if self.ready and self._client is not None:

@@ -91,7 +91,7 @@ class Trainings:
             self._policies += result.policies.values()
             return result
         except asyncio.CancelledError:
-            await self._dispatcher.forget(job)
+            await self._dispatcher.drop(job)
             raise
         finally:
             self._jobs.discard(job)
@@ -113,7 +113,7 @@ class Trainings:
         a CancelledError."""
         for job in list(self._jobs):
             job.result.cancel()
-            await self._dispatcher.forget(job)
+            await self._dispatcher.drop(job)
         for policy in self._policies:
             policy.unlink(missing_ok=True)
 

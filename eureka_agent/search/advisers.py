@@ -124,16 +124,16 @@ def advisers_of(
         [models.configured(model, gateway) for model in models.designers]
     )
     task = (run.description, run.sentence, run.settings)
+    reviewer, analyst = (
+        None if model is None else models.configured(model, gateway)
+        for model in (models.reviewer, models.analyst)
+    )
     return Advisers(
         RoutedDesigner(designer, tuning),
         tuple(model.name for model in models.designers),
-        None
-        if models.reviewer is None
-        else Reviewer(models.configured(models.reviewer, gateway), *task),
+        None if reviewer is None else Reviewer(reviewer, *task),
         models.review_all,
-        None
-        if models.analyst is None
-        else Analyst(models.configured(models.analyst, gateway), *task),
+        None if analyst is None else Analyst(analyst, *task),
         gateway,
         budget,
     )
@@ -142,36 +142,20 @@ def advisers_of(
 def notes_on(models: Models | None) -> list[Notice]:
     """Notices on the models for the user, before anything is spent."""
     if models is None:
-        return [
-            Notice(
-                text=(
-                    "the offline designer writes the rewards; --model openai/<name> or"
-                    " anthropic/<name> asks an LLM instead"
-                )
-            )
-        ]
+        text = (
+            "the offline designer writes the rewards; --model openai/<name> or anthropic/<name>"
+            " asks an LLM instead"
+        )
+        return [Notice(text=text)]
     if models.replayed:
-        return [
-            Notice(
-                text=(
-                    f"replies are played back from {models.replayed}: no model is asked, and"
-                    " nothing is paid"
-                )
-            )
-        ]
+        text = f"replies are played back from {models.replayed}: no model is asked, and nothing is"
+        return [Notice(text=f"{text} paid")]
     unpriced = [model.name for model in models.all if model.name not in models.prices]
     if not unpriced:
         return []
-    limited = (
-        ""
-        if models.limits.tokens is not None
-        else "; --max-tokens limits it, --price says what it costs"
+    text = (
+        f"the price of {' and '.join(unpriced)} is not known, so neither is what this search costs"
     )
-    return [
-        Notice(
-            text=(
-                f"the price of {' and '.join(unpriced)} is not known, so neither is what this"
-                f" search costs{limited}"
-            )
-        )
-    ]
+    if models.limits.tokens is None:
+        text += "; --max-tokens limits it, --price says what it costs"
+    return [Notice(text=text)]

@@ -167,13 +167,9 @@ async def _all_trainings(
     async with asyncio.TaskGroup() as group:
         if baselines:
             group.create_task(final.baselines())
-        group.create_task(_generations(engine, final, finalists))
-
-
-async def _generations(engine: SearchEngine, final: FinalTrainings, finalists: int) -> None:
-    trained = await engine.search()
-    if finalists:
-        await final.finalists(trained[:finalists])
+        trained = await engine.search()
+        if finalists:
+            await final.finalists(trained[:finalists])
 
 
 class AnalystIfReachable:

@@ -184,7 +184,7 @@ class AttemptTrainer:
             stop = await race.at_rung(attempt, rung, score)
             self._observer(RungDecided(attempt=attempt.id, env_steps=env_steps, stop=stop))
         else:
-            await race.tell(self._archived(attempt.id))
+            await race.add_scores(self._archived(attempt.id))
         if not stop and policy is not None:
             self._observer(TrainingWaits(job=job, waits_for="slot"))
         return stop

@@ -90,7 +90,7 @@ class AttemptRunner:
                 return attempt
             attempt = await self.settle(attempt, request)
         if race is not None:
-            await race.tell(attempt)
+            await race.add_scores(attempt)
         return attempt
 
     def _propose(self, iteration: int, sample: int, revision: int, proposal: Proposal) -> Attempt:

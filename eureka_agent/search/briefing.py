@@ -176,9 +176,9 @@ class Briefing:
         depend on earlier runs' caches."""
         if plan.iteration == 0 or not self._models:
             return ()
-        told = [name for name in BASELINES if name != "human" or not self._run.settings.blind]
+        shown = [name for name in BASELINES if name != "human" or not self._run.settings.blind]
         scores = score_table(trainings)
-        return tuple(each for each in scores if each.name in told and each.mean is not None)
+        return tuple(each for each in scores if each.name in shown and each.mean is not None)
 
     def _answering(
         self,
@@ -201,18 +201,16 @@ class Briefing:
 
     async def _analysis(self, plan: Planned, known: dict[str, Attempt]) -> str:
         """The analysis of the first parent, for a model."""
-        if not plan.parents or plan.operator is Operator.TUNE_WEIGHTS:
+        if not plan.parents or plan.operator is Operator.TUNE_WEIGHTS or self._analyst is None:
             return ""
-        return await self._analyse(known[plan.parents[0]])
-
-    async def _analyse(self, parent: Attempt) -> str:
-        if self._analyst is None or parent.diagnosis is None:
+        parent = known[plan.parents[0]]
+        if parent.diagnosis is None:
             return ""
         text = await self._analyst.analyse(parent.id, parent.proposal.reward, parent.diagnosis)
-        known = self._run.archive.attempt(parent.id)
-        if text and known is not None and known.analysis != text:
+        latest = self._run.archive.state.by_id[parent.id]
+        if text and latest.analysis != text:
             self._observer(Analysed(attempt=parent.id, text=text))
-            write_analysis(self._run.folder, known.model_copy(update={"analysis": text}))
+            write_analysis(self._run.folder, latest.model_copy(update={"analysis": text}))
         return text
 
     def _summary(self, attempt: Attempt, progress: float = 1.0) -> ParentSummary:

@@ -108,15 +108,12 @@ class SearchEngine:
         text = ""
         if self._why_ended is not None:
             iteration, error = self._why_ended
-            another = (
-                f" --retry-rounds {self.rounds(iteration)}"
-                if isinstance(error, SearchFailedError)
-                else ""
-            )
+            another = isinstance(error, SearchFailedError)
+            flag = f" --retry-rounds {self.rounds(iteration)}" if another else ""
             text = (
                 f"the search ended with generation {iteration + 1}: {error.message}; what was"
                 " trained until then was finished, and"
-                f" `{resume_command(self.run.folder)}{another}` tries again"
+                f" `{resume_command(self.run.folder)}{flag}` tries again"
             )
             self.observer(Notice(text=text, level="warning"))
         if self.run.archive.state.ended_early != text:

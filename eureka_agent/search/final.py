@@ -77,23 +77,14 @@ class FinalTrainings:
             self._report_if_known(name, kind, seed)
             return
         training = await self._train(name, kind, reward, seed, BASELINE_PRIORITY)
-        if training.outcome is not None:
-            try:
-                self._cache.put(
-                    reward,
-                    seed,
-                    training.outcome,
-                    training_folder(self._run.folder, name, seed) / POLICY,
-                )
-            except (
-                RunFolderError
-            ) as error:  # the run has its result; only later runs would have gained
-                self._observer(
-                    Notice(
-                        text=f"this baseline is not kept for later runs: {error.message}",
-                        level="warning",
-                    )
-                )
+        if training.outcome is None:
+            return
+        policy = training_folder(self._run.folder, name, seed) / POLICY
+        try:
+            self._cache.put(reward, seed, training.outcome, policy)
+        except RunFolderError as error:  # only later runs lose by it
+            text = f"this baseline is not kept for later runs: {error.message}"
+            self._observer(Notice(text=text, level="warning"))
 
     async def finalists(self, attempts: Sequence[Attempt]) -> None:
         """Train each of these attempts from every final seed."""

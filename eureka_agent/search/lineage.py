@@ -70,16 +70,16 @@ def changes(attempt: Attempt, history: Sequence[Attempt]) -> tuple[str, ...]:
 
 
 def _change(before: Attempt, after: Attempt) -> str:
-    told = (
+    change = (
         f"{difference(before.proposal.reward.source, after.proposal.reward.source)}: fitness"
         f" {significant(before.fitness)}"
     )
     if after.stage is Stage.STOPPED:
-        return f"{told} → stopped: {after.reason}"
+        return f"{change} → stopped: {after.reason}"
     if after.stage is Stage.FAILED:
-        return f"{told} → its training failed: {after.reason}"
+        return f"{change} → its training failed: {after.reason}"
     trainings = f"{_trainings(before)} against {_trainings(after)}"
-    return f"{told} → {significant(after.fitness)} ({trainings})"
+    return f"{change} → {significant(after.fitness)} ({trainings})"
 
 
 def _trainings(attempt: Attempt) -> str:
@@ -105,19 +105,19 @@ def _in_vain(finding: DiagnosisFinding, parent: Attempt, history: Sequence[Attem
     given = () if parent.diagnosis is None else parent.diagnosis.findings
     if parent.fitness is None or all(_subject(each) != _subject(finding) for each in given):
         return False
-    told = [
+    advised = [
         child
         for child in children_of(parent.id, history)
         if child.proposal.operator not in _UNADVISED
     ]
     better = [
         child
-        for child in told
+        for child in advised
         if child.stage is Stage.TRAINED
         and child.fitness is not None
         and child.fitness > parent.fitness
     ]
-    return len(told) >= LEAST_ADVISED and not better
+    return len(advised) >= LEAST_ADVISED and not better
 
 
 def _subject(finding: DiagnosisFinding) -> tuple[str, str | None, str | None]:

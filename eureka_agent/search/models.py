@@ -148,12 +148,9 @@ def _replayed(settings: SearchSettings) -> Models:
     flags = _flags_of(recording, settings)
 
     def role(now: str, then: str) -> LanguageModel | None:
-        name = OFF if now == OFF else then
-        return (
-            None
-            if name == OFF
-            else ReplayModel(asked.model[0] if name == AUTO else name, recording, flags)
-        )
+        if OFF in (now, then):
+            return None
+        return ReplayModel(asked.model[0] if then == AUTO else then, recording, flags)
 
     return Models(
         tuple(ReplayModel(name, recording, flags) for name in asked.model),

@@ -44,11 +44,8 @@ async def plan_within(
         )
     speed = None
     if budget.seconds is not None:
-        largest = (
-            settings
-            if "samples" in given
-            else settings.model_copy(update={"samples": MOST_SAMPLES})
-        )
+        samples = {} if "samples" in given else {"samples": MOST_SAMPLES}
+        largest = settings.model_copy(update=samples)
         speed = await measure(largest)
     baselines = _MissingBaselines(description, hardware)
     used_seconds = time.monotonic() - began

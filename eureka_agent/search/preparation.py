@@ -122,49 +122,44 @@ async def prepared(
     check_fitness_setting(asked, given, confirm)
     budget = None if asked.budget is None else parse_budget(asked.budget)
     time_limit(asked)  # raises SettingsError before anything is started
-    models = None if given is not None else models_of(asked, _retry_notices(observer))
-    wall = choose_wall(asked.sandbox)
-    with driver_scratch() as scratch:
-        async with AsyncExitStack() as stack:
-            if models is not None:
-                stack.push_async_callback(models.close)
-            dry_runner = await _dry_runner(stack, wall, asked, scratch)
-            written = await _written_fitness(asked, models, dry_runner, confirm, observer)
-            if written is not None:
-                began += written.shown_seconds
-                dry_runner = await _dry_runner(stack, wall, asked, scratch, written.fitness)
-            if given is not None:
-                verdict = await Critic(dry_runner.description, dry_runner).judge(given.reward)
-                if not verdict.accepted:
-                    raise RewardRejectedError(verdict, given.origin)
-            hardware = choose_hardware(asked.device, dry_runner.opened)
-            settings = effective_settings(values, dry_runner.description)
-            fitness = None if written is None else written.fitness
-            ready = Prepared(settings, wall, hardware, dry_runner, models, given, fitness)
-            await _add_kernels(ready, runs_folder(), scratch)
-            if models is not None:
-                await measure_task(dry_runner, observer)
-            recorded: dict[str, Any] = (
-                recorded_of(models) if given is None else {"given_source": given.reward.source}
+    async with _surroundings(asked, given, observer) as (models, wall, scratch, stack):
+        dry_runner = await _dry_runner(stack, wall, asked, scratch)
+        written = await _written_fitness(asked, models, dry_runner, confirm, observer)
+        if written is not None:
+            began += written.shown_seconds
+            dry_runner = await _dry_runner(stack, wall, asked, scratch, written.fitness)
+        if given is not None:
+            verdict = await Critic(dry_runner.description, dry_runner).judge(given.reward)
+            if not verdict.accepted:
+                raise RewardRejectedError(verdict, given.origin)
+        hardware = choose_hardware(asked.device, dry_runner.opened)
+        settings = effective_settings(values, dry_runner.description)
+        fitness = None if written is None else written.fitness
+        ready = Prepared(settings, wall, hardware, dry_runner, models, given, fitness)
+        await _add_kernels(ready, runs_folder(), scratch)
+        if models is not None:
+            await measure_task(dry_runner, observer)
+        recorded: dict[str, Any] = (
+            recorded_of(models) if given is None else {"given_source": given.reward.source}
+        )
+        recorded |= {} if written is None else written.recorded()
+        if budget is not None:
+
+            async def measure(largest: SearchSettings) -> Speed:
+                capacity = plan_capacity(largest, hardware.places)
+                devices = hardware.devices(capacity.workers)
+                async with Fleet(wall, scratch / "speed", capacity.workers, devices) as fleet:
+                    population = ready.population(capacity.slots)
+                    description = dry_runner.description
+                    return await measure_speed(fleet, population, description, capacity.workers)
+
+            plan = await plan_within(
+                budget, settings, values, dry_runner.description, hardware, began, measure
             )
-            recorded |= {} if written is None else written.recorded()
-            if budget is not None:
-
-                async def measure(largest: SearchSettings) -> Speed:
-                    capacity = plan_capacity(largest, hardware.places)
-                    devices = hardware.devices(capacity.workers)
-                    async with Fleet(wall, scratch / "speed", capacity.workers, devices) as fleet:
-                        population = ready.population(capacity.slots)
-                        description = dry_runner.description
-                        return await measure_speed(fleet, population, description, capacity.workers)
-
-                plan = await plan_within(
-                    budget, settings, values, dry_runner.description, hardware, began, measure
-                )
-                ready.settings, ready.seconds = plan.settings, time.monotonic() - began
-                recorded |= {"budget": plan.text, "seconds_before": ready.seconds}
-            ready.created = RunCreated(**recorded)
-            yield ready
+            ready.settings, ready.seconds = plan.settings, time.monotonic() - began
+            recorded |= {"budget": plan.text, "seconds_before": ready.seconds}
+        ready.created = RunCreated(**recorded)
+        yield ready
 
 
 @asynccontextmanager
@@ -173,26 +168,33 @@ async def prepared_again(run: Run, observer: Observer) -> AsyncIterator[Prepared
     environment has changed."""
     settings, source = run.settings, run.archive.state.began.given_source
     given = None if source is None else GivenDesigner(given_reward(source), "the run's own record")
+    async with _surroundings(settings, given, observer) as (models, wall, scratch, stack):
+        dry_runner = await _dry_runner(stack, wall, settings, scratch, run.written_fitness)
+        if dry_runner.description.fingerprint != run.description.fingerprint:
+            raise EnvironmentLoadError(
+                f"the environment {run.description.environment!r} has changed since the run"
+                f" {run.name!r} began{_changed(run.description, dry_runner.description)}",
+                "its old and new attempts could not be compared: bring the old files back, or"
+                " start a new search",
+            )
+        hardware = choose_hardware(settings.device, dry_runner.opened)
+        ready = Prepared(settings, wall, hardware, dry_runner, models, given, run.written_fitness)
+        await _add_kernels(ready, run.folder.parent, scratch)
+        yield ready
+
+
+@asynccontextmanager
+async def _surroundings(
+    settings: SearchSettings, given: GivenDesigner | None, observer: Observer
+) -> AsyncIterator[tuple[Models | None, Wall, Path, AsyncExitStack]]:
+    """Models, wall, a scratch folder, and a stack for what else ends with the block."""
     models = None if given is not None else models_of(settings, _retry_notices(observer))
     wall = choose_wall(settings.sandbox)
     with driver_scratch() as scratch:
         async with AsyncExitStack() as stack:
             if models is not None:
                 stack.push_async_callback(models.close)
-            dry_runner = await _dry_runner(stack, wall, settings, scratch, run.written_fitness)
-            if dry_runner.description.fingerprint != run.description.fingerprint:
-                raise EnvironmentLoadError(
-                    f"the environment {run.description.environment!r} has changed since the run"
-                    f" {run.name!r} began{_changed(run.description, dry_runner.description)}",
-                    "its old and new attempts could not be compared: bring the old files back, or"
-                    " start a new search",
-                )
-            hardware = choose_hardware(settings.device, dry_runner.opened)
-            ready = Prepared(
-                settings, wall, hardware, dry_runner, models, given, run.written_fitness
-            )
-            await _add_kernels(ready, run.folder.parent, scratch)
-            yield ready
+            yield models, wall, scratch, stack
 
 
 def effective_settings(values: Mapping[str, Any], description: TaskDescription) -> SearchSettings:

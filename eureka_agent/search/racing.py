@@ -155,7 +155,7 @@ class Race(Protocol):
         """Wait for the decision on this candidate at a rung: the reason to stop it, or ""."""
         ...
 
-    async def tell(self, attempt: Attempt) -> None:
+    async def add_scores(self, attempt: Attempt) -> None:
         """Add the scores of an attempt that an earlier process decided about."""
         ...
 
@@ -190,7 +190,7 @@ class OpenRace:
         asyncio.get_running_loop().call_soon(self._decided)
         return falls_behind(score, self.rungs.scores(rung, others), MARGIN * (rung + 1), noise)
 
-    async def tell(self, attempt: Attempt) -> None:
+    async def add_scores(self, attempt: Attempt) -> None:
         """Do nothing, since the archive has its scores."""
 
     async def leave(self, sample: int) -> None:
@@ -211,7 +211,7 @@ class GenerationRace:
         """`candidates` are the generation's samples; `earlier` has, for each rung, the scores of
         earlier generations' trained candidates.
 
-        Without known noise nothing is decided before `tell_noise`; with it the noise is 0.
+        Without known noise nothing is decided before `set_noise`; with it the noise is 0.
         """
         self.rungs = rungs
         self._racing = set(candidates)
@@ -226,34 +226,29 @@ class GenerationRace:
         """Wait for the decision on this candidate at a rung: the reason to stop it, or ""."""
         candidate = attempt.sample
         self._scores[rung][candidate] = score
+        await self._decide()
         async with self._decided:
-            self._decide()
-            self._decided.notify_all()  # another candidate may be safe now
             await self._decided.wait_for(
                 lambda: self._stopped[rung] is not None or self._is_safe(candidate, rung)
             )
         return (self._stopped[rung] or {}).get(candidate, "")
 
-    async def tell(self, attempt: Attempt) -> None:
+    async def add_scores(self, attempt: Attempt) -> None:
         """Add the scores of an attempt that an earlier process decided about."""
         for score in attempt.rungs:
             rung = self.rungs.env_steps.index(score.env_steps)
             self._scores[rung][attempt.sample] = score.fitness
-        async with self._decided:
-            self._decide()
-            self._decided.notify_all()
+        await self._decide()
 
-    async def tell_noise(self, noise: Sequence[float]) -> None:
+    async def set_noise(self, noise: Sequence[float]) -> None:
         """Set the noise at each rung, and decide."""
         self._noise = noise
-        async with self._decided:
-            self._decide()
+        await self._decide()
 
     async def leave(self, candidate: int) -> None:
         """Take a candidate that has ended out of the race."""
         self._racing.discard(candidate)
-        async with self._decided:
-            self._decide()
+        await self._decide()
 
     def _is_safe(self, candidate: int, rung: int) -> bool:
         """True if the candidate goes on even if all that have not come to this rung are better:
@@ -266,14 +261,15 @@ class GenerationRace:
         worse = sum(other < (mine, candidate) for other in known)
         return worse >= (len(known) + len(self._racing - scores.keys())) // 2
 
-    def _decide(self) -> None:
-        if self._noise is None:
-            return
+    async def _decide(self) -> None:
+        """Decide the rungs that all candidates have come to, and wake those that wait."""
         for rung, scores in enumerate(self._scores):
-            if self._stopped[rung] is None and self._racing <= scores.keys():
-                stopped = behind(
-                    scores, self._earlier[rung], MARGIN * (rung + 1), self._noise[rung]
-                )
+            if self._noise is None or self._stopped[rung] is not None:
+                continue
+            if self._racing <= scores.keys():
+                margin = MARGIN * (rung + 1)
+                stopped = behind(scores, self._earlier[rung], margin, self._noise[rung])
                 self._stopped[rung] = stopped
                 self._racing -= stopped.keys()
-                self._decided.notify_all()
+        async with self._decided:
+            self._decided.notify_all()

@@ -25,7 +25,7 @@ class Recorder:
         """Wall time of the run so far, over all its resumptions."""
         return self._before + time.monotonic() - self._since
 
-    def tell(self, entry: BaseEntry) -> None:
+    def pass_on(self, entry: BaseEntry) -> None:
         """Pass on an entry that is stored."""
         self._observer(entry)
 

@@ -40,18 +40,12 @@ def evaluation_lines(
     """The summary for the user, as lines by their labels."""
     unit = "" if summary["unit"] in ("", "1") else f" {summary['unit']}"
     fitness = f"{wording.plus_minus(summary['mean'], summary['std'])}{unit}"
-    spread = (
-        ""
-        if summary["std"] is None
-        else " (± is the deviation between episodes, not between seeds)"
-    )
+    spread = " (± is the deviation between episodes, not between seeds)"
+    origin = f"{fitness_origin}: " if fitness_origin else ""
     lines = {
-        "fitness": f"{fitness} over {wording.plural(summary['episodes'], 'episode')}{spread}",
-        "measures": (
-            f"{fitness_origin}: {description.fitness_doc}"
-            if fitness_origin
-            else description.fitness_doc
-        ),
+        "fitness": f"{fitness} over {wording.plural(summary['episodes'], 'episode')}"
+        + ("" if summary["std"] is None else spread),
+        "measures": f"{origin}{description.fitness_doc}",
     }
     if summary["success_rate"] is not None:
         threshold = f"{wording.number(description.success_fitness)}{unit}"

@@ -95,9 +95,9 @@ def record_changes(run: Run) -> list[str]:
         run.archive.append(change)
     if changes:
         history = run.archive.state.changes
-        told = "".join(f"# {time}: {change_text(change)}\n" for time, change in history)
+        header = "".join(f"# {time}: {change_text(change)}\n" for time, change in history)
         text = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
-        write_text(run.folder / SETTINGS_FILE, told + text)
+        write_text(run.folder / SETTINGS_FILE, header + text)
     return [change_text(change) for change in changes]
 
 

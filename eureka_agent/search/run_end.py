@@ -30,7 +30,7 @@ def end_run(run: Run, status: RunStatus, message: str, observer: Recorder) -> No
         write_file(run.folder / MESSAGES, lambda draft: write_recording(draft, recording_of(run)))
     report = run_report(run)
     write_file(run.folder / REPORT_FILE, lambda draft: write_report(draft, report))
-    observer.tell(ended)
+    observer.pass_on(ended)
 
 
 def has_results(run: Run) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from eureka_agent import wording
@@ -71,14 +70,10 @@ class Generations:
             this_round = [each for each in archive.attempts(iteration) if each.sample in samples]
             if any(each.stage is Stage.TRAINED for each in this_round) or engine.is_cut_short:
                 return
-        what = (
-            "the proposal failed"
-            if size * rounds == 1
-            else (
-                f"every proposal of iteration {iteration + 1} failed, in"
-                f" {wording.plural(rounds, 'round')} of {size}"
-            )
-        )
+        what = "the proposal failed"
+        if size * rounds > 1:
+            tries = f"{wording.plural(rounds, 'round')} of {size}"
+            what = f"every proposal of iteration {iteration + 1} failed, in {tries}"
         raise engine.failed(what, last_revisions(this_round))
 
     async def _round(self, iteration: int, samples: range) -> None:
@@ -101,11 +96,10 @@ class Generations:
             siblings.append(engine.first_source(iteration, plan.sample))
             tasks.append(self._group.create_task(training))
         if isinstance(race, GenerationRace) and engine.baselines is not None:
-            telling = self._group.create_task(self._tell_noise(race))
-            # not needed any more once all proposals have ended
-            asyncio.gather(*tasks, return_exceptions=True).add_done_callback(
-                partial(_cancel, telling)
-            )
+            noise = self._group.create_task(self._await_noise(race))
+            # once all proposals have ended, no race waits for it
+            proposals = asyncio.gather(*tasks, return_exceptions=True)
+            proposals.add_done_callback(lambda _: noise.cancel())
         if tasks:
             await asyncio.wait(tasks)
 
@@ -122,11 +116,9 @@ class Generations:
         known = engine.baselines is None
         return GenerationRace(engine.rungs, samples, scores, noise_is_known=known)
 
-    async def _tell_noise(self, race: GenerationRace) -> None:
+    async def _await_noise(self, race: GenerationRace) -> None:
         """Give a race the noise of trainings, once the baselines have shown it."""
-        await race.tell_noise(
-            [await self._engine.noise(each) for each in self._engine.rungs.places]
-        )
+        await race.set_noise([await self._engine.noise(each) for each in self._engine.rungs.places])
 
 
 class Steady:
@@ -160,9 +152,11 @@ class Steady:
         await self._ended()
         last, size = engine.run.settings.iterations - 1, self._size
         rounds = 1
-        while not self._any_trained() and not engine.is_cut_short:
+        while not engine.is_cut_short:
+            attempts = engine.run.archive.attempts()
+            if any(each.stage is Stage.TRAINED for each in attempts):
+                return
             if rounds >= engine.rounds(last):
-                attempts = engine.run.archive.attempts()
                 what = f"none of {len(attempts)} proposals was trained"
                 raise engine.failed(what, last_revisions(attempts))
             for sample in range(rounds * size, (rounds + 1) * size):
@@ -239,14 +233,6 @@ class Steady:
             if not left and sum(each[0] == iteration for each in plans) >= self._size:
                 self._engine.end_iteration(iteration)
 
-    def _any_trained(self) -> bool:
-        attempts = self._engine.run.archive.attempts()
-        return any(each.stage is Stage.TRAINED for each in attempts)
-
     async def _ended(self) -> None:
         if self._tasks:
             await asyncio.wait(self._tasks)
-
-
-def _cancel(task: asyncio.Task[None], _: object) -> None:
-    task.cancel()

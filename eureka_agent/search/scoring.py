@@ -24,26 +24,20 @@ class EpisodeStatistics:
 def episode_statistics(evaluation: Evaluation, success_fitness: float | None) -> EpisodeStatistics:
     """Mean, spread and success rate of the evaluated episodes."""
     values = [episode.fitness for episode in evaluation.episodes]
-    solved = (
-        None
-        if success_fitness is None
-        else sum(value >= success_fitness for value in values) / len(values)
-    )
-    return EpisodeStatistics(
-        statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None, solved
-    )
+    rate = None
+    if success_fitness is not None:
+        rate = sum(value >= success_fitness for value in values) / len(values)
+    std = statistics.stdev(values) if len(values) > 1 else None
+    return EpisodeStatistics(statistics.fmean(values), std, rate)
 
 
 def score(name: str, trainings: Iterable[FinalTraining]) -> Score:
     """The score of one reward from its final trainings. Failed seeds are listed but have no part in
     mean and std."""
-    ordered = sorted(
-        (training for training in trainings if training.name == name),
-        key=lambda training: training.seed,
-    )
-    fitness = tuple(
-        None if training.outcome is None else training.outcome.fitness for training in ordered
-    )
+    named = (training for training in trainings if training.name == name)
+    ordered = sorted(named, key=lambda training: training.seed)
+    outcomes = [training.outcome for training in ordered]
+    fitness = tuple(None if outcome is None else outcome.fitness for outcome in outcomes)
     known = [value for value in fitness if value is not None]
     return Score(
         name=name,
@@ -72,11 +66,8 @@ def score_table(trainings: Sequence[FinalTraining]) -> tuple[Score, ...]:
     names = dict.fromkeys(training.name for training in trainings)
     scores = {name: score(name, trainings) for name in names}
     human, sparse = (scores[name].mean if name in scores else None for name in BASELINES)
-    if (
-        human is not None
-        and sparse is not None
-        and not told_apart(scores["human"], scores["sparse"])
-    ):
+    known = human is not None and sparse is not None
+    if known and not told_apart(scores["human"], scores["sparse"]):
         human = sparse = None
     normalized = [
         entry.model_copy(update={"human_normalized": human_normalized(entry.mean, human, sparse)})

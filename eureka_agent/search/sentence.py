@@ -51,10 +51,10 @@ def notices(sentence: str, description: TaskDescription, *, offline: bool) -> li
         )
         for remark in description.remarks
     ]
-    told = remarks if compared is None else [*remarks, compared]
+    found = remarks if compared is None else [*remarks, compared]
     if offline:
-        told.append(words_used(sentence, description))
-    return told
+        found.append(words_used(sentence, description))
+    return found
 
 
 def comparison(sentence: str, description: TaskDescription) -> Notice | None:
@@ -141,11 +141,8 @@ def _other_tasks(description: TaskDescription) -> tuple[dict[str, str], list[Cat
     own = built_in.pop(description.environment, None)
     if own is None and (Path(description.environment) / ENVIRONMENT_FILE).is_file():
         own = read_entry(Path(description.environment))
-    tasks = (
-        {}
-        if own is None
-        else {name: text for name, text in own.tasks.items() if name != description.task}
-    )
+    tasks = {} if own is None else dict(own.tasks)
+    tasks.pop(description.task, None)
     return tasks, list(built_in.values())
 
 

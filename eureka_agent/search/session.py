@@ -163,29 +163,29 @@ def _opening_notices(
     run: Run, ready: Prepared, changes: Sequence[str], *, resumed: bool
 ) -> list[Notice]:
     """The notices at a run's start. `changes` describes changed settings."""
-    began, told = run.archive.state.began, []
+    began, opening = run.archive.state.began, []
     if run.why_unsigned:
         text = (
             "this run is not signed, so later commands take it for a stranger's and ask for"
             f" --trust: {run.why_unsigned}"
         )
-        told.append(Notice(text=text, level="warning", stays=True))
-    told += [Notice(text=change) for change in changes]
+        opening.append(Notice(text=text, level="warning", stays=True))
+    opening += [Notice(text=change) for change in changes]
     if not resumed and run.settings.budget is not None:
-        told.append(Notice(text=began.budget, stays=True))
+        opening.append(Notice(text=began.budget, stays=True))
     if resumed and began.versions != versions():
         text = (
             "the run began with other versions of its packages: its scores may not be"
             " comparable (see report.md)"
         )
-        told.append(Notice(text=text, level="warning"))
+        opening.append(Notice(text=text, level="warning"))
     workers = plan_capacity(run.settings, ready.hardware.places).workers
-    told.append(Notice(text=ready.hardware.sentence(workers)))
+    opening.append(Notice(text=ready.hardware.sentence(workers)))
     if ready.given is None:
-        told += notes_on(ready.models)
+        opening += notes_on(ready.models)
         if not resumed:
-            told += notices(run.sentence, run.description, offline=ready.models is None)
-    return told
+            opening += notices(run.sentence, run.description, offline=ready.models is None)
+    return opening
 
 
 def moved_devices(run: Run, before: str, kind: str) -> list[Notice]:
@@ -205,9 +205,7 @@ def _add_resume_hint(error: LanguageModelError, run: Run, kept: bool) -> None:
     """Add to the hint if and how the run can be resumed. A replayed search would fail again."""
     if isinstance(error, MissingReplyError):
         return
-    then = (
-        f"the run is kept: `{resume_command(run.folder)}` goes on with it"
-        if kept
-        else "nothing came of this run, so it was removed"
-    )
+    then = "nothing came of this run, so it was removed"
+    if kept:
+        then = f"the run is kept: `{resume_command(run.folder)}` goes on with it"
     error.hint = f"{error.hint}; {then}" if error.hint else then

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.fleet import Fleet
-from eureka_agent.fleet.jobs import Population, TrainingResult
+from eureka_agent.fleet.jobs import Population
 from eureka_agent.invocation import command
 from eureka_agent.records import CurvePoint, TaskDescription
 from eureka_agent.rewards import RewardSpecification, baseline
@@ -45,26 +45,19 @@ async def measure_speed(
         try:
             await asyncio.wait({done, *training}, return_when=asyncio.FIRST_COMPLETED)
             if not done.done():
-                ended = next(each for each in training if each.done())
-                _raise_for(ended.result(), description.environment)
+                result = next(each for each in training if each.done()).result()
+                check = command(shlex.join(["envs", "--check", description.environment]))
+                raise EurekaError(
+                    "the speed of trainings could not be measured:"
+                    f" {result.failure_reason or 'a training ended at once'}",
+                    f"`{check}` looks for defects of an environment; a --budget in env steps needs"
+                    " no measurement",
+                )
         finally:
             for task in (done, *training):
                 task.cancel()
             await asyncio.gather(done, *training, return_exceptions=True)
-    return Speed(
-        workers,
-        watch.steps_per_second() / workers,
-        watch.first_steps_at() - began,
-    )
-
-
-def _raise_for(result: TrainingResult, environment: str) -> None:
-    raise EurekaError(
-        "the speed of trainings could not be measured:"
-        f" {result.failure_reason or 'a training ended at once'}",
-        f"`{command(shlex.join(['envs', '--check', environment]))}` looks for defects of an"
-        " environment; a --budget in env steps needs no measurement",
-    )
+    return Speed(workers, watch.steps_per_second() / workers, watch.first_steps_at() - began)
 
 
 def _any_reward(description: TaskDescription) -> RewardSpecification:
@@ -89,11 +82,9 @@ class _Watch:
 
     def __call__(self, job: str, points: Sequence[CurvePoint]) -> None:
         marks = self.marks[job]
-        if (
-            marks and points and points[-1].env_steps <= marks[-1][1]
-        ):  # restarted after its worker's death
-            marks.clear()
         if points:
+            if marks and points[-1].env_steps <= marks[-1][1]:  # restarted after a death
+                marks.clear()
             marks.append((time.monotonic(), points[-1].env_steps))
         if all(
             marks and marks[-1][0] - marks[0][0] >= MEASURED_SECONDS

@@ -82,12 +82,7 @@ def _tunable(source: str) -> dict[str, ast.expr]:
     tree = parsed(source)
     try:
         read = _names_read(symtable.symtable(source, "<reward>", "exec"))
-    except (
-        SyntaxError,
-        ValueError,
-        RecursionError,
-        MemoryError,
-    ):  # such as a `nonlocal` that is nowhere
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # such as a stray `nonlocal`
         return {}
     if tree is None:
         return {}

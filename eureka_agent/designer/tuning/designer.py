@@ -52,9 +52,8 @@ class TuningDesigner:
     async def propose(self, request: DesignRequest) -> Proposal:
         """The first parent's reward with constants that no known reward of its form has. Its source
         is empty if it has none to tune."""
-        return await asyncio.to_thread(
-            _propose, request
-        )  # importing the optimiser and asking it takes a while
+        # in a thread, since importing and asking the optimiser is slow
+        return await asyncio.to_thread(_propose, request)
 
     async def revise(
         self, request: DesignRequest, rejected: Proposal, verdict: Verdict
@@ -88,22 +87,14 @@ def _propose(
         return _proposal(request, "", _nothing_to_tune(parent), "")
     form = _form(request, parent, rejected)
     values = _values(request, form, rejected)
+    prompt = _optimiser_input(form)
     if form.distance(values) == 0.0:
-        return _proposal(
-            request,
-            "",
-            f"All constants that were drawn for {parent.id} are known.",
-            _optimiser_input(form),
-        )
-    reasons = (
-        [finding.message for finding in verdict.findings if finding.severity == "error"]
-        if verdict
-        else []
-    )
+        text = f"All constants that were drawn for {parent.id} are known."
+        return _proposal(request, "", text, prompt)
+    findings = verdict.findings if verdict else ()
+    reasons = [finding.message for finding in findings if finding.severity == "error"]
     reasoning = _reasoning(form, values, reasons)
-    return _proposal(
-        request, with_constants(parent.reward.source, values), reasoning, _optimiser_input(form)
-    )
+    return _proposal(request, with_constants(parent.reward.source, values), reasoning, prompt)
 
 
 def _form(request: DesignRequest, parent: ParentSummary, rejected: Proposal | None) -> _Form:
@@ -167,13 +158,13 @@ def _change(values: Mapping[str, float], others: Mapping[str, float]) -> float:
     return max(abs(math.log(values[name] / value)) for name, value in others.items())
 
 
-def _proposal(request: DesignRequest, source: str, reasoning: str, told: str) -> Proposal:
+def _proposal(request: DesignRequest, source: str, reasoning: str, prompt: str) -> Proposal:
     return Proposal(
         reward=CodeReward(source=source, author=TuningDesigner.name),
         reasoning=reasoning,
         operator=Operator.TUNE_WEIGHTS,
         parents=tuple(parent.id for parent in request.parents[:1]),
-        prompt=told,
+        prompt=prompt,
         reply=f"{reasoning}\n\n```python\n{source}```\n" if source else reasoning,
         cost=Cost(money=Decimal(0), prompt_tokens=0, completion_tokens=0),
     )

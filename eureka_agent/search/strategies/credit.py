@@ -130,11 +130,8 @@ class WithTuning:
     def to_tune(self, place: int, finished: Sequence[Attempt], samples: int) -> Attempt | None:
         """The strategy's parent for tuning, if it can be tuned."""
         parent = self._strategy.to_tune(place, finished, samples)
-        trained = [
-            attempt.proposal.reward.source for attempt in finished if attempt.fitness is not None
-        ]
-        return (
-            parent
-            if parent is not None and self._tunable(parent.proposal.reward.source, trained)
-            else None
-        )
+        if parent is None:
+            return None
+        known = (attempt for attempt in finished if attempt.fitness is not None)
+        trained = [attempt.proposal.reward.source for attempt in known]
+        return parent if self._tunable(parent.proposal.reward.source, trained) else None
