@@ -21,7 +21,7 @@ EUREKA = [sys.executable, "-m", "eureka_agent.cli.main"]
 def said(folder: Path) -> list[tuple[int, str, str]]:
     """Status, output and errors of commands that look at the folder, a variable and their input."""
     found = []
-    for arguments in (["runs"], ["show", "latest"], ["critique", "-", "--no-dry-run"], ["--nope"]):
+    for arguments in (["runs"], ["show", "latest"], ["critique", "-", "--env", "cartpole"], ["--nope"]):
         result = subprocess.run(
             [*EUREKA, *arguments],
             cwd=folder,
