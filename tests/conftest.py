@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import warm_programs
 from outcomes import make_outcome
+from thoroughness import EVERYTHING
 
 from eureka_agent.records import (
     Attempt,
@@ -49,8 +50,6 @@ for _number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, lambda *_: None)
 
-EVERYTHING = os.environ.get("EUREKA_TESTS_ALL") == "1"
-"""True under `make test-all`: all kill points, all attacks on all walls, and no start is a fork."""
 _REAL_STARTS = ("adversarial", "sandbox")
 """Folders of which all tests are marked `real_starts`: a worker meets a wall as it is started."""
 warm_programs.STARTS.install()

@@ -19,14 +19,14 @@ EUREKA = [sys.executable, "-m", "eureka_agent.cli.main"]
 
 
 def said(folder: Path) -> list[tuple[int, str, str]]:
-    """Status, output and errors of commands that look at the folder, a variable and their input."""
+    """Status, output and errors of commands that look at the folder and at a variable, and of one that asks a
+    worker."""
     found = []
-    for arguments in (["runs"], ["show", "latest"], ["critique", "-", "--env", "cartpole"], ["--nope"]):
+    for arguments in (["runs"], ["show", "latest"], ["search", "x", "--env", "nope"], ["--nope"]):
         result = subprocess.run(
             [*EUREKA, *arguments],
             cwd=folder,
             env={**os.environ, "EUREKA_RUNS": "mine", "COLUMNS": "50"},
-            input="import os\n",
             capture_output=True,
             text=True,
         )
@@ -40,7 +40,7 @@ def test_a_forked_command_says_what_a_started_one_says(
     forked = said(tmp_path)
     monkeypatch.setattr(warm_programs.STARTS, "forking", False)
     assert said(tmp_path) == forked
-    assert [status for status, _, _ in forked] == [0, 2, 1, 2]
+    assert [status for status, _, _ in forked] == [0, 2, 2, 2]
 
 
 @pytest.mark.parametrize("start", ["forked", pytest.param("real", marks=pytest.mark.real_starts)])
