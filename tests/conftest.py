@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -64,12 +65,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests marked `gpu` run wherever torch finds a GPU, those marked `docker` wherever an engine
-    answers. Files with long tests come first, so that no long one is left alone at the end."""
+    answers. The files with the most long tests come first, so that none is left alone at the
+    end."""
     for item in items:
         if item.path.relative_to(Path(__file__).parent).parts[0] in _REAL_STARTS:
             item.add_marker("real_starts")
-    long = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in long)
+    long = Counter(item.path for item in items if item.get_closest_marker("slow"))
+    items.sort(key=lambda item: -long[item.path])
     on_gpu = [item for item in items if item.get_closest_marker("gpu")]
     if on_gpu:
         import torch  # most tests need none
