@@ -187,8 +187,10 @@ def test_interrupting_stops_cleanly_and_says_how_to_resume(
         "--samples",
         "2",
         "--env-steps",
-        "65536",
+        "32768",
         "--finalists",
+        "1",
+        "--final-seeds",
         "1",
     )
     search = (*search, "--confirm", "0", "--no-racing")
