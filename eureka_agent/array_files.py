@@ -1,5 +1,4 @@
-"""Untrusted files of arrays, bounded before a library reads them: libraries trust a header's
-sizes."""
+"""Bounds on untrusted files of arrays: libraries trust the sizes in a header."""
 
 from __future__ import annotations
 
@@ -12,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 MOST_HEADER_BYTES = 16 << 20
-"""Longest header of a safetensors file: about 100 bytes a tensor; a checkpoint also keeps its
-latest curve points there."""
+"""Longest header of a safetensors file: about 100 bytes a tensor, and latest curve points."""
 MOST_TENSORS = 10_000
 MOST_ARRAY_BYTES = 512 << 20
 """Most memory for the arrays of one npz file."""
@@ -21,8 +19,7 @@ MOST_ARRAYS = 2000
 _MARKS_PER_TENSOR = 20
 """Names, braces, brackets and commas of one tensor in a header."""
 _MARK = re.compile(rb'"(?:[^"\\]++|\\.?+)*+(?:"|\Z)|[{\[,]', re.DOTALL)
-"""An unclosed name matches to the end: a failed match would be retried from every quotation
-mark."""
+"""Unclosed names match too: a failed match would be retried at every quotation mark."""
 _CHUNK_BYTES = 1 << 20
 
 

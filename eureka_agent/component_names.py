@@ -20,8 +20,7 @@ def component_fault(name: str) -> tuple[str, str] | None:
 
 
 def changed_names_fault(first: Collection[str], now: Collection[str]) -> tuple[str, str] | None:
-    """Message and hint for components that differ from the first call's; None for the same ones in
-    any order."""
+    """Message and hint for components other than the first call's; None for the same ones."""
     changes = {
         "new": [name for name in now if name not in first],
         "missing": [name for name in first if name not in now],

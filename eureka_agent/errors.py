@@ -1,5 +1,4 @@
-"""Errors for the person at the terminal: what, the offending value, what was expected, the next
-step."""
+"""Errors for the person: what, the offending value, what was expected, the next step."""
 
 from __future__ import annotations
 
@@ -12,8 +11,7 @@ from collections.abc import Iterable
 
 
 class EurekaError(Exception):
-    """A problem the user can act on. The command line prints it without a traceback and exits with
-    `exit_status`."""
+    """A problem that the user can solve; printed without a traceback."""
 
     exit_status = 2
 
@@ -36,8 +34,7 @@ class EnvironmentLoadError(EurekaError):
 
 
 class EnvironmentFaultError(EurekaError):
-    """An environment or a task's fitness that fails in use. No reward is to blame, and no model is
-    asked to mend one."""
+    """An environment or a task's fitness that fails in use, for which no reward is to blame."""
 
 
 class RunFolderError(EurekaError):

@@ -21,8 +21,7 @@ _PACKAGE_PARENT = Path(__file__).resolve().parents[1]
 
 
 def program() -> str:
-    """Name of the program for a shell: `eureka` where PATH leads to this installation, else the
-    path it was called by."""
+    """The program for a shell: `eureka` where PATH leads here, else the path of its call."""
     called = os.environ.get(PROGRAM) or sys.argv[0]
     found = shutil.which("eureka")
     if os.sep not in called or Path(called).name != "eureka":
@@ -33,8 +32,7 @@ def program() -> str:
 
 
 def command(arguments: str) -> str:
-    """Command that can be pasted: `command("show latest")` is `./eureka show latest` in a
-    checkout."""
+    """Pasteable command: `command("show latest")` is `./eureka show latest` in a checkout."""
     return f"{program()} {arguments}"
 
 
@@ -73,8 +71,7 @@ def install_packages(*requirements: str) -> str:
 
 
 def executable(name: str) -> str:
-    """Program of a package: its name where PATH leads to the one beside this Python, else its
-    path."""
+    """Program of a package: its name where it is on PATH, else its path beside this Python."""
     beside = Path(sys.prefix) / "bin" / name
     found = shutil.which(name)
     if found is not None and (not beside.is_file() or Path(found).resolve() == beside.resolve()):
@@ -121,8 +118,7 @@ def _has_torch_for_cpu() -> bool:
 
 
 def _origin() -> str:
-    """Folder or address that this was installed from, where the installer recorded it; else the
-    name."""
+    """Folder or address that this was installed from, if recorded; else the name."""
     import importlib.metadata
     import json
     from urllib.parse import unquote, urlsplit

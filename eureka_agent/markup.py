@@ -26,8 +26,7 @@ class Markup(str):
 
 
 def escaped(text: str) -> Markup:
-    """Text in one line, for any place but a code block. Addresses become code, which no viewer
-    links."""
+    """Text in one line, for any place but a code block. Addresses become code, not links."""
     return Markup(_BLOCK.sub(r"\1\\", _within_a_line(text)))
 
 

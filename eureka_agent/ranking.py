@@ -9,8 +9,7 @@ from eureka_agent.records import Attempt, Stage
 
 
 def by_fitness(attempts: Sequence[Attempt]) -> list[Attempt]:
-    """Trained attempts, highest mean fitness first; equal fitness in the order of iteration and
-    sample."""
+    """Trained attempts, highest mean fitness first, then by iteration and sample."""
     return sorted(
         _trained(attempts), key=lambda attempt: (-(attempt.fitness or 0.0), *_place(attempt))
     )

@@ -114,8 +114,7 @@ class Measurements(Record):
 
 
 class TaskDescription(Record):
-    """Facts about an environment and its task for everyone outside the worker, without the
-    fitness's code."""
+    """Facts about an environment and its task, without the fitness's code."""
 
     environment: str
     """Value of `--env`: a built-in name, a folder, or `gymnasium:<id>`."""
@@ -388,8 +387,7 @@ class CurvePoint(Record):
 
 
 class CheckpointRecord(Record):
-    """A checkpoint of a training: its policy is kept, and the curve since the last one is summed
-    up."""
+    """A checkpoint of a training: its policy is kept, and the last curve points are summed up."""
 
     env_steps: Count
     fitness: FiniteFloat | None
@@ -408,8 +406,7 @@ class Outcome(Record):
     """Wall time from the first step to the last."""
     checkpoints: tuple[CheckpointRecord, ...]
     best_checkpoint: int
-    """Index of the kept policy's checkpoint: among the highest by training fitness the one that
-    scored best without noise."""
+    """Index of the kept policy's checkpoint: the best without noise among the highest curves."""
     training_fitness: FiniteFloat | None
     """Fitness of the best checkpoint, with exploration noise."""
     fitness: FiniteFloat | None = None
@@ -420,8 +417,7 @@ class Outcome(Record):
     success_rate: FiniteFloat | None = None
     evaluation_episodes: int = 0
     ended_by: dict[ShortName, Count] = Field(default_factory=dict)
-    """Number of those episodes by termination cause or `"time_out"`; empty in archives of earlier
-    versions."""
+    """Number of those episodes by cause of termination or `"time_out"`."""
 
 
 class EpisodeSummary(Record):
@@ -589,8 +585,7 @@ class Attempt(Record):
 
 
 class Score(Record):
-    """Final score of a reward: trained from several fresh seeds under one budget, each policy
-    evaluated apart."""
+    """Final score of a reward, trained from several fresh seeds under one budget."""
 
     name: str
     """`"human"`, `"sparse"` or an attempt id."""

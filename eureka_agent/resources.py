@@ -1,5 +1,4 @@
-"""Folders of data files (beside the package in a clone, inside it in a wheel) and of the user's
-state."""
+"""Folders of data files, in a clone or in a wheel, and of the user's state."""
 
 from __future__ import annotations
 

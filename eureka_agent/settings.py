@@ -1,20 +1,17 @@
-"""Definition of every setting, for the command line's flags, `--config` files and the run's
-record."""
+"""Definition of all settings, for flags, `--config` files and the run's record."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
-from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from eureka_agent.errors import SettingsError, close_match, system_reason
+from eureka_agent.errors import SettingsError, close_match
 from eureka_agent.invocation import FIRST_SEARCH, command
 
 DAY_SECONDS = 86_400.0
@@ -31,8 +28,6 @@ MOST_EPISODES = 100_000
 MOST_SENTENCE_CHARACTERS = 2000
 _SHOWN_CHARACTERS = 60
 """Characters of a faulty value or line that an error shows."""
-MOST_SETTINGS_BYTES = 64 << 10
-"""Longest file of settings: parsing YAML takes a second for half a megabyte."""
 
 
 def _scalar_type(annotation: Any) -> Any:
@@ -95,8 +90,7 @@ class TrainingSettings(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _check_type(cls, value: Any, info: ValidationInfo) -> Any:
-        """Refuse text for a number or a boolean, and a boolean for a number: pydantic would take
-        `yes` for 1 and "no" for false."""
+        """Refuse values that pydantic converts: `yes` to 1, "no" to False, True to 1."""
         kind = _scalar_type(cls.model_fields[str(info.field_name)].annotation)
         members = value if isinstance(value, list | tuple) else (value,)
         if kind is bool and not isinstance(value, bool | None):
@@ -261,26 +255,14 @@ class SearchSettings(TrainingSettings):
             raise ValueError("expected auto, cpu, cuda, or one or several like cuda:0,cuda:1")
         return device
 
-    @field_validator(
-        "env",
-        "task",
-        "sentence",
-        "model",
-        "base_url",
-        "budget",
-        "reviewer",
-        "analyst",
-        "price",
-        "max_time",
-    )
+    @field_validator("*")
     @classmethod
-    def _check_encoding(cls, text: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
+    def _check_encoding(cls, value: Any) -> Any:
         """Refuse lone surrogates, a shell's bytes that are not UTF-8: no file can hold them."""
-        try:
-            "".join(text or ()).encode()
-        except UnicodeEncodeError:
-            raise ValueError("it is not encoded as UTF-8") from None
-        return text
+        for each in value if isinstance(value, tuple) else (value,):
+            if isinstance(each, str) and not each.isascii() and re.search("[\ud800-\udfff]", each):
+                raise ValueError("it is not encoded as UTF-8")
+        return value
 
     @field_validator("base_url")
     @classmethod
@@ -348,8 +330,7 @@ nor the designs of a generation."""
 
 
 def schedule_of(settings: SearchSettings) -> Literal["generations", "steady"]:
-    """Schedule of a search. A replay needs generations, since its replies belong to the prompts of
-    its recording."""
+    """Schedule of a search; a replay needs generations, since its replies belong to prompts."""
     if settings.schedule != "auto":
         return settings.schedule
     by_model = any(name != "offline" and not name.startswith("replay:") for name in settings.model)
@@ -474,118 +455,6 @@ def _close_choice(error: ErrorDetails) -> str | None:
     if error["type"] != "literal_error":
         return None
     return close_match(str(error["input"]), re.findall(r"'([^']*)'", str(error["ctx"]["expected"])))
-
-
-class _RefusedError(yaml.MarkedYAMLError):
-    """Valid YAML that settings do not allow."""
-
-
-class _SettingsLoader(yaml.SafeLoader):
-    """YAML without repeated names, of which plain YAML silently takes the last, and without
-    aliases, of which a few lines make gigabytes.
-
-    Dates are text. Numbers and booleans are those of YAML 1.2.
-    """
-
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """Compose the next node. Raises _RefusedError for an alias."""
-        if self.check_event(yaml.AliasEvent):
-            raise _RefusedError(
-                None, None, "settings have no aliases", self.peek_event().start_mark
-            )
-        return super().compose_node(parent, index)
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Mapping of a node. Raises _RefusedError for a repeated name."""
-        seen = set()
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                continue
-            if key.value in seen:
-                raise _RefusedError(None, None, f"{key.value!r} is written twice", key.start_mark)
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
-_SettingsLoader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag.endswith((":null", ":merge"))]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-# YAML 1.2: `yes` and `no` are text, 010 is not eight, 1:30 is not ninety, 1e-3 is a number
-_SettingsLoader.add_implicit_resolver(
-    "tag:yaml.org,2002:bool", re.compile(r"(?:true|True|TRUE|false|False|FALSE)$"), None
-)
-_SettingsLoader.add_implicit_resolver(
-    "tag:yaml.org,2002:int", re.compile(r"[-+]?(?:0|[1-9][0-9_]*)$"), None
-)
-_SettingsLoader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(
-        r"[-+]?(?:(?:[0-9][0-9_]*)?\.[0-9]+|[0-9][0-9_]*\.)(?:[eE][-+]?[0-9]+)?$"
-        r"|[-+]?[0-9]+[eE][-+]?[0-9]+$|[-+]?\.(?:inf|Inf|INF)$|\.(?:nan|NaN|NAN)$"
-    ),
-    None,
-)
-
-
-def read_settings_file(
-    path: Path, read: Callable[[Path, int], bytes] | None = None
-) -> dict[str, Any]:
-    """Mapping in a YAML file. `read`: reads at most so many bytes, in place of `open`. Raises
-    SettingsError where there is none."""
-    content = b""
-    try:
-        content = (read or _first_bytes)(path, MOST_SETTINGS_BYTES + 1)
-        if len(content) > MOST_SETTINGS_BYTES:
-            raise ValueError(f"it has more than {MOST_SETTINGS_BYTES} bytes")
-        values = yaml.load(content.decode(), _SettingsLoader)  # a subclass of the safe loader
-    except OSError as error:
-        raise SettingsError(
-            f"cannot read the settings file {str(path)!r}: {system_reason(error)}", "check the path"
-        ) from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise SettingsError(
-            f"cannot read the settings in {str(path)!r}: {_yaml_problem(error, content)}",
-            "write one `name: value` a line",
-        ) from None
-    if values is None:
-        return {}
-    if not isinstance(values, dict):
-        kind = {"list": "a list", "str": "text"}.get(type(values).__name__, "one value")
-        raise SettingsError(
-            f"{str(path)!r} holds {kind}, expected names with values",
-            "write one `name: value` a line",
-        )
-    return values
-
-
-def _first_bytes(path: Path, most: int) -> bytes:
-    with path.open("rb") as file:
-        return file.read(most)
-
-
-def _yaml_problem(error: Exception, content: bytes) -> str:
-    """Fault of a YAML text in one line, with its line number."""
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        number = error.problem_mark.line
-        if isinstance(error, _RefusedError):
-            return f"{error.problem}, line {number + 1}"
-        lines = content.decode().splitlines()
-        if number < len(lines) and "\t" in lines[number]:
-            return f"a tab in line {number + 1}: indent with spaces"
-        shown = lines[number].strip()[:_SHOWN_CHARACTERS] if number < len(lines) else ""
-        return (
-            f"line {number + 1} is not YAML: {shown!r}"
-            if shown
-            else f"it ends in the middle of a value, line {number + 1}"
-        )
-    if isinstance(error, RecursionError):
-        return "it is nested too deeply"
-    if isinstance(error, UnicodeDecodeError):
-        return "it is not UTF-8"
-    if isinstance(error, yaml.reader.ReaderError):
-        return "it is not a text: it has control characters"
-    return " ".join(str(error).split())
 
 
 def check_training(settings: TrainingSettings) -> None:

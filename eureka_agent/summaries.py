@@ -1,5 +1,4 @@
-"""Summaries of curve points: the trainer's checkpoints, and the analyzer's of a broken-off
-training."""
+"""Summaries of curve points, for checkpoints and for broken-off trainings."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Vocabulary of an environment folder: `Variable`, `Constant`, `Channel`, `Task`, `TrainingBudget`.
-No torch is imported here."""
+"""Vocabulary of an environment folder. No torch is imported here."""
 
 from __future__ import annotations
 
@@ -52,8 +51,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Constant:
-    """A number of the environment that a reward function may take as an argument, such as the time
-    step."""
+    """A number of the environment that a reward may take as an argument, such as a time step."""
 
     name: str
     """Argument name: a Python identifier that no variable has."""

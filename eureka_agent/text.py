@@ -24,14 +24,12 @@ _INVISIBLE = re.compile(
 
 
 def printable(text: str) -> str:
-    """Text with `\\n` as its only line end, without escape sequences, control characters and
-    invisible characters."""
+    """Text with `\\n` as its only line end, without escape sequences and invisible characters."""
     return _INVISIBLE.sub("", _ESCAPE_SEQUENCES.sub("", _LINE_ENDS.sub("\n", text)))
 
 
 def visible(text: str) -> str:
-    """Text of the same width without control and invisible characters; the rest of an escape
-    sequence stays."""
+    """Text of the same width without invisible characters; rests of escape sequences stay."""
     return _INVISIBLE.sub("", text.translate(_NO_WIDTH))
 
 

@@ -1,5 +1,4 @@
-"""Number of trainings that a search makes, by kind. Budget, deadline, slots and views all count
-here."""
+"""Number of a search's trainings by kind, for budget, deadline, slots and views."""
 
 from __future__ import annotations
 

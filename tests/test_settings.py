@@ -17,9 +17,9 @@ from eureka_agent.settings import (
     TrainingSettings,
     check_training,
     parse_settings,
-    read_settings_file,
     training_part,
 )
+from eureka_agent.settings_files import read_settings_file
 
 
 def test_flags_override_the_file_and_the_file_the_defaults(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_what_looks_like_a_date_is_text(tmp_path: Path) -> None:
 def test_a_file_is_utf_8_whatever_the_locale(tmp_path: Path) -> None:
     (tmp_path / "search.yaml").write_bytes("sentence: déplacer\n".encode())
     code = (
-        "from pathlib import Path; from eureka_agent.settings import read_settings_file;"
+        "from pathlib import Path; from eureka_agent.settings_files import read_settings_file;"
         "print(ascii(read_settings_file(Path('search.yaml'))['sentence']))"
     )
     variables = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

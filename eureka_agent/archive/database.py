@@ -235,8 +235,7 @@ class Archive:
             raise self._damaged(f"entry {recorded.number} is about {error}, unknown") from None
 
     def append(self, entry: BaseEntry) -> Recorded:
-        """Store an entry and those that wait. An entry that is not durable may wait for the next
-        one."""
+        """Store an entry and those that wait; one that is not durable may wait."""
         state = self.state
         recorded = Recorded(self._number + 1, now(), max(self.clock(), state.seconds), entry)
         state.apply(recorded)

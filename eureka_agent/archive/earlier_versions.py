@@ -1,5 +1,4 @@
-"""Archives of earlier versions, which had tables of facts and attempts in place of a journal: they
-become the journal's first entries."""
+"""Archives of earlier versions: their tables become the journal's first entries."""
 
 from __future__ import annotations
 

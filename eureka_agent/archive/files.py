@@ -18,8 +18,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Fill a draft beside `path` by `write`, then rename it. Raises RunFolderError on a full
-    disk."""
+    """Fill a draft by `write` and rename it. Raises RunFolderError on a full disk."""
     # unique, since two searches may write one entry of the cache at once
     draft = path.with_name(f".{path.name}.draft-{os.getpid()}-{threading.get_ident()}")
     with storage_errors(path.parent):

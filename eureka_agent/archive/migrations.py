@@ -1,5 +1,4 @@
-"""The archive's schema as a list of named steps. A released step is never edited; a change is a new
-step."""
+"""The archive's schema as named steps; a released step is never edited."""
 
 from __future__ import annotations
 
@@ -161,8 +160,7 @@ def migrate(
 
 
 def migrated_copy(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """Migrated copy in memory of an earlier version's database, for reading. Closes the original
-    connection."""
+    """Migrated copy in memory, for reading. Closes the original connection."""
     copy = sqlite3.connect(":memory:", isolation_level=None)
     connection.backup(copy)
     connection.close()

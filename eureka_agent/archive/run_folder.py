@@ -1,5 +1,4 @@
-"""A run: a folder with settings, archive, artefacts and report, enough to resume, audit or share
-it."""
+"""A run: a folder with settings, archive, artefacts and report."""
 
 from __future__ import annotations
 
@@ -36,9 +35,9 @@ from eureka_agent.settings import (
     RETIRED_SETTINGS,
     SearchSettings,
     parse_settings,
-    read_settings_file,
     validation_fault,
 )
+from eureka_agent.settings_files import read_settings_file
 
 RUNS_VARIABLE = "EUREKA_RUNS"
 """Environment variable that names the folder of all runs; default: `runs` in the current folder."""
@@ -265,8 +264,7 @@ def _read_settings(folder: Path) -> SearchSettings:
 
 
 def run_settings(values: Mapping[str, Any], origin: str) -> SearchSettings:
-    """Settings of a run, perhaps of an earlier version. `origin`: their place, for a
-    SettingsError."""
+    """Settings of a run, perhaps of an earlier version. `origin`: their place, for errors."""
     known = {
         name: value
         for name, value in values.items()
@@ -338,8 +336,7 @@ def versions() -> dict[str, str]:
 
 
 def git_state() -> tuple[str | None, str]:
-    """Commit of the package's checkout, and the diff of its tracked files; None and "" outside of
-    one."""
+    """Commit of the package's checkout, if any, and the diff of its tracked files."""
     checkout = Path(__file__).resolve().parents[2]
     if not (checkout / ".git").exists():
         return None, ""

@@ -118,8 +118,7 @@ def load_json(text: str | bytes) -> Any:
 
 
 def check_numbers(text: str) -> None:
-    """Raises ValueError for JSON with a number that `load_json` refuses; parses only suspicious
-    text."""
+    """Raises ValueError for a number that `load_json` refuses; parses suspicious text only."""
     if _SUSPICIOUS_NUMBER.search(text) or "NaN" in text or "Infinity" in text:
         load_json(text)
 

@@ -63,8 +63,7 @@ class Signer:
     def run(
         self, run_id: str, settings: SearchSettings, environment: bytes, began: RunCreated
     ) -> str:
-        """Signature of a run, from the settings in its file, the content of its `environment.json`
-        and the journal's first entry."""
+        """Signature of a run by its settings, its `environment.json` and its first entry."""
         named = settings.model_dump(mode="json", exclude_unset=True, exclude=set(_UNSIGNED))
         covered = began.model_dump(mode="json", include=set(SIGNED))
         described = hashlib.sha256(environment).hexdigest()

@@ -60,8 +60,7 @@ class SnapshotStore:
         return self._folder / f"{job}.policy.safetensors"
 
     def put_points(self, job: str, points: Sequence[CurvePoint]) -> None:
-        """Store a job's whole curve so far, appending new points. Raises RunFolderError for a full
-        disk and the like."""
+        """Store a job's curve so far, appending new points. Raises RunFolderError."""
         known = self._stored.get(job, 0)
         if known > len(points):  # it resumed from an earlier state
             known = 0

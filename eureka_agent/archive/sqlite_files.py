@@ -35,8 +35,7 @@ _ROLLBACK_JOURNAL = b"\x01\x01"
 
 
 def check_files(path: Path, *, writing: bool) -> None:
-    """Raises RunFolderError for a database at `path`, or files beside it, that this program would
-    not write."""
+    """Raises RunFolderError for a database or files beside it that are not this program's."""
     for suffix in ("", "-journal", "-wal", "-shm"):
         file = inside(path.parent, path.name + suffix)
         flags = os.O_RDWR if writing and os.access(file, os.W_OK) else os.O_RDONLY
@@ -70,8 +69,7 @@ def _fault(descriptor: int, suffix: str) -> str:
 
 
 def connect(path: Path, mode: Literal["rwc", "ro", "immutable"]) -> sqlite3.Connection:
-    """Connection that does not trust its file. `check_same_thread` stays on: the archive belongs to
-    one thread."""
+    """Connection that does not trust its file, for one thread."""
     how = "immutable=1" if mode == "immutable" else f"mode={mode}"
     connection = sqlite3.connect(
         f"file:{quote(str(path.absolute()))}?{how}", uri=True, isolation_level=None, timeout=10.0

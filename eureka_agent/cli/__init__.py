@@ -1,2 +1,1 @@
-"""The `eureka` command. Each command is a module of its own, imported when it is called, so that
-help is quick."""
+"""The `eureka` command. Each command is a module that is imported on use, so that help is quick."""

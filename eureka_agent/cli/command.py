@@ -1,8 +1,8 @@
-"""Commands, options and usage errors in this program's own words: click parses, and says nothing
-itself."""
+"""Commands, options and usage errors in this program's own words: click only parses."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,41 +14,38 @@ from eureka_agent.errors import EurekaError, close_match, did_you_mean
 from eureka_agent.invocation import command, pasteable
 
 OptionGroups = Mapping[str, Sequence[str]]
-"""Names of parameters by the title that they stand under in `--help`."""
+"""Names of parameters by their title in `--help`."""
 OTHER_OPTIONS = "Other options"
 
 
 class UsageError(EurekaError):
-    """A command line that cannot be understood."""
+    """An invalid command line."""
 
 
 class Command(click.Command):
-    """A command whose help names commands that can be pasted, and lists its options in groups where
-    it has many."""
+    """A command whose help has pasteable commands and groups of options."""
 
     def __init__(self, *arguments: Any, groups: OptionGroups | None = None, **options: Any) -> None:
-        """`groups`: titles and parameters of the help; one that is in none stands under
-        `OTHER_OPTIONS`. The others: click's own."""
+        """`groups`: titles and parameters of the help; others come under `OTHER_OPTIONS`."""
         super().__init__(*arguments, **options)
         self.groups = groups or {}
 
     def get_help(self, context: click.Context) -> str:
-        """The help, with commands as they are typed here."""
+        """Help with pasteable commands."""
         return pasteable(super().get_help(context))
 
     def invoke(self, context: click.Context) -> Any:
-        """Run the command, which Ctrl-C interrupts from here on."""
+        """Run the command; from here on Ctrl-C raises KeyboardInterrupt."""
         raise_from_now_on()
         return super().invoke(context)
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        """The words of the command line. Raises UsageError for those that the command has no use
-        for."""
+        """Parse the command line. Raises UsageError for superfluous words."""
         context.allow_extra_args = True
         try:
             super().parse_args(context, args)
         except click.UsageError as error:
-            error.ctx = error.ctx or context  # the parser does not know it of all of its errors
+            error.ctx = error.ctx or context  # some of the parser's errors lack it
             raise
         if context.args and not context.resilient_parsing:
             words = " ".join(map(repr, context.args))
@@ -58,7 +55,7 @@ class Command(click.Command):
         return context.args
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """The options, those of a group together."""
+        """Write the options, group by group."""
         if not self.groups:
             super().format_options(context, formatter)
             return
@@ -84,35 +81,30 @@ class Group(click.Group):
     command_class = Command
 
     def get_help(self, context: click.Context) -> str:
-        """The help, with commands as they are typed here."""
+        """Help with pasteable commands."""
         return pasteable(super().get_help(context))
 
     def resolve_command(
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the first word names. Raises UsageError, with a suggestion."""
+        """Command of the first word. Raises UsageError with a suggestion."""
         names = self.list_commands(context)
         if not context.resilient_parsing and args[0].startswith("-"):
             raise UsageError(f"there is no option {args[0]!r}", _option_hint(args[0], context))
         if not context.resilient_parsing and args[0] not in names:
             hint = did_you_mean(args[0], names)
             if any(character.isspace() for character in args[0]):
-                import shlex
-
-                hint = (
-                    "a task in plain words goes to search:"
-                    f" {command(shlex.join(['search', *args]))}"
-                )
+                search = command(shlex.join(["search", *args]))
+                hint = f"a task in plain words goes to search: {search}"
             raise UsageError(f"there is no command {args[0]!r}", hint)
         return super().resolve_command(context, args)
 
 
 class BadValueError(click.BadParameter):
-    """A value that a parameter cannot have. The message goes on after the parameter's name: `is
-    'x', expected …`."""
+    """An invalid value. The message follows the parameter's name: `is 'x', expected …`."""
 
     def __init__(self, message: str, hint: str = "") -> None:
-        """`hint`: the next step, where there is a better one than to read the help."""
+        """`hint`: the next step; default: to read the help."""
         super().__init__(message)
         self.hint = hint
 
@@ -123,7 +115,7 @@ class Choice(click.Choice[str]):
     def convert(
         self, value: Any, parameter: click.Parameter | None, context: click.Context | None
     ) -> str:
-        """The word. Raises BadValueError, with a suggestion."""
+        """Check the word. Raises BadValueError with a suggestion."""
         if value in self.choices:
             return str(value)
         close = close_match(str(value), self.choices)
@@ -134,28 +126,25 @@ class Choice(click.Choice[str]):
 
 
 class Number(click.ParamType):
-    """A whole number or a decimal one, perhaps within bounds."""
+    """A whole or decimal number, perhaps within bounds."""
 
     def __init__(
         self, kind: type[int] | type[float], least: float | None = None, most: float | None = None
     ) -> None:
-        """`kind`: `int` or `float`; `least`, `most`: both may be taken."""
+        """`least` and `most` are inclusive."""
         self._kind, self._least, self.most = kind, least, most
         self.name = "integer" if kind is int else "number"
 
     def convert(
         self, value: Any, parameter: click.Parameter | None, context: click.Context | None
     ) -> float:
-        """The number. Raises BadValueError."""
+        """Parse the number. Raises BadValueError."""
         try:
             number = self._kind(value)
         except (ValueError, OverflowError):
             raise BadValueError(f"is {value!r}, expected {self._expected()}") from None
-        at_least, at_most = (
-            self._least is None or number >= self._least,
-            self.most is None or number <= self.most,
-        )
-        if not (at_least and at_most):
+        too_small = self._least is not None and not number >= self._least
+        if too_small or (self.most is not None and not number <= self.most):  # NaN is both
             raise BadValueError(f"is {value}, expected {self._expected()}")
         return number
 
@@ -173,30 +162,26 @@ def one_of(words: Sequence[str]) -> str:
 
 
 FILE = click.Path(path_type=Path)
-"""A path: whoever opens it says what is wrong with it."""
+"""A path, which is checked on use."""
 
 
 def reworded(error: click.UsageError) -> UsageError:
-    """An error of click's parser as one of this program."""
-    context = error.ctx
-    if isinstance(error, click.NoSuchOption):
-        return UsageError(
-            f"there is no option {error.option_name!r}", _option_hint(error.option_name, context)
-        )
-    if (
-        isinstance(error, click.MissingParameter)
-        and error.param is not None
-        and context is not None
-    ):
-        return UsageError(f"{_name(error.param)} is missing", f"it is called as: {_usage(context)}")
-    if isinstance(error, click.BadOptionUsage):
-        needs = _takes_value(error.option_name, context)
-        what = "needs a value, and none follows" if needs else "takes no value"
-        return UsageError(f"{error.option_name} {what}", _help_hint(context))
-    if isinstance(error, click.BadParameter) and error.param is not None and context is not None:
-        hint = getattr(error, "hint", "") or _help_hint(context)
-        return UsageError(f"{_name(error.param)} {error.message}", hint)
-    return UsageError(error.message, _help_hint(context))
+    """Error of click's parser in this program's words."""
+    context, hint = error.ctx, _help_hint(error.ctx)
+    match error:
+        case click.NoSuchOption(option_name=name):
+            return UsageError(f"there is no option {name!r}", _option_hint(name, context))
+        case click.MissingParameter(param=click.Parameter() as parameter) if context is not None:
+            usage = f"it is called as: {_usage(context)}"
+            return UsageError(f"{_name(parameter)} is missing", usage)
+        case click.BadOptionUsage(option_name=name):
+            needs = _takes_value(name, context)
+            what = "needs a value, and none follows" if needs else "takes no value"
+            return UsageError(f"{name} {what}", hint)
+        case click.BadParameter(param=click.Parameter() as parameter) if context is not None:
+            own_hint = getattr(error, "hint", "") or hint
+            return UsageError(f"{_name(parameter)} {error.message}", own_hint)
+    return UsageError(error.message, hint)
 
 
 def _takes_value(name: str, context: click.Context | None) -> bool:

@@ -1,9 +1,9 @@
-"""The values that a shell completes: environments, tasks, models, runs, attempts. Nothing here
-imports torch."""
+"""Values that a shell completes: environments, tasks, models, runs, attempts. No torch."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,24 +18,23 @@ GYMNASIUM = "gymnasium:"
 def environments(
     context: click.Context, parameter: click.Parameter, begun: str
 ) -> list[CompletionItem]:
-    """The built-in environments, or folders once a path is begun."""
+    """Built-in environments, or folders for the beginning of a path."""
     if os.sep in begun or begun.startswith("."):
         return [CompletionItem(begun, type="dir")]
     from eureka_agent.simulation.catalogue import list_environments
 
     found = [CompletionItem(entry.name, help=entry.doc) for entry in list_environments()]
-    return _beginning(
-        begun, [*found, CompletionItem(GYMNASIUM, help="any environment that Gymnasium knows")]
-    )
+    found.append(CompletionItem(GYMNASIUM, help="any environment that Gymnasium knows"))
+    return _beginning(begun, found)
 
 
 def tasks(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """The tasks of the environment that is named on the same line, else of all."""
+    """Tasks of the environment on the same line, else of all."""
     from eureka_agent.simulation.catalogue import list_environments, task_files
 
     named = context.params.get("env") or context.params.get("environment")
     if named and Path(named).is_dir():
-        return _beginning(begun, [CompletionItem(name) for name in task_files(Path(named))])
+        return _named(begun, task_files(Path(named)))
     found = {
         task: CompletionItem(task, help=sentence)
         for entry in list_environments()
@@ -46,7 +45,7 @@ def tasks(context: click.Context, parameter: click.Parameter, begun: str) -> lis
 
 
 def models(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """`offline`, the models in the table of prices, and what can be played back."""
+    """`offline`, the models in the table of prices, and the recordings."""
     from eureka_agent.archive.artefacts import MESSAGES
     from eureka_agent.archive.run_folder import list_runs
     from eureka_agent.llm.prices import known_models
@@ -59,24 +58,23 @@ def models(context: click.Context, parameter: click.Parameter, begun: str) -> li
         if "/" in begun or name.startswith(("openai/", "anthropic/"))
     ]
     replies = [folder.name for folder in list_runs() if (folder / MESSAGES).is_file()]
-    names = ["offline", *known, *(f"replay:{name}" for name in [*recordings, *replies])]
-    return _beginning(begun, [CompletionItem(name) for name in names])
+    return _named(begun, ["offline", *known, *(f"replay:{name}" for name in recordings + replies)])
 
 
 def runs(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """The runs, newest first, and `latest`; folders once a path is begun."""
+    """`latest` and the runs, newest first; folders for the beginning of a path."""
+    from eureka_agent.archive.run_folder import list_runs
+
     if os.sep in begun or begun.startswith("."):
         return [CompletionItem(begun, type="dir")]
-    names = _run_names()
-    return _beginning(
-        begun, [CompletionItem(name) for name in (["latest", *reversed(names)] if names else [])]
-    )
+    names = [folder.name for folder in reversed(list_runs())]
+    return _named(begun, ["latest", *names] if names else [])
 
 
 def attempts(
     context: click.Context, parameter: click.Parameter, begun: str
 ) -> list[CompletionItem]:
-    """The attempts of the run that is named before."""
+    """Attempts of the run on the same line."""
     from eureka_agent.archive.run_folder import find_run
 
     folder = Path()
@@ -84,15 +82,11 @@ def attempts(
         folder = find_run(str(context.params.get("run") or "latest")) / "attempts"
     if not folder.is_dir():
         return []
-    return _beginning(
-        begun, [CompletionItem(path.name) for path in sorted(folder.iterdir()) if path.is_dir()]
-    )
+    return _named(begun, [path.name for path in sorted(folder.iterdir()) if path.is_dir()])
 
 
-def _run_names() -> list[str]:
-    from eureka_agent.archive.run_folder import list_runs
-
-    return [folder.name for folder in list_runs()]
+def _named(begun: str, names: Iterable[str]) -> list[CompletionItem]:
+    return _beginning(begun, [CompletionItem(name) for name in names])
 
 
 def _beginning(begun: str, items: list[CompletionItem]) -> list[CompletionItem]:

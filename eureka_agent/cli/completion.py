@@ -1,5 +1,4 @@
-"""`eureka completion`: the script that makes a shell complete commands, options and their
-values."""
+"""`eureka completion`: a script by which a shell completes commands, options and values."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ def completion(shell: str) -> None:
     completion_class = get_completion_class(shell)
     assert completion_class is not None  # the choice above holds click's own shells
     script = completion_class(cli, {}, "eureka", "_EUREKA_COMPLETE").source()
-    if program() != "eureka":  # bash asks the program that was typed, the others one by its name
+    if program() != "eureka":  # bash calls the typed program, the others call it by name
         script = re.sub(r"^.*\$\+commands\[eureka\].*\n", "", script, flags=re.MULTILINE)
         script = re.sub(r"(?<= )eureka(?=\))", lambda _: program(), script)
     click.echo(script)

@@ -1,4 +1,4 @@
-"""Asks the person at the terminal whether a written fitness is to be the measure of a search."""
+"""Question to the person whether a search takes a written fitness."""
 
 from __future__ import annotations
 
@@ -18,23 +18,21 @@ QUESTION = "Take this fitness for the run? [y/N] "
 
 
 class NobodyToAskError(EurekaError):
-    """A fitness that nobody can be asked about."""
+    """A fitness to confirm without a terminal."""
 
 
 def confirmation(
     yes: bool, output_format: str, paused: Callable[[], AbstractContextManager[object]]
 ) -> Confirm:
-    """Shows a fitness and asks for it. `yes`: takes it without asking; `paused`: the terminal is
-    free in such a block."""
+    """Function that asks for consent. `yes`: do not ask; `paused`: frees the terminal."""
 
     async def confirm(fitness: WrittenFitness, verdict: Verdict, kept: Path) -> Acceptance | None:
         from eureka_agent.report.console import CleanConsole
         from eureka_agent.report.fitness import render_fitness
 
         on_stderr = output_format == "json" or not sys.stdout.isatty()
-        if not yes and not (
-            sys.stdin.isatty() and (sys.stderr if on_stderr else sys.stdout).isatty()
-        ):
+        output = sys.stderr if on_stderr else sys.stdout
+        if not yes and not (sys.stdin.isatty() and output.isatty()):
             raise NobodyToAskError(
                 f"{fitness.author} wrote a fitness, and there is no terminal to ask whether it is"
                 " taken",
@@ -51,7 +49,7 @@ def confirmation(
 
 
 async def _asked(on_stderr: bool) -> bool:
-    """True for a yes; the end of the input is a no."""
+    """True for a yes; the end of the input means no."""
     while True:
         click.echo(QUESTION, nl=False, err=on_stderr)
         answer = (await _line()).strip().lower()
@@ -63,8 +61,7 @@ async def _asked(on_stderr: bool) -> bool:
 
 
 async def _line() -> str:
-    """A line from the terminal. Not `input`, which Ctrl-C could not end: signals come to the loop,
-    so it must go on meanwhile."""
+    """A line from the terminal. `input` would block the loop, which handles Ctrl-C."""
     loop = asyncio.get_running_loop()
     line: asyncio.Future[str] = loop.create_future()
 

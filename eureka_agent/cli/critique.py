@@ -1,4 +1,4 @@
-"""`eureka critique`: what the critic says of a reward function, like a linter."""
+"""`eureka critique`: the critic's findings on reward functions, like a linter's."""
 
 from __future__ import annotations
 
@@ -75,34 +75,32 @@ def print_verdicts(
     fix: bool | None = None,
     written: Collection[Path] = (),
 ) -> None:
-    """Print what the critic says of the rewards in some files; of `several` a line each. `fix`:
-    whether repairs go into the files; None where they never do."""
+    """Print the verdicts on the rewards in some files; a line each for `several`. `fix`: True if
+    repairs go into the files, None if they never do."""
     if output_format == "json":
         records = [
             {"file": str(path), **verdict.model_dump(mode="json"), "written": path in written}
             for path, verdict in verdicts.items()
         ]
         print_json({"verdicts": records} if several else records[0])
-    else:
-        from eureka_agent.critic.render import render_line, render_verdict
-        from eureka_agent.report.console import CleanConsole
+        return
+    from eureka_agent.critic.render import render_line, render_verdict
+    from eureka_agent.report.console import CleanConsole
 
-        console = CleanConsole(highlight=False, soft_wrap=True, markup=True)
-        for path, verdict in verdicts.items():
-            source = sources.get(path, "")
-            render = render_line if several else render_verdict
-            console.print(render(_on_own_text(verdict, source), source, str(path), markup=True))
-            if fix is not None and verdict.repaired is not None and (fix or not several):
-                console.print(_what_became_of(path, verdict, fix), markup=False)
-            elif fix and not several:
-                console.print(
-                    f"{path}: nothing in it has a sure repair, so it is left as it is", markup=False
-                )
+    console = CleanConsole(highlight=False, soft_wrap=True, markup=True)
+    render = render_line if several else render_verdict
+    for path, verdict in verdicts.items():
+        source = sources.get(path, "")
+        console.print(render(_on_own_text(verdict, source), source, str(path), markup=True))
+        if fix is not None and verdict.repaired is not None and (fix or not several):
+            console.print(_repair_words(path, verdict, fix), markup=False)
+        elif fix and not several:
+            note = f"{path}: nothing in it has a sure repair, so it is left as it is"
+            console.print(note, markup=False)
 
 
 def _written(path: Path, verdict: Verdict) -> bool:
-    """Write a mended reward into its file, unless it is rejected: its findings would name other
-    lines then."""
+    """Write a repaired reward, unless it is rejected: its findings name the old lines."""
     from eureka_agent.critic.repair import standalone
 
     if verdict.repaired is None or not verdict.accepted:
@@ -111,42 +109,36 @@ def _written(path: Path, verdict: Verdict) -> bool:
     return True
 
 
-def _what_became_of(path: Path, verdict: Verdict, fix: bool) -> str:
+def _repair_words(path: Path, verdict: Verdict, fix: bool) -> str:
     """`reward.py: written, with 2 repairs`."""
     from eureka_agent.wording import plural
 
     repairs = plural(sum(finding.code == MENDED for finding in verdict.findings), "repair")
     if not fix:
         return f"{path}: judged with {repairs}, which --fix writes into the file"
-    if not verdict.accepted:
-        return (
-            f"{path}: not written: {repairs} would not make it accepted; mend the errors, then"
-            " --fix again"
-        )
-    return f"{path}: written, with {repairs}"
+    if verdict.accepted:
+        return f"{path}: written, with {repairs}"
+    then = "mend the errors, then --fix again"
+    return f"{path}: not written: {repairs} would not make it accepted; {then}"
 
 
 def _on_own_text(verdict: Verdict, source: str) -> Verdict:
-    """The verdict on a mended source for the source as it was: lines are the same, columns are not
-    where a line was mended."""
+    """Verdict on a repaired source for the original text: columns in repaired lines are dropped."""
     if verdict.repaired is None:
         return verdict
     pairs = zip_longest(source.splitlines(), verdict.repaired.splitlines())
     changed = {number for number, (own, mended) in enumerate(pairs, 1) if own != mended}
     findings = tuple(
-        (
-            finding.model_copy(update={"column": None})
-            if finding.code != MENDED and finding.line in changed
-            else finding
-        )
-        for finding in verdict.findings
+        each.model_copy(update={"column": None})
+        if each.code != MENDED and each.line in changed
+        else each
+        for each in verdict.findings
     )
     return verdict.model_copy(update={"findings": findings})
 
 
 def _read(paths: Sequence[Path], several: bool) -> tuple[dict[Path, str], dict[Path, Verdict]]:
-    """Sources by file, and a verdict on each file that cannot be read. Raises EnvironmentLoadError
-    where it is the only one."""
+    """Sources and verdicts on unreadable files. Raises EnvironmentLoadError for a single one."""
     from eureka_agent.critic.parse import unreadable_file
     from eureka_agent.records import Verdict
 

@@ -1,5 +1,4 @@
-"""`eureka doctor`: what is installed, which devices, walls and keys are there, and whether a worker
-starts."""
+"""`eureka doctor`: checks of packages, devices, walls and keys, and of a worker's start."""
 
 from __future__ import annotations
 
@@ -41,17 +40,14 @@ def doctor(output_format: str) -> None:
     if output_format == "json":
         print_json({"ok": healthy, "checks": [asdict(check) for check in checks]})
     else:
-        click.echo(
-            "everything that a search needs is here"
-            if healthy
-            else "a search cannot run here; see FAIL above"
-        )
+        fault = "a search cannot run here; see FAIL above"
+        click.echo("everything that a search needs is here" if healthy else fault)
     if not healthy:
         raise click.exceptions.Exit(1)
 
 
 def check_lines(check: Check) -> str:
-    """A check as one line, broken at words on a terminal, with its hint below."""
+    """A check in one line, wrapped on a terminal, with its hint below."""
     word, colour = MARKS[check.status]
     parts = [f"{check.name}: {check.detail}", check.hint]
     text = "\n      ".join(wrapped(part, 6) for part in parts if part)

@@ -1,5 +1,4 @@
-"""`eureka envs`: what environments there are, what one offers, whether your own keeps the
-contract."""
+"""`eureka envs`: list of environments, the variables of one, a check of your own, a template."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class NonconformingError(EurekaError):
-    """An environment that breaks the contract; the findings are printed already."""
+    """An environment that breaks the contract; its findings are printed already."""
 
     exit_status = 1
 
@@ -100,14 +99,10 @@ def _list(output_format: str) -> None:
 
     entries = list_environments()
     if output_format == "json":
-        print_json(
-            {
-                "environments": [
-                    {"name": entry.name, "doc": entry.doc, "tasks": dict(entry.tasks)}
-                    for entry in entries
-                ]
-            }
-        )
+        found = [
+            {"name": each.name, "doc": each.doc, "tasks": dict(each.tasks)} for each in entries
+        ]
+        print_json({"environments": found})
         return
     from rich.table import Table
 
@@ -130,15 +125,11 @@ def _show(environment: str, task: str | None, output_format: str) -> None:
     from eureka_agent.simulation.loading import describe, load_environment
     from eureka_agent.simulation.starts import measure_starts
 
-    with redirect_stdout(
-        sys.stderr
-    ):  # what the environment's own code prints is none of our output
+    with redirect_stdout(sys.stderr):  # prints of the environment are no output of this command
         loaded = load_environment(environment)
         name, found = loaded.task(task)
         description = describe(loaded, name)
-        with suppress(
-            EurekaError
-        ):  # one that cannot be made can be shown all the same; `--check` says what is wrong
+        with suppress(EurekaError):  # `--check` reports a fault
             description = description.model_copy(update={"measured": measure_starts(loaded, found)})
     if output_format == "json":
         print_json(description.model_dump(mode="json"))
@@ -154,11 +145,9 @@ def _check(reference: str, task: str | None, limit_s: float, output_format: str)
     from eureka_agent.simulation.loading import GYMNASIUM_PREFIX, find_folder
 
     if not reference.startswith(GYMNASIUM_PREFIX):
-        find_folder(reference)  # raises for one that is nowhere, of which there is nothing to check
+        find_folder(reference)  # raises for one that does not exist
     progress = _progress(output_format == "json")
-    with redirect_stdout(
-        sys.stderr
-    ):  # what the environment's own code prints is none of our output
+    with redirect_stdout(sys.stderr):  # prints of the environment are no output of this command
         results = check_environment(reference, task, limit_s=limit_s, observer=progress)
     counts = {
         severity: sum(result.severity == severity for result in results)
@@ -174,14 +163,12 @@ def _check(reference: str, task: str | None, limit_s: float, output_format: str)
             " there is none",
         )
     if output_format == "text":
-        with_warnings = f", {found}" if found else ""
-        click.echo(
-            f"{reference} keeps the contract: {plural(len(results), 'check')}{with_warnings}"
-        )
+        checks = plural(len(results), "check") + (f", {found}" if found else "")
+        click.echo(f"{reference} keeps the contract: {checks}")
 
 
 def _progress(silent: bool) -> Observer:
-    """Results as they come, like a linter's; on a terminal also what is under way."""
+    """Observer that prints results like a linter's, and on a terminal the current check."""
     from eureka_agent.conformance.check import CheckResult, Observer
     from eureka_agent.text import printable
 
@@ -189,7 +176,7 @@ def _progress(silent: bool) -> Observer:
     colours = {"ok": "green", "warning": "yellow", "error": "red"}
 
     class Lines(Observer):
-        """Prints each result; `silent`: on standard error alone, what takes time."""
+        """Prints each result; `silent`: only progress, on standard error."""
 
         task = ""
 
@@ -207,22 +194,13 @@ def _progress(silent: bool) -> Observer:
                 click.echo("\r\x1b[K", nl=False, err=True, color=True)
             if silent:
                 return
-            said = (
-                ""
-                if result.severity == "ok" and result.actual == "as expected"
-                else f": {printable(result.actual)}"
-            )
-            lines = [
-                f"{click.style(f'{result.severity:<7}', fg=colours[result.severity])}"
-                f" {wrapped(f'{result.name}{said}', 8, out)}"
-            ]
-            if result.severity != "ok":
-                for title, text in (
-                    ("expected:", result.expected),
-                    ("hint:    ", pasteable(result.hint)),
-                ):
-                    lines.append(f"        {title} {wrapped(printable(text), 18, out)}")
-            click.echo("\n".join(lines), file=out)
+            ok = result.severity == "ok"
+            said = "" if ok and result.actual == "as expected" else f": {printable(result.actual)}"
+            word = click.style(f"{result.severity:<7}", fg=colours[result.severity])
+            click.echo(f"{word} {wrapped(f'{result.name}{said}', 8, out)}", file=out)
+            facts = {"expected:": result.expected, "hint:    ": pasteable(result.hint)}
+            for title, text in () if ok else facts.items():
+                click.echo(f"        {title} {wrapped(printable(text), 18, out)}", file=out)
             out.flush()
 
     return Lines()

@@ -64,15 +64,13 @@ def evaluate(
     from eureka_agent.search.summary import best_attempt
 
     if trajectories is not None and trajectories.is_dir():
-        raise UsageError(
-            f"--trajectories is {str(trajectories)!r}: it is a folder, expected a file",
-            "name an npz file",
-        )
+        fault = f"--trajectories is {str(trajectories)!r}: it is a folder, expected a file"
+        raise UsageError(fault, "name an npz file")
     opened = open_run(find_run(run), reading=True)
-    folder = (
-        inside(opened.folder, BEST) if attempt is None else attempt_folder(opened.folder, attempt)
-    )
-    policy = inside(folder, POLICY)
+    if attempt is None:
+        policy = inside(opened.folder, BEST, POLICY)
+    else:
+        policy = inside(attempt_folder(opened.folder, attempt), POLICY)
     if not policy.is_file():
         known = [entry.id for entry in opened.archive.attempts()]
         if attempt is not None and attempt not in known:

@@ -38,15 +38,9 @@ def export(run: str, attempt: str | None, out: Path | None, output_format: str) 
     finally:
         opened.archive.close()
     if output_format == "json":
-        print_json(
-            {
-                "run": opened.name,
-                "attempt": written.attempt,
-                "folder": str(written.folder),
-                "files": [str(path) for path in written.files],
-                "missing": written.missing,
-            }
-        )
+        facts = {"run": opened.name, "attempt": written.attempt, "folder": str(written.folder)}
+        files = [str(path) for path in written.files]
+        print_json({**facts, "files": files, "missing": written.missing})
         return
     say(f"attempt {written.attempt} of {opened.name}:")
     for path in written.files:

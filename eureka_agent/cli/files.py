@@ -10,26 +10,23 @@ from eureka_agent.errors import EnvironmentLoadError, system_reason
 
 def read_reward_file(path: Path) -> str:
     """Source of the reward function in a file. Raises EnvironmentLoadError where it has none."""
-    what, hint = (
-        f"cannot read the reward function {str(path)!r}",
-        "name a Python file that defines compute_reward",
-    )
+    reason = "the file is empty"
     try:
         source = path.read_text(encoding="utf-8")
+        if source.strip():
+            return source
     except OSError as error:
-        raise EnvironmentLoadError(f"{what}: {system_reason(error)}", hint) from None
+        reason = system_reason(error)
     except UnicodeDecodeError as error:
-        raise EnvironmentLoadError(
-            f"{what}: it is not UTF-8 ({error.reason} at byte {error.start})", hint
-        ) from None
-    if not source.strip():
-        raise EnvironmentLoadError(f"{what}: the file is empty", hint)
-    return source
+        reason = f"it is not UTF-8 ({error.reason} at byte {error.start})"
+    raise EnvironmentLoadError(
+        f"cannot read the reward function {str(path)!r}: {reason}",
+        "name a Python file that defines compute_reward",
+    )
 
 
 def reward_files(paths: Sequence[Path]) -> list[Path]:
-    """The files named, and the Python files of the folders named, each once. Raises
-    EnvironmentLoadError for a folder without one."""
+    """Files and folders' Python files, each once. Raises EnvironmentLoadError without one."""
     found: list[Path] = []
     for path in paths:
         files = sorted(path.glob("*.py")) if path.is_dir() else [path]
@@ -43,8 +40,7 @@ def reward_files(paths: Sequence[Path]) -> list[Path]:
 
 
 def write_reward_file(path: Path, source: str) -> None:
-    """Put a reward function's source into its file. Raises EnvironmentLoadError where that cannot
-    be written."""
+    """Write a reward function's source. Raises EnvironmentLoadError where that fails."""
     try:
         path.write_text(source, encoding="utf-8")
     except OSError as error:

@@ -1,5 +1,4 @@
-"""Checks of `eureka doctor`. Nothing heavy is imported here: versions come from metadata, the
-simulator runs in a worker."""
+"""Checks of `eureka doctor`, without slow imports: the simulator runs in a worker."""
 
 from __future__ import annotations
 
@@ -51,27 +50,28 @@ REQUIRED_PACKAGES = (
 PROBE_ENVIRONMENT = "cartpole"
 LITTLE_DISK_BYTES = 2 << 30
 RUN_BYTES = 100 << 20
-"""Largest run folder of an ordinary search."""
+"""Folder size of a large ordinary run."""
 LITTLE_MEMORY_BYTES = 2 << 30
+
+
+Status = Literal["ok", "warning", "error"]
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at."""
+    """Result of one check."""
 
     name: str
-    status: Literal["ok", "warning", "error"]
+    status: Status
     detail: str
     hint: str = ""
 
 
 def all_checks(runs: Path, variables: Mapping[str, str]) -> Iterator[Check]:
     """Every check, cheapest first; the last one starts a worker and takes some seconds."""
+    system = f"{platform.system()} {platform.machine()}"
     yield Check(
-        "eureka_agent",
-        "ok",
-        f"{__version__}, Python {platform.python_version()}, {platform.system()}"
-        f" {platform.machine()}",
+        "eureka_agent", "ok", f"{__version__}, Python {platform.python_version()}, {system}"
     )
     yield from packages()
     yield processor()
@@ -85,8 +85,7 @@ def all_checks(runs: Path, variables: Mapping[str, str]) -> Iterator[Check]:
 
 
 def packages() -> Iterator[Check]:
-    """The packages that this one depends on, in one line, and one error for each that is
-    missing."""
+    """Required packages in one line, and an error for each missing one."""
     found = []
     for name in REQUIRED_PACKAGES:
         try:
@@ -109,7 +108,7 @@ def processor() -> Check:
 
 
 def memory() -> Check:
-    """Free and all memory of the machine."""
+    """Free and total memory."""
     try:
         page = os.sysconf("SC_PAGE_SIZE")
         total, free = page * os.sysconf("SC_PHYS_PAGES"), page * os.sysconf("SC_AVPHYS_PAGES")
@@ -117,77 +116,54 @@ def memory() -> Check:
         return Check("memory", "warning", "unknown on this system")
     detail = f"{free / 2**30:.1f} GiB unused of {total / 2**30:.1f} GiB"
     if total < LITTLE_MEMORY_BYTES:
-        return Check(
-            "memory", "warning", detail, "a training worker takes about 0.5 GiB: use --workers 1"
-        )
+        hint = "a training worker takes about 0.5 GiB: use --workers 1"
+        return Check("memory", "warning", detail, hint)
     return Check("memory", "ok", detail)
 
 
 def gpu() -> Check:
-    """The driver's view of the GPUs, where there is an nvidia-smi; what torch makes of them a
-    worker says."""
+    """GPUs of the NVIDIA driver; `devices` has those of torch."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return Check("GPU", "ok", "no NVIDIA GPU found")
-    command = [program, "--query-gpu=name,memory.total", "--format=csv,noheader"]
+    query = [program, "--query-gpu=name,memory.total", "--format=csv,noheader"]
     try:
-        answer = subprocess.run(
-            command, capture_output=True, text=True, timeout=20, check=True
-        ).stdout
+        answer = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True)
     except (OSError, subprocess.SubprocessError) as error:
-        return Check(
-            "GPU",
-            "warning",
-            f"nvidia-smi does not answer: {type(error).__name__}",
-            "see to the driver",
-        )
-    return Check("GPU", "ok", "; ".join(answer.strip().splitlines()))
+        fault = f"nvidia-smi does not answer: {type(error).__name__}"
+        return Check("GPU", "warning", fault, "see to the driver")
+    return Check("GPU", "ok", "; ".join(answer.stdout.strip().splitlines()))
 
 
 def disk(runs: Path) -> Check:
-    """Room and permission to write where runs go."""
+    """Free space and permission to write in the folder of runs."""
     folder = runs.absolute()
     while not folder.exists():
         folder = folder.parent
     free = shutil.disk_usage(folder).free
     detail = f"{free / 2**30:.1f} GiB free for {runs}"
     if not os.access(folder, os.W_OK):
-        return Check(
-            "runs folder",
-            "error",
-            f"{folder} cannot be written to",
-            "change to a folder of yours, or set EUREKA_RUNS",
-        )
+        hint = "change to a folder of yours, or set EUREKA_RUNS"
+        return Check("runs folder", "error", f"{folder} cannot be written to", hint)
+    hint = "a search writes some 10 to 100 MiB: free some space, or set EUREKA_RUNS"
+    if free < RUN_BYTES:
+        expected = f"expected {RUN_BYTES >> 20} MiB or more"
+        detail = f"{free / 2**20:.1f} MiB free for {runs}, {expected}"
+        return Check("runs folder", "error", detail, hint)
     if free < LITTLE_DISK_BYTES:
-        if free < RUN_BYTES:
-            detail = (
-                f"{free / 2**20:.1f} MiB free for {runs}, expected {RUN_BYTES >> 20} MiB or more"
-            )
-        return Check(
-            "runs folder",
-            "error" if free < RUN_BYTES else "warning",
-            detail,
-            "a search writes some 10 to 100 MiB: free some space, or set EUREKA_RUNS",
-        )
+        return Check("runs folder", "warning", detail, hint)
     return Check("runs folder", "ok", detail)
 
 
 def keys(variables: Mapping[str, str]) -> Check:
-    """Keys that are set, by name alone."""
+    """Names of the keys that are set."""
     names = [name for name in KEY_VARIABLES.values() if variables.get(name)]
-    if not names:
-        return Check(
-            "keys",
-            "ok",
-            "none is set: --model offline designs without an LLM, --base-url names a server of"
-            " your own",
-        )
-    return Check("keys", "ok", f"{', '.join(names)} set")
+    none = "none is set: --model offline designs without an LLM, --base-url names a server of your"
+    return Check("keys", "ok", f"{', '.join(names)} set" if names else f"{none} own")
 
 
 def walls() -> Iterator[Check]:
-    """The walls that can stand around generated code: which of them work here, and why another does
-    not."""
+    """Walls around generated code: those that work here, and faults of the others."""
     from eureka_agent.sandbox.choose import WALL_VARIABLE, WALLS, open_wall
 
     there: list[str] = []
@@ -199,50 +175,37 @@ def walls() -> Iterator[Check]:
             yield Check(f"sandbox {name}", "ok", f"can be had: {error.message}", error.hint)
             continue
         except EurekaError as error:
-            yield Check(
-                f"sandbox {name}",
-                "warning" if not there else "ok",
-                f"cannot be had: {error.message}",
-                error.hint,
-            )
+            status: Status = "ok" if there else "warning"
+            fault = f"cannot be had: {error.message}"
+            yield Check(f"sandbox {name}", status, fault, error.hint)
             continue
         there.append(name)
-        yield Check(
-            f"sandbox {name}", "ok", f"works; does not cover {'; '.join(wall.does_not_cover)}"
-        )
+        limits = "; ".join(wall.does_not_cover)
+        yield Check(f"sandbox {name}", "ok", f"works; does not cover {limits}")
     asked = os.environ.get(WALL_VARIABLE)
-    if asked and asked not in there:
-        yield Check(
-            "sandbox",
-            "warning",
-            f"--sandbox auto takes {asked}, as {WALL_VARIABLE} says, which cannot be had",
-            f"set {WALL_VARIABLE} to one of {', '.join(there)}, or to nothing",
-        )
-        return
     taken = f"{asked}, as {WALL_VARIABLE} says" if asked else there[0]
-    yield Check("sandbox", "ok", f"--sandbox auto takes {taken}")
+    detail = f"--sandbox auto takes {taken}"
+    if asked and asked not in there:
+        hint = f"set {WALL_VARIABLE} to one of {', '.join(there)}, or to nothing"
+        yield Check("sandbox", "warning", f"{detail}, which cannot be had", hint)
+    else:
+        yield Check("sandbox", "ok", detail)
 
 
 def rendering(variables: Mapping[str, str]) -> Check:
-    """Back ends that MuJoCo could draw with. A search needs none."""
+    """MuJoCo's back ends for drawing, which a search does not need."""
     chosen = variables.get("MUJOCO_GL")
-    backends = [
-        name
-        for name, library in (("egl", "EGL"), ("osmesa", "OSMesa"))
-        if ctypes.util.find_library(library)
-    ]
-    there = (
-        f"libraries found for {' and '.join(backends)}"
-        if backends
-        else "no library for drawing without a display found"
-    )
+    libraries = {"egl": "EGL", "osmesa": "OSMesa"}
+    found = [name for name, library in libraries.items() if ctypes.util.find_library(library)]
+    there = "no library for drawing without a display found"
+    if found:
+        there = f"libraries found for {' and '.join(found)}"
     setting = f"MUJOCO_GL={chosen}" if chosen else "MUJOCO_GL is not set"
     return Check("rendering", "ok", f"{setting}; {there}; a search draws nothing")
 
 
 def worker() -> Iterator[Check]:
-    """Start a worker behind the wall that a search would take, or the next one where that has not
-    been built; open an environment and dry-run a reward in it; ask it for the GPUs."""
+    """Start a worker behind a search's wall, open an environment, dry-run a reward."""
     started = time.monotonic()
     try:
         wall = _wall_to_try()
@@ -255,36 +218,27 @@ def worker() -> Iterator[Check]:
         return
     yield devices(opened)
     if findings:
-        yield Check(
-            "worker",
-            "error",
-            f"the dry run of a good reward failed: {findings[0]}",
-            "this is a fault of ours: please report it",
-        )
+        fault = f"the dry run of a good reward failed: {findings[0]}"
+        yield Check("worker", "error", fault, "this is a fault of ours: please report it")
         return
-    yield Check(
-        "worker",
-        "ok",
-        f"starts and opens {PROBE_ENVIRONMENT} behind {wall.name} in {seconds:.1f} s, dry run after"
-        f" {time.monotonic() - started:.1f} s",
-    )
+    opens = f"starts and opens {PROBE_ENVIRONMENT} behind {wall.name} in {seconds:.1f} s"
+    total = time.monotonic() - started
+    yield Check("worker", "ok", f"{opens}, dry run after {total:.1f} s")
 
 
 def devices(opened: Opened) -> Check:
-    """Devices that torch finds in a worker, and those that `--device auto` takes."""
+    """Torch's devices in a worker, and the choice of `--device auto`."""
     from eureka_agent.fleet.devices import choose_hardware
 
     hardware = choose_hardware("auto", opened)
     names = ", ".join(["cpu", *(f"cuda:{number}" for number in range(opened.gpus.count))])
     missing = f" ({opened.gpus.missing})" if opened.gpus.missing else ""
-    chosen = hardware.sentence(hardware.places)
-    return Check(
-        "devices", "ok", f"{names}{missing}; with --device auto on {PROBE_ENVIRONMENT} {chosen}"
-    )
+    chosen = f"with --device auto on {PROBE_ENVIRONMENT} {hardware.sentence(hardware.places)}"
+    return Check("devices", "ok", f"{names}{missing}; {chosen}")
 
 
 def _wall_to_try() -> Wall:
-    """The one that was asked for, else the strongest that can be had at once. Raises WallError."""
+    """Requested wall, else the strongest that needs no build. Raises WallError."""
     from eureka_agent.sandbox.choose import WALL_VARIABLE, WALLS, open_wall
 
     *others, last = (os.environ[WALL_VARIABLE],) if os.environ.get(WALL_VARIABLE) else WALLS
@@ -295,8 +249,7 @@ def _wall_to_try() -> Wall:
 
 
 async def _probe(wall: Wall) -> tuple[float, Opened, list[str]]:
-    """Seconds until the environment was open, what the worker said then, and the errors of a dry
-    run of its human reward."""
+    """Seconds until the environment was open, the worker's reply, errors of a dry run."""
     from eureka_agent.fleet.dry_runner import DryRunner
     from eureka_agent.fleet.problem import Problem
     from eureka_agent.rewards import baseline
@@ -310,12 +263,5 @@ async def _probe(wall: Wall) -> tuple[float, Opened, list[str]]:
             findings = await runner.dry_run(description.human_reward or baseline(""))
         finally:
             await runner.close()
-    return (
-        seconds,
-        runner.opened,
-        [
-            f"{finding.code} {finding.message}"
-            for finding in findings
-            if finding.severity == "error"
-        ],
-    )
+    errors = [f"{each.code} {each.message}" for each in findings if each.severity == "error"]
+    return seconds, runner.opened, errors

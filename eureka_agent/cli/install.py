@@ -1,4 +1,4 @@
-"""`eureka install`: a link to this program where a shell finds it."""
+"""`eureka install`: a link to this program on a shell's PATH."""
 
 from __future__ import annotations
 
@@ -57,43 +57,31 @@ def install(remove: bool) -> None:
 
 
 def own_program() -> Path:
-    """The launcher of this checkout, else the program beside this Python. Raises InstallError where
-    there is neither."""
-    folder = checkout()
-    target = Path(sys.prefix) / "bin" / "eureka" if folder is None else folder / "eureka"
+    """The checkout's launcher, else the program beside this Python. Raises InstallError."""
+    target = (checkout() or Path(sys.prefix) / "bin") / "eureka"
     if not target.is_file():
-        raise InstallError(
-            f"there is no program {str(target)!r} to link to", "install the package: pip install ."
-        )
+        fault = f"there is no program {str(target)!r} to link to"
+        raise InstallError(fault, "install the package: pip install .")
     return target
 
 
 def _leads_to(link: Path, target: Path) -> bool:
-    """True for a link of ours, and for the program itself; one that leads nowhere is somebody's,
-    too."""
+    """True for our link and for the program itself, but not for a broken link."""
     return link.resolve() == target.resolve()
 
 
 def _path_advice(link: Path) -> str:
-    """Advice on how to call it now, by what the shell finds."""
+    """Advice on how to call the program, by the shell's PATH."""
     found = shutil.which("eureka")
     if found is not None and Path(found).resolve() == link.resolve():
         return f"from any folder: {link.name} doctor"
-    folders = [
-        os.path.realpath(folder)
-        for folder in os.environ.get("PATH", "").split(os.pathsep)
-        if folder
-    ]
-    if os.path.realpath(link.parent) in folders:
+    folders = filter(None, os.environ.get("PATH", "").split(os.pathsep))
+    if os.path.realpath(link.parent) in map(os.path.realpath, folders):
         return f"your shell finds another one first, {found}; call this one as {link}"
-    if Path(os.environ.get("SHELL", "")).name == "fish":
-        return (
-            f"{link.parent} is not on your PATH; put it there: fish_add_path"
-            f" {shlex.quote(str(link.parent))}"
-        )
-    profile = "~/.zshrc" if Path(os.environ.get("SHELL", "")).name == "zsh" else "~/.bashrc"
+    missing = f"{link.parent} is not on your PATH; put it there"
+    shell = Path(os.environ.get("SHELL", "")).name
+    if shell == "fish":
+        return f"{missing}: fish_add_path {shlex.quote(str(link.parent))}"
+    profile = "~/.zshrc" if shell == "zsh" else "~/.bashrc"
     line = 'export PATH="$HOME/.local/bin:$PATH"'
-    return (
-        f"{link.parent} is not on your PATH; put it there, for new shells too: echo"
-        f" {shlex.quote(line)} >> {profile} && {line}"
-    )
+    return f"{missing}, for new shells too: echo {shlex.quote(line)} >> {profile} && {line}"

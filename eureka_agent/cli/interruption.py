@@ -1,5 +1,4 @@
-"""Ctrl-C while the program still imports its parts: it ends at once and says nothing, as there is
-nothing to clean up. Imported before all others."""
+"""Ctrl-C during the program's imports ends it at once and silently. Imported first."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from types import FrameType
 
 INTERRUPTED = 130
 _PROGRAMS = ("eureka", "main.py")
-"""Scripts that are this program: pip's, and this package's own under `python -m`."""
+"""Scripts of this program: pip's, and the package's own under `python -m`."""
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
@@ -18,14 +17,12 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 
 def raise_from_now_on() -> None:
-    """Have Ctrl-C raise KeyboardInterrupt again, as a command that has something to clean up needs
-    it."""
+    """Let Ctrl-C raise KeyboardInterrupt, for commands that clean up."""
     if signal.getsignal(signal.SIGINT) is _leave:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# whoever imports the package for something else keeps what its own program does, and `nohup` what
-# it ignores
+# other programs that import the package keep their handlers, as `nohup` does
 if (
     os.path.basename(sys.argv[0]) in _PROGRAMS
     and signal.getsignal(signal.SIGINT) is signal.default_int_handler

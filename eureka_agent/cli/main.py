@@ -1,5 +1,4 @@
-"""The command group: loads a command's module when it is asked for, and turns errors into one clear
-message."""
+"""The command group: imports commands on use, and turns errors into one clear message."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from eureka_agent.cli.wrapping import color, wrapped
 from eureka_agent.errors import EurekaError, system_reason
 from eureka_agent.invocation import pasteable
 
-# name → (module, one line of help): known here, so that `eureka --help` imports no command
+# name → (module, one line of help), so that `eureka --help` imports no command
 COMMANDS: dict[str, tuple[str, str]] = {
     "search": ("search", "Search a reward function for a task in plain words."),
     "resume": ("search", "Go on with a run that was stopped or killed."),
@@ -43,11 +42,11 @@ class LazyGroup(Group):
     """A group whose commands are imported on use."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        """All commands, in the order in which a newcomer meets them."""
+        """All commands, in the order of a newcomer's steps."""
         return list(COMMANDS)
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        """The command of this name, its module imported now."""
+        """Import a command by its name."""
         if name not in COMMANDS:
             return None
         module = importlib.import_module(f"eureka_agent.cli.{COMMANDS[name][0]}")
@@ -55,7 +54,7 @@ class LazyGroup(Group):
         return found
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, from the table above alone."""
+        """Write the list of commands."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
@@ -75,10 +74,10 @@ def cli() -> None:
 def main() -> None:
     """Entry point: exit status 0, or the error's; 130 when interrupted."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # of a terminal or a pipe that is not UTF-8
+        sys.stdout.reconfigure(errors="replace")  # for a terminal or a pipe without UTF-8
     try:
-        _clean_up_after_the_killed()
-        # without standalone mode click hands back what a command passed to `context.exit`
+        _remove_leftover_containers()
+        # without standalone mode click returns the argument of `context.exit`
         sys.exit(cli.main(prog_name="eureka", standalone_mode=False, color=color()))
     except click.exceptions.NoArgsIsHelpError as error:  # a group alone: its help
         error.show()
@@ -92,7 +91,7 @@ def main() -> None:
     except EurekaError as error:
         _fail(error)
     except BrokenPipeError:
-        _drop_output()  # its reader has gone, such as `| head`
+        _drop_output()  # its reader is gone, such as `| head`
         sys.exit(1)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
@@ -102,28 +101,25 @@ def main() -> None:
 
 
 def _drop_output() -> None:
-    """Lead standard output to nowhere: at its exit Python would complain of what is left in the
-    buffer."""
+    """Redirect standard output to nowhere: Python would report the unwritten buffer at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(error: EurekaError) -> NoReturn:
-    """Show an error and end with its exit status."""
+    """Print an error and exit with its status."""
     from eureka_agent.text import printable
 
     parts = [("error:", "red", error.message), (" hint:", "cyan", pasteable(error.hint))]
     for title, colour, text in parts:
         if text:
             said = wrapped(printable(text), len(title) + 1, sys.stderr)
-            click.echo(
-                f"{click.style(title, fg=colour, bold=True)} {said}", err=True, color=color()
-            )
+            bold = click.style(title, fg=colour, bold=True)
+            click.echo(f"{bold} {said}", err=True, color=color())
     sys.exit(error.exit_status)
 
 
-def _clean_up_after_the_killed() -> None:
-    """Remove containers of a search that ended without a chance to do so. Where there was none this
-    looks into one folder."""
+def _remove_leftover_containers() -> None:
+    """Remove containers of killed searches. Without one this only reads a folder."""
     from eureka_agent.sandbox.docker.markers import dead_markers
 
     if "_EUREKA_COMPLETE" in os.environ:  # the shell waits, and shows what is printed
@@ -132,14 +128,12 @@ def _clean_up_after_the_killed() -> None:
         if not found:
             return
     from eureka_agent.sandbox.docker.leftovers import remove_after_dead_drivers
+    from eureka_agent.wording import plural
 
     removed = remove_after_dead_drivers()
     if removed:
-        click.echo(
-            f"removed {len(removed)} container{'s' if len(removed) != 1 else ''} of a search that"
-            " was killed",
-            err=True,
-        )
+        containers = plural(len(removed), "container")
+        click.echo(f"removed {containers} of a search that was killed", err=True)
 
 
 if __name__ == "__main__":

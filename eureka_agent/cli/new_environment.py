@@ -1,4 +1,4 @@
-"""`eureka envs --new`: a folder to begin an environment of one's own from."""
+"""`eureka envs --new`: a template of an environment."""
 
 from __future__ import annotations
 
@@ -13,23 +13,20 @@ KINDS = ("torch", "mujoco", "gymnasium")
 
 
 def new_environment(folder: Path, kind: str | None, output_format: str) -> None:
-    """Write a template to `folder` and say what to do with it. Raises EnvironmentLoadError for a
-    folder that holds anything."""
+    """Write a template and print the next steps. Raises EnvironmentLoadError."""
     from eureka_agent.simulation.new_environment import write_new_environment
 
     if kind is None:
-        raise UsageError(
-            "--new was given without --kind", f"name the kind: --kind {'|'.join(KINDS)}"
-        )
+        kinds = "|".join(KINDS)
+        raise UsageError("--new was given without --kind", f"name the kind: --kind {kinds}")
     files = write_new_environment(folder, kind)
     if output_format == "json":
         print_json({"folder": str(folder), "kind": kind, "files": [str(path) for path in files]})
         return
     for path in files:
         say(f"  {path}")
-    place = shlex.quote(
-        str(folder) if folder.is_absolute() or "/" in str(folder) else f"./{folder}"
-    )
+    # a bare name would be a built-in environment
+    place = shlex.quote(str(folder) if "/" in str(folder) else f"./{folder}")
     say(
         "It works as it is; lines to change are marked CHANGE. Then:\n"
         f"  {command(f'envs --check {place}')}\n"

@@ -1,6 +1,8 @@
-"""The groups in which `--help` lists the settings of a search or a training."""
+"""Groups of settings in the `--help` of a search or a training."""
 
 from __future__ import annotations
+
+from eureka_agent.settings import TrainingSettings
 
 OPTION_GROUPS = {
     "To know first": (
@@ -44,27 +46,7 @@ OPTION_GROUPS = {
         "confirm_seeds",
     ),
     "The comparison at the end": ("finalists", "baselines", "baseline_seeds", "final_seeds"),
-    "Trainings (PPO); what the task brings is the default": (
-        "env_steps",
-        "num_envs",
-        "horizon",
-        "hidden_sizes",
-        "activation",
-        "learning_rate",
-        "desired_kl",
-        "epochs",
-        "minibatches",
-        "discount",
-        "gae_lambda",
-        "clip",
-        "entropy_coefficient",
-        "value_coefficient",
-        "clip_value_loss",
-        "max_gradient_norm",
-        "initial_action_std",
-        "checkpoints",
-        "kept_policies",
-    ),
+    "Trainings (PPO); what the task brings is the default": tuple(TrainingSettings.model_fields),
     "This machine": (
         "device",
         "workers",

@@ -1,4 +1,4 @@
-"""Command-line options made from the settings' one definition."""
+"""Command-line options from the definition of the settings."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from pydantic.fields import FieldInfo
 from eureka_agent.cli import completing
 from eureka_agent.cli.command import BadValueError, Choice, Number
 from eureka_agent.errors import SettingsError
-from eureka_agent.settings import THE_FLAGS, SearchSettings, parse_settings, read_settings_file
+from eureka_agent.settings import THE_FLAGS, SearchSettings, parse_settings
+from eureka_agent.settings_files import read_settings_file
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Any])
 
 
 COMPLETED = {"env": completing.environments, "task": completing.tasks, "model": completing.models}
-"""Functions that offer a shell a setting's values, beside the choices."""
+"""Completion of settings without choices."""
 
 
 class Numbers(click.ParamType):
-    """Numbers with commas between them: `64,64`. An empty text is an empty list."""
+    """Numbers separated by commas: `64,64`; empty for an empty text."""
 
     name = "numbers"
 
@@ -36,15 +37,13 @@ class Numbers(click.ParamType):
     def convert(
         self, value: Any, parameter: click.Parameter | None, context: click.Context | None
     ) -> tuple[float, ...]:
-        """The numbers. Raises BadValueError."""
+        """Parse the numbers. Raises BadValueError."""
         if isinstance(value, tuple):
             return value
+        if not str(value).strip():
+            return ()
         try:
-            return (
-                tuple(self._number(part) for part in str(value).split(","))
-                if str(value).strip()
-                else ()
-            )
+            return tuple(self._number(part) for part in str(value).split(","))
         except ValueError:
             kind = "whole numbers" if self._number is int else "numbers"
             raise BadValueError(
@@ -55,11 +54,9 @@ class Numbers(click.ParamType):
 def settings_options(
     names: Iterable[str], *, defaults: bool = True, hidden: bool = False
 ) -> Callable[[CommandFunction], CommandFunction]:
-    """A decorator that adds an option for each of these fields of `SearchSettings`; what is not
-    given stays None.
-
-    `defaults`: the help says what holds then; `hidden`: it does not list the options.
-    """
+    """Decorator that adds an option, with the value None, for each of these fields of
+    `SearchSettings`. `defaults`: the help has the settings' defaults; `hidden`: it omits the
+    options."""
 
     def add(function: CommandFunction) -> CommandFunction:
         for name in reversed(list(names)):
@@ -73,11 +70,9 @@ def _option(
     name: str, field: FieldInfo, default: bool, hidden: bool
 ) -> Callable[[CommandFunction], CommandFunction]:
     flag = "--" + name.replace("_", "-")
-    shown = (
-        (",".join(map(str, field.default)) or None)
-        if isinstance(field.default, tuple)
-        else field.default
-    )
+    shown = field.default
+    if isinstance(shown, tuple):
+        shown = ",".join(map(str, shown)) or None
     text = " ".join((field.description or "").split())
     if default and shown is not None:
         text += f"  [default: {shown}]"
@@ -85,29 +80,26 @@ def _option(
     kind = _without_none(field.annotation)
     if kind is bool:
         return option(f"{flag}/--no-{name.replace('_', '-')}", name, default=None)
+    complete = COMPLETED.get(name)
     if get_origin(kind) is Literal:
-        return option(
-            flag, name, type=Choice([str(value) for value in get_args(kind)]), default=None
-        )
-    if kind is Decimal:  # its own errors are no usage errors: the settings check it
+        return option(flag, name, type=Choice([*map(str, get_args(kind))]), default=None)
+    if kind is Decimal:  # checked by the settings, for a better error
         return option(flag, name, type=str, default=None, metavar="NUMBER")
     if get_origin(kind) is tuple and get_args(kind)[0] is str:
-        return option(
-            flag, name, multiple=True, callback=_none_for_none, shell_complete=COMPLETED.get(name)
-        )
+        return option(flag, name, multiple=True, callback=_none_for_none, shell_complete=complete)
     if get_origin(kind) is tuple:
         member = get_args(kind)[0]  # annotated with its bounds, or plain
         number = get_args(member)[0] if get_origin(member) is Annotated else member
         return option(flag, name, type=Numbers(number, str(shown)), default=None)
     if kind in (int, float):
         return option(flag, name, type=Number(kind), default=None)
-    return option(flag, name, type=kind, default=None, shell_complete=COMPLETED.get(name))
+    return option(flag, name, type=kind, default=None, shell_complete=complete)
 
 
 def _none_for_none(
     context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
 ) -> tuple[str, ...] | None:
-    """An option that may be given several times and was not."""
+    """Value of a repeatable option; None where it was not given."""
     return values or None
 
 
@@ -122,12 +114,8 @@ def given_settings(
     flags: Mapping[str, Any],
     takes: Collection[str] = SearchSettings.model_fields,
 ) -> dict[str, Any]:
-    """Settings that a person gave: the `--config` file's values, overridden by the flags that were
-    given.
-
-    Raises SettingsError, also for a setting in the file that is none of those that the command
-    `takes`.
-    """
+    """Settings from the `--config` file, overridden by flags. Raises SettingsError, also for a
+    setting in the file that the command does not take."""
     values: dict[str, Any] = {}
     if config is not None:
         values.update(read_settings_file(config))
@@ -144,6 +132,6 @@ def given_settings(
 
 
 def _help_command() -> str:
-    """The help of the command that runs."""
+    """Help of the current command."""
     context = click.get_current_context(silent=True)
     return f"{context.info_name if context is not None else 'search'} --help"

@@ -1,5 +1,4 @@
-"""`--format`, and what it prints. Imports click alone, so that `eureka doctor` works where packages
-are missing."""
+"""`--format` and its output. Imports only click, for `eureka doctor`."""
 
 from __future__ import annotations
 
@@ -29,26 +28,22 @@ TRUST = click.option(
 
 
 SCHEMA_VERSION = 1
-"""Raised when a key of `--format json` goes or changes its meaning (docs/json.md); a new key raises
-nothing."""
+"""Changes when a key of `--format json` is removed or changes its meaning (docs/json.md)."""
 
 
 def print_json(document: Mapping[str, Any]) -> None:
-    """Print a document as `--format json` promises it, the version of its schema in front."""
+    """Print a JSON document with the version of its schema."""
     from eureka_agent.archive.files import dump_json
     from eureka_agent.text import escaped
 
     text = escaped(dump_json({"schema_version": SCHEMA_VERSION, **document}))
-    if (
-        not (sys.stdout.encoding or "utf-8").lower().startswith("utf")
-    ):  # stand-ins would be other values
+    if not (sys.stdout.encoding or "utf-8").lower().startswith("utf"):  # needs escapes
         text = json.dumps(json.loads(text), indent=2) + "\n"
     click.echo(text, nl=False)
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print text that may come from a run folder, a model or a worker: nothing in it commands the
-    terminal."""
+    """Print untrusted text without control characters."""
     from eureka_agent.text import printable
 
     click.echo(printable(text), err=err)

@@ -1,4 +1,4 @@
-"""`eureka runs` and `eureka show`: what was searched and what came of it."""
+"""`eureka runs` and `eureka show`: the runs and their results."""
 
 from __future__ import annotations
 
@@ -32,20 +32,14 @@ def runs(output_format: str) -> None:
     for folder in list_runs():
         try:
             reports.append(_report(str(folder), in_full=False, costs=False))
-        except EurekaError as error:  # also of settings that were edited
+        except EurekaError as error:
             say(f"skipped {folder.name}: {error.message}", err=True)
     if output_format == "json":
         from eureka_agent.report.as_json import to_json
 
         keys = ("run", "folder", "status", "task", "best", "human", "sparse", "seconds")
-        print_json(
-            {
-                "runs": [
-                    {key: value for key, value in to_json(report).items() if key in keys}
-                    for report in reports
-                ]
-            }
-        )
+        documents = map(to_json, reports)
+        print_json({"runs": [{key: document[key] for key in keys} for document in documents]})
     elif reports:
         from eureka_agent.report.console import list_console
         from eureka_agent.report.tables import render_runs
@@ -134,14 +128,13 @@ def _show_attempt(word: str, attempt: str, output_format: str) -> None:
 
 
 def _check_whole_run(flags: dict[str, bool], attempt: str | None) -> None:
-    """Refuse two of these flags at once, and one with an attempt."""
+    """Refuse two of these flags, and one with an attempt."""
     given = [flag for flag, is_given in flags.items() if is_given]
     if len(given) > 1:
         raise UsageError(f"{' and '.join(given)} exclude each other", "give one of them")
     if given and attempt is not None:
-        raise UsageError(
-            f"{given[0]} is for a whole run, not for one attempt", f"leave out {attempt!r}"
-        )
+        fault = f"{given[0]} is for a whole run, not for one attempt"
+        raise UsageError(fault, f"leave out {attempt!r}")
 
 
 def _follow(word: str, output_format: str) -> None:
@@ -149,9 +142,9 @@ def _follow(word: str, output_format: str) -> None:
     from eureka_agent.cli.watch import follow
 
     if output_format == "json":
+        events = command("show latest --events --format json")
         raise UsageError(
-            "--follow has no JSON: it shows what changes",
-            f"what happened until now: {command('show latest --events --format json')}",
+            "--follow has no JSON: it shows what changes", f"what happened until now: {events}"
         )
     follow(find_run(word))
 

@@ -1,4 +1,4 @@
-"""`eureka sandbox`: the Docker wall's image, and the containers that nobody ends any more."""
+"""`eureka sandbox`: the Docker wall's image, and leftover containers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import click
 from eureka_agent.cli.command import FILE, Group
 from eureka_agent.cli.output import FORMAT, print_json
 from eureka_agent.invocation import command
+from eureka_agent.wording import plural
 
 _REMOVAL_SECONDS = 300.0
 
 
 class DockerGroup(Group):
-    """Commands that are about the Docker wall alone, so no hint of theirs offers another one."""
+    """Commands on the Docker wall, whose hints offer no other wall."""
 
     def invoke(self, context: click.Context) -> Any:
         """Call the command. Raises WallError."""
@@ -82,14 +83,9 @@ def list_command(output_format: str) -> None:
     eureka sandbox list
     """
     from eureka_agent.errors import WallNotBuiltError
+    from eureka_agent.sandbox.docker import leftovers
     from eureka_agent.sandbox.docker.build import built_image
     from eureka_agent.sandbox.docker.engine import connect
-    from eureka_agent.sandbox.docker.leftovers import (
-        driver_of,
-        list_containers,
-        list_images,
-        name_of,
-    )
     from eureka_agent.sandbox.docker.markers import is_gone
 
     engine = connect()
@@ -99,17 +95,17 @@ def list_command(output_format: str) -> None:
         current = ""
     images = [
         {"image": tag, "bytes": image.attrs.get("Size", 0), "current": tag == current}
-        for image in list_images(engine)
+        for image in leftovers.list_images(engine)
         for tag in image.tags
     ]
     containers = [
         {
-            "container": name_of(container),
+            "container": leftovers.name_of(container),
             "state": container["State"],
-            "driver": driver_of(container).get("pid", ""),
-            "left_behind": is_gone(driver_of(container)),
+            "driver": (driver := leftovers.driver_of(container)).get("pid", ""),
+            "left_behind": is_gone(driver),
         }
-        for container in list_containers(engine)
+        for container in leftovers.list_containers(engine)
     ]
     if output_format == "json":
         print_json({"images": images, "containers": containers})
@@ -119,9 +115,8 @@ def list_command(output_format: str) -> None:
         click.echo(f"image      {entry['image']}  {entry['bytes'] / 1e6:.0f} MB{mark}")
     for entry in containers:
         mark = f", which is gone: {command('sandbox clean')}" if entry["left_behind"] else ""
-        click.echo(
-            f"container  {entry['container']}  {entry['state']}, of process {entry['driver']}{mark}"
-        )
+        place = f"{entry['container']}  {entry['state']}"
+        click.echo(f"container  {place}, of process {entry['driver']}{mark}")
     if not any(entry["current"] for entry in images):
         click.echo(
             "there is no image for what is installed here; the first search builds it, or:"
@@ -150,10 +145,10 @@ def clean(everything: bool, with_images: bool) -> None:
     from eureka_agent.sandbox.docker.engine import CALL_SECONDS, connect
     from eureka_agent.sandbox.docker.leftovers import list_images, remove_image, remove_leftovers
 
-    # the files of an image are many
+    # an image has many files
     engine = connect(timeout_s=_REMOVAL_SECONDS if with_images else CALL_SECONDS)
     removed = remove_leftovers(engine, everything)
-    click.echo(f"removed {len(removed)} container{'s' if len(removed) != 1 else ''}")
+    click.echo(f"removed {plural(len(removed), 'container')}")
     if not with_images:
         return
     count = 0
@@ -164,7 +159,7 @@ def clean(everything: bool, with_images: bool) -> None:
             click.echo(f"kept {', '.join(image.tags)}: {error.message}", err=True)
         else:
             count += 1
-    click.echo(f"removed {count} image{'s' if count != 1 else ''}")
+    click.echo(f"removed {plural(count, 'image')}")
 
 
 def _read_requirements(path: Path) -> str:

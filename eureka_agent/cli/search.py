@@ -1,13 +1,12 @@
-"""`eureka search` and `eureka resume`: a search from the first prompt to the report, and going on
-with one."""
+"""`eureka search` and `eureka resume`: a search from the first prompt to the report."""
 
 from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -19,6 +18,9 @@ from eureka_agent.cli.options import given_settings, settings_options
 from eureka_agent.cli.output import FORMAT, TRUST, say
 from eureka_agent.invocation import FIRST_SEARCH, command
 from eureka_agent.settings import FREE_SETTINGS, SearchSettings
+
+if TYPE_CHECKING:
+    from eureka_agent.archive.run_folder import Run
 
 _FLAGS = [name for name in SearchSettings.model_fields if name != "sentence"]
 
@@ -45,7 +47,7 @@ def search(
     """
     from eureka_agent.archive.run_folder import command_line
     from eureka_agent.cli.confirmation import confirmation
-    from eureka_agent.cli.watch import watch
+    from eureka_agent.cli.watch import Screen, watch
     from eureka_agent.search.session import start
     from eureka_agent.search.written_fitness import FitnessDeclinedError
 
@@ -56,18 +58,14 @@ def search(
             "no task is given", f"say what the policy is to do, and where: {command(FIRST_SEARCH)}"
         )
     values = given_settings(config, {"sentence": sentence, **flags})
+
+    def begin(screen: Screen) -> Coroutine[Any, Any, Run]:
+        confirm = confirmation(yes, output_format, screen.paused)
+        return start(values, None, command_line(), screen, confirm)
+
     try:
-        watch(
-            lambda screen: start(
-                values,
-                None,
-                command_line(),
-                screen,
-                confirmation(yes, output_format, screen.paused),
-            ),
-            output_format,
-        )
-    except FitnessDeclinedError as declined:  # no error: a person decided so
+        watch(begin, output_format)
+    except FitnessDeclinedError as declined:  # a person's decision, no error
         say(declined.message, err=True)
         sys.exit(declined.exit_status)
 
@@ -85,8 +83,7 @@ def _what_a_search_is() -> str:
 
 
 def _one_sentence(words: Sequence[str]) -> str | None:
-    """The sentence. Raises UsageError for one whose words the shell took apart, with the command
-    that was meant."""
+    """The sentence. Raises UsageError for several words, with the quoted command as its hint."""
     if len(words) < 2:
         return words[0] if words else None
     context = click.get_current_context()
@@ -98,15 +95,13 @@ def _one_sentence(words: Sequence[str]) -> str | None:
 
 
 def _typed_options(context: click.Context) -> list[str]:
-    """The options of the command line, as they are typed."""
+    """Options of the command line as typed."""
     typed: list[str] = []
     for parameter in context.command.params:
         name = parameter.name or ""
         value: Any = context.params.get(name)
-        if (
-            not isinstance(parameter, click.Option)
-            or context.get_parameter_source(name) != ParameterSource.COMMANDLINE
-        ):
+        is_typed = context.get_parameter_source(name) == ParameterSource.COMMANDLINE
+        if not isinstance(parameter, click.Option) or not is_typed:
             continue
         if parameter.is_flag:
             typed.append((parameter.opts if value else parameter.secondary_opts)[0])

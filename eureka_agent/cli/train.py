@@ -56,16 +56,8 @@ def train(reward: Path, config: Path | None, output_format: str, **flags: Any) -
 
     values = given_settings(config, flags, takes=_FLAGS)
     source = read_reward_file(reward)
-    values.update(
-        {
-            "iterations": 1,
-            "samples": 1,
-            "confirm": 0,
-            "finalists": 1,
-            "revisions": 0,
-            "retry_rounds": 0,
-        }
-    )
+    values |= {"iterations": 1, "samples": 1, "confirm": 0, "finalists": 1}
+    values |= {"revisions": 0, "retry_rounds": 0}
     given = GivenDesigner(given_reward(source), str(reward))
     try:
         watch(lambda observer: start(values, given, command_line(), observer), output_format)

@@ -1,5 +1,4 @@
-"""Asks before a run folder that this user's program did not write decides about code, walls or
-keys."""
+"""Question to the user before another person's run folder decides about code, walls or keys."""
 
 from __future__ import annotations
 
@@ -24,37 +23,32 @@ from eureka_agent.settings import SearchSettings
 
 
 class UntrustedRunError(EurekaError):
-    """A run of somebody else's that asks for more than to be read, and nobody who could be
-    asked."""
+    """Another person's run that would be executed, without a terminal to ask at."""
 
 
 class NotTrustedError(EurekaError):
-    """A person was asked and said no. Nothing was run."""
+    """A no of the user; nothing was run."""
 
     exit_status = 1
 
 
 def trust_to_evaluate(run: Run, trust: bool) -> None:
-    """Have the user agree to what scoring a policy of `run` would run. Nothing is signed: the next
-    evaluation asks again.
-
-    Raises UntrustedRunError without a terminal to ask at, NotTrustedError for a no.
-    """
+    """Ask before a policy of `run` is scored; the run is not signed, so the next evaluation asks
+    again. Raises UntrustedRunError without a terminal, NotTrustedError for a no."""
     if not (trust or _is_own(run, attempts=False)):
         _ask(run, [*_wall(run.settings), *_code(run)])
 
 
 def trust_to_resume(run: Run, trust: bool) -> None:
-    """The same for going on with it: its rewards are trained, its models asked. The program writes
-    it then, and signs it as the user's own."""
+    """Ask before `run` is resumed: its rewards are trained, its models asked. The resumed run is
+    signed as the user's own. Raises the same errors."""
     if not (trust or _is_own(run, attempts=True)):
         rewards = f"train the reward functions in it, behind the wall {run.settings.sandbox!r}"
         _ask(run, [*_wall(run.settings), *_code(run), rewards, *_models(run.settings)])
 
 
 def _is_own(run: Run, *, attempts: bool) -> bool:
-    """An environment in the run folder came with the folder, whoever signed what the settings
-    are."""
+    """True for the user's own run, unless its environment lies in the run folder."""
     environment = environment_folder(run.settings.env)
     if environment is not None and environment.is_relative_to(run.folder.resolve()):
         return False
@@ -64,15 +58,12 @@ def _is_own(run: Run, *, attempts: bool) -> bool:
 def _ask(run: Run, would: list[str]) -> None:
     if not would:
         return
-    without_secret = why_no_secret()
     why = (
-        f"none can be known as yours here: {without_secret}"
-        if without_secret
-        else (
-            "it was made by somebody else, or before runs were signed, or where it could not be"
-            " signed, or its settings were edited"
-        )
+        "it was made by somebody else, or before runs were signed, or where it could not be"
+        " signed, or its settings were edited"
     )
+    if without_secret := why_no_secret():
+        why = f"none can be known as yours here: {without_secret}"
     what = f"the run {str(run.folder)!r} is not your own ({why})"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UntrustedRunError(
@@ -90,7 +81,7 @@ def _show(run: Run) -> str:
 
 
 def _wall(settings: SearchSettings) -> Iterable[str]:
-    """The folder's wall, where it may be weaker than what this user has without it."""
+    """The folder's wall, where it may be weaker than the user's."""
     own = os.environ.get(WALL_VARIABLE) or AUTO
     strongest = WALLS.index(own) if own in WALLS else 0
     if settings.sandbox != AUTO and WALLS.index(settings.sandbox) > strongest:
@@ -98,8 +89,7 @@ def _wall(settings: SearchSettings) -> Iterable[str]:
 
 
 def _code(run: Run) -> Iterable[str]:
-    """Code that it brings beside rewards and policies. A built-in environment is this program's
-    own."""
+    """Code beside rewards and policies; a built-in environment is this program's own."""
     environment = run.settings.env
     folder = environment_folder(environment)
     if folder is not None or not (resource_folder("envs") / environment / "env.py").is_file():
@@ -110,27 +100,21 @@ def _code(run: Run) -> Iterable[str]:
 
 
 def _models(settings: SearchSettings) -> Iterable[str]:
-    """Models that it asks, where, and with which key."""
-    named = (
-        *settings.model,
-        *(name for name in (settings.reviewer, settings.analyst) if "/" in name),
-    )
+    """Models with their servers and keys."""
+    advisers = (name for name in (settings.reviewer, settings.analyst) if "/" in name)
     own_server = settings.model[0].partition("/")[0] if settings.base_url else None
-    for name in dict.fromkeys(named):
+    for name in dict.fromkeys((*settings.model, *advisers)):
         if name in ("offline", OFF) or name.startswith(REPLAY):
             continue
         provider = name.partition("/")[0]
-        address = (
-            shown_address(settings.base_url)
-            if settings.base_url and provider == own_server
-            else f"{provider}'s"
-        )
+        address = f"{provider}'s"
+        if settings.base_url and provider == own_server:
+            address = shown_address(settings.base_url)
         yield f"ask the model {name!r} at {address}, with the key in {_key_variable(provider)}"
 
 
 def _key_variable(provider: str) -> str:
-    """The variables that are named after a provider, of which its library takes a key; the usual
-    one where none is set."""
+    """Set variables with a provider's key, by their names; the usual one without any."""
     start = "".join(character for character in provider.upper() if character.isalnum())
     found = [
         name

@@ -1,4 +1,4 @@
-"""Runs a search in the foreground: shows it, stops it cleanly on Ctrl-C, prints what came of it."""
+"""A search in the foreground: shows it, stops it cleanly on Ctrl-C, prints its result."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import os
 import shlex
 import signal
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -20,41 +19,40 @@ from eureka_agent.archive.safe_files import open_plain
 from eureka_agent.archive.storage_errors import resume_command
 from eureka_agent.cli.output import print_json, say
 from eureka_agent.invocation import command
-from eureka_agent.journal.entries import BaseEntry, Observer, RunEnded, RunStarted
+from eureka_agent.journal.entries import BaseEntry, RunEnded, RunStarted
 from eureka_agent.records import RunStatus
 from eureka_agent.report.console import CleanConsole
 
 if TYPE_CHECKING:
     from eureka_agent.report.plain import PlainLog
 
+ResultT = TypeVar("ResultT")
 TICK_S = 1.0
-"""Seconds after which a log looks whether it has to tell of what is under way."""
+"""Seconds between two checks whether a line of progress is due."""
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LONGEST_HOLD_UP_S = 2.0
-"""Seconds that a stop waits for one step of the search, such as the designs of a large
-generation."""
+"""Seconds that a stop waits for a step of the search that blocks the event loop."""
 
 
 class LastingConsole(CleanConsole):
-    """A console that outlives its reader: after `| head` or a closed terminal it writes to
-    nowhere."""
+    """A console that writes to nowhere once its reader is gone: `| head`, a closed terminal."""
 
     def on_broken_pipe(self) -> None:
-        """Go on in silence; rich's own way is to end the program."""
+        """Go on silently, where rich would end the program."""
         self.quiet = True
         with suppress(OSError, ValueError):  # a file without a descriptor has no pipe either
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
 
 
 class _Log:
-    """Writes the plain lines of the events into the run's own log, from the first event on."""
+    """Writes plain lines of the events to the run's `log.txt`."""
 
     def __init__(self) -> None:
         self._observer: PlainLog | None = None
         self._handle: Any = None
 
     def tick(self) -> None:
-        """Some time has passed."""
+        """Write progress where it is due."""
         if self._observer is not None:
             with suppress(OSError):
                 self._observer.tick()
@@ -64,9 +62,8 @@ class _Log:
 
         if isinstance(event, RunStarted) and self._handle is None:
             with suppress(OSError):  # a log that cannot be written must not stop a search
-                log = open_plain(
-                    event.run_folder / "log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND
-                )
+                flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+                log = open_plain(event.run_folder / "log.txt", flags)
                 self._handle = os.fdopen(log, "a", encoding="utf-8")
                 self._observer = PlainLog(CleanConsole(file=self._handle, width=160, no_color=True))
         if self._observer is not None:
@@ -74,25 +71,13 @@ class _Log:
                 self._observer(event)
                 self._handle.flush()
         if isinstance(event, RunEnded) and self._handle is not None:
-            self._observer = None  # a request that is given up after that has no line any more
+            self._observer = None  # requests that are given up later have no line
             with suppress(OSError):
                 self._handle.close()
 
 
-class _Folder:
-    """Remembers the run's folder."""
-
-    def __init__(self) -> None:
-        self.path: Path | None = None
-
-    def __call__(self, event: BaseEntry) -> None:
-        if isinstance(event, RunStarted):
-            self.path = event.run_folder
-
-
 class _View:
-    """The progress view while it can be written: without a reader it is dropped, and the search
-    goes on."""
+    """The progress view as long as its output has a reader; without one the search goes on."""
 
     def __init__(
         self, console: LastingConsole, clock: Callable[[], float] = time.monotonic
@@ -106,14 +91,9 @@ class _View:
         self._view.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         with self._dropping():
-            self._view.__exit__(kind, error, traceback)
+            self._view.__exit__(*exception)
 
     def __call__(self, event: BaseEntry) -> None:
         if not self._console.quiet:
@@ -121,14 +101,14 @@ class _View:
                 self._view(event)
 
     def tick(self) -> None:
-        """Some time has passed."""
+        """Write progress where it is due."""
         if not self._console.quiet:
             with self._dropping():
                 self._view.tick()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """The terminal is free in the block."""
+        """Free the terminal in the block."""
         if self._console.quiet:
             yield
             return
@@ -144,20 +124,24 @@ class _View:
 
 
 class Screen:
-    """The screen on which a search is watched: takes its events, and makes room for a question."""
+    """Log and view of a search, which can make room for a question."""
 
-    def __init__(self, observers: Sequence[Observer], view: _View) -> None:
-        self._observers = (*observers, view)
+    def __init__(self, log: _Log, view: _View) -> None:
+        self._log, self._view = log, view
         self.paused = view.paused
+        self.folder: Path | None = None
+        """Folder of the run, once it has started."""
 
     def __call__(self, event: BaseEntry) -> None:
-        """Hand an event on."""
-        for observer in self._observers:
-            observer(event)
+        """Pass an event on."""
+        if isinstance(event, RunStarted):
+            self.folder = event.run_folder
+        self._log(event)
+        self._view(event)
 
 
 async def _tick(*observers: _Log | _View) -> None:
-    """Let time pass for them: a search that waits has no entries."""
+    """Call the observers every second: a search that waits has no entries."""
     while True:
         await asyncio.sleep(TICK_S)
         for observer in observers:
@@ -166,11 +150,11 @@ async def _tick(*observers: _Log | _View) -> None:
 
 @contextmanager
 def _cancelled_by_signals(task: asyncio.Task[Any]) -> Iterator[None]:
-    """Have `STOP_SIGNALS` cancel the task. Where its event loop is held up for `LONGEST_HOLD_UP_S`
-    after one, interrupt what holds it up."""
+    """Let `STOP_SIGNALS` cancel the task. If its event loop is blocked for `LONGEST_HOLD_UP_S`, the
+    blocking step is interrupted."""
     loop = asyncio.get_running_loop()
     interrupted = False
-    """The task was, and cleans up: to cancel it once more would keep it from that."""
+    """True after that: the task cleans up already, which a cancellation would stop."""
 
     def cancel() -> None:
         nonlocal interrupted
@@ -187,7 +171,7 @@ def _cancelled_by_signals(task: asyncio.Task[Any]) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, LONGEST_HOLD_UP_S)
         loop.call_soon_threadsafe(cancel)
 
-    # `nohup` has a closed terminal ignored
+    # `nohup` ignores a closed terminal
     numbers = [number for number in STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, stop) for number in (*numbers, signal.SIGALRM)}
     try:
@@ -199,33 +183,20 @@ def _cancelled_by_signals(task: asyncio.Task[Any]) -> Iterator[None]:
 
 
 def watch(work: Callable[[Screen], Coroutine[Any, Any, Run]], output_format: str) -> Run:
-    """Run a search and show it. Ctrl-C stops it; the run's folder then says how to go on. Exit
-    status 130 after that."""
+    """Run a search and show it. Ctrl-C stops it with exit status 130."""
     from eureka_agent.report.tables import render_end
     from eureka_agent.search.summary import run_report
 
     console = LastingConsole(stderr=output_format == "json")
-    log, folder = _Log(), _Folder()
-
-    async def run() -> Run:
-        main = asyncio.current_task()
-        assert main is not None  # this is a coroutine of asyncio.run
-        with _cancelled_by_signals(main), _View(console) as view:
-            ticking = asyncio.create_task(_tick(log, view))
-            try:
-                return await work(Screen((log, folder), view))
-            finally:
-                ticking.cancel()
-
+    log, view = _Log(), _View(console)
+    screen = Screen(log, view)
     try:
-        finished = asyncio.run(run())
+        finished = _run_shown(lambda: work(screen), view, log)
     except (asyncio.CancelledError, KeyboardInterrupt):
-        if folder.path is not None:
-            with suppress(OSError):  # the terminal may be what has gone
-                say(
-                    f"Stopped. Go on with:  {resume_command(folder.path)}",
-                    err=output_format == "json",
-                )
+        if screen.folder is not None:
+            with suppress(OSError):  # the terminal may be gone
+                stopped = f"Stopped. Go on with:  {resume_command(screen.folder)}"
+                say(stopped, err=output_format == "json")
         raise click.exceptions.Abort from None
     if output_format == "json":
         from eureka_agent.report.as_json import to_json
@@ -236,29 +207,36 @@ def watch(work: Callable[[Screen], Coroutine[Any, Any, Run]], output_format: str
     return finished
 
 
+def _run_shown(
+    work: Callable[[], Coroutine[Any, Any, ResultT]], view: _View, *logs: _Log
+) -> ResultT:
+    """Run a coroutine in the view, with ticks, until it ends or a signal cancels it."""
+
+    async def run() -> ResultT:
+        main = asyncio.current_task()
+        assert main is not None  # this is a coroutine of asyncio.run
+        with _cancelled_by_signals(main), view:
+            ticking = asyncio.create_task(_tick(view, *logs))
+            try:
+                return await work()
+            finally:
+                ticking.cancel()
+
+    return asyncio.run(run())
+
+
 def follow(folder: Path) -> None:
-    """Show a run that another process works on until it ends. Ctrl-C ends this alone. Exit status
-    130 after that."""
+    """Show a run of another process until it ends. Ctrl-C ends only this, with exit status 130."""
     from eureka_agent.archive.run_folder import open_run
     from eureka_agent.report.follow import Follower, RunClock
     from eureka_agent.report.tables import render_end
     from eureka_agent.search.summary import run_overview
 
-    open_run(folder, reading=True).archive.close()  # says what is wrong with the folder
+    open_run(folder, reading=True).archive.close()  # raises for a damaged folder
     console, clock = LastingConsole(), RunClock()
-
-    async def run() -> None:
-        main = asyncio.current_task()
-        assert main is not None  # this is a coroutine of asyncio.run
-        with _cancelled_by_signals(main), _View(console, clock) as view:
-            ticking = asyncio.create_task(_tick(view))
-            try:
-                await Follower(folder, view, clock).follow()
-            finally:
-                ticking.cancel()
-
+    view = _View(console, clock)
     try:
-        asyncio.run(run())
+        _run_shown(Follower(folder, view, clock).follow, view)
     except (asyncio.CancelledError, KeyboardInterrupt):
         with suppress(OSError):
             say("No longer watched; the search goes on.")

@@ -1,5 +1,4 @@
-"""Text for a terminal: broken at words to its width, without colour where none is wanted. Into a
-pipe every line goes as it is."""
+"""Text for a terminal: wrapped to its width. A pipe gets every line as it is."""
 
 from __future__ import annotations
 
@@ -13,17 +12,16 @@ from typing import TextIO
 from eureka_agent.invocation import program
 
 _LEAST_COLUMNS = 20
-"""A terminal that says less of itself is taken not to know."""
+"""Narrowest width that is believed."""
 
 
 def color() -> bool | None:
-    """click's setting for colour: False where the terminal has none or a person wants none
-    (no-color.org), else None: let it see whether there is a terminal."""
+    """False without colours (no-color.org, a dumb terminal), else None: click decides."""
     return False if os.environ.get("NO_COLOR") or is_dumb() else None
 
 
 def is_dumb() -> bool:
-    """A terminal that knows no escape sequence."""
+    """True for a terminal without escape sequences."""
     return os.environ.get("TERM", "").lower() in ("dumb", "unknown")
 
 
@@ -41,11 +39,10 @@ def columns_of(stream: TextIO) -> int | None:
 
 
 def wrapped(text: str, indent: int, stream: TextIO | None = None) -> str:
-    """The text, whose first line begins in column `indent`, with the lines below it indented as
-    much: on a terminal, else unchanged.
+    """Text wrapped to a terminal with lines indented like the first, which begins in column
+    `indent`; unchanged elsewhere.
 
-    A command in backticks, one that ends its line, and a path stay whole, on a line of their own
-    where they are too long.
+    A command in backticks or at the end of a line and a path are not broken.
     """
     width = columns_of(sys.stdout if stream is None else stream)
     if width is None:
@@ -68,11 +65,11 @@ def _lines(text: str, width: int) -> list[str]:
 
 
 def _words(text: str) -> list[str]:
-    """Pieces that may not be broken: words, and commands that can be pasted."""
+    """Unbreakable pieces: words, and commands that can be pasted."""
     of_program = rf"(?<=: ){re.escape(program())} .*"
     return [match[0] for match in re.finditer(rf"{of_program}|[^\s`]*`[^`]+`\S*|\S+", text)]
 
 
 def _cells(text: str) -> int:
-    """Columns that the text takes."""
+    """Columns of the text."""
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)

@@ -1,5 +1,4 @@
-"""What an export says and holds, as text: from a run's report and a reward's source to the files of
-the folder but the policies."""
+"""Text files of an export, made from a run's report and a reward's source."""
 
 from __future__ import annotations
 
@@ -23,23 +22,22 @@ from eureka_agent.wording import plural, plus_minus
 README = "README.md"
 HELPERS_FILE = f"{HELPERS_MODULE}.py"
 MARKER = "written by eureka export"
-"""In the first line of an export's README, by which it is known again."""
+"""Mark in the first line of an export's README."""
 _GYMNASIUM_PREFIX = "gymnasium:"
 _OF_EVERY_GYMNASIUM_RUN = ("actions", "terminated", "observation")
-"""Variables of `gymnasium:<id>` that are not numbers of `info`."""
-
+"""Variables of `gymnasium:<id>` that are not in `info`."""
 _COLUMNS_SHOWN = 200
-"""Of an observation, in the README; policy.json has all of them."""
+"""Columns of the observation in the README; policy.json has all of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Exported:
-    """What is exported: a reward with the run and attempt that it comes from."""
+    """A reward to export, with its run and attempt."""
 
     report: RunReport
     attempt: Attempt
     score: Score | None
-    """Over fresh seeds, where the attempt is exported as the run's best."""
+    """Final score of the run's best attempt; None for another one."""
 
     @property
     def reward(self) -> RewardSpecification:
@@ -51,17 +49,14 @@ class Exported:
 
     @property
     def gymnasium_id(self) -> str | None:
-        """None where the run's environment is not `gymnasium:<id>`."""
+        """Gymnasium's id of the environment; None for another environment."""
         name = self.description.environment
         return name.removeprefix(_GYMNASIUM_PREFIX) if name.startswith(_GYMNASIUM_PREFIX) else None
 
 
 def text_files(exported: Exported, policy: Mapping[str, Any], *, onnx: bool) -> dict[str, str]:
-    """The README and the Python files, by name. `policy`: see `policy_description`; `onnx`: whether
-    the policy is written as ONNX too.
-
-    Raises RewardLoadError for a reward that is not valid Python.
-    """
+    """The README and the Python files, by name. `policy`: see `policy_description`; `onnx`: True
+    where the policy is written as ONNX too. Raises RewardLoadError for invalid Python."""
     description, gymnasium_id = exported.description, exported.gymnasium_id
     variables = description.public_variables()
     known = {variable.name for variable in variables}
@@ -80,9 +75,7 @@ def text_files(exported: Exported, policy: Mapping[str, Any], *, onnx: bool) -> 
         "helpers": helpers,
         "whole_observation": "observation" in known,
     }
-    info_keys = [
-        variable.name for variable in variables if variable.name not in _OF_EVERY_GYMNASIUM_RUN
-    ]
+    info_keys = [each.name for each in variables if each.name not in _OF_EVERY_GYMNASIUM_RUN]
     example = "example_policy.py" if gymnasium_id is None else "example_gymnasium.py"
     readme = render(
         README,
@@ -99,15 +92,14 @@ def text_files(exported: Exported, policy: Mapping[str, Any], *, onnx: bool) -> 
         versions=exported.report.versions,
     )
     source = standalone_source(
-        exported.reward.source, {constant.name: constant.value for constant in constants}
+        exported.reward.source, {each.name: each.value for each in constants}
     )
+    wrapper = {**values, "variables": variables, "info_keys": info_keys}
     return {
         README: readme,
         "reward.py": render("reward.py", **values, source=source),
         **({HELPERS_FILE: _helpers_text(description.quaternion_order)} if helpers else {}),
-        "gymnasium_wrapper.py": render(
-            "gymnasium_wrapper.py", **values, variables=variables, info_keys=info_keys
-        ),
+        "gymnasium_wrapper.py": render("gymnasium_wrapper.py", **wrapper),
         "vec_task.py": render("vec_task.py", variables=variables),
         "example.py": render(example, **values),
     }
@@ -128,23 +120,17 @@ def fitness_text(exported: Exported) -> str:
 
 
 def observation_order(exported: Exported) -> str:
-    """Place where the order of the observation's numbers is written down, for an environment that
-    does not name them."""
-    if exported.gymnasium_id is not None:
-        return (
-            f"Their order is that of {code(exported.gymnasium_id)}, flattened by"
-            " `gymnasium.spaces.flatten`."
-        )
+    """Sentence on the order of the observation's numbers where they have no names."""
     name = exported.description.environment
-    if (resource_folder("envs") / name).is_dir():
-        return (
-            "Their order is that of `compute_observations` in eureka_agent's"
-            f" {code(f'envs/{name}/env.py')}."
+    if exported.gymnasium_id is not None:
+        order = f"{code(exported.gymnasium_id)}, flattened by `gymnasium.spaces.flatten`"
+    elif (resource_folder("envs") / name).is_dir():
+        order = f"`compute_observations` in eureka_agent's {code(f'envs/{name}/env.py')}"
+    else:
+        order = (
+            f"`compute_observations` in the environment's `env.py` (the run had it in {code(name)})"
         )
-    return (
-        "Their order is that of `compute_observations` in the environment's `env.py` (the run had"
-        f" it in {code(name)})."
-    )
+    return f"Their order is that of {order}."
 
 
 def _has_quaternions(description: TaskDescription) -> bool:
@@ -154,7 +140,7 @@ def _has_quaternions(description: TaskDescription) -> bool:
 
 
 def _helpers_text(order: QuaternionOrder) -> str:
-    """This package's file of helper functions, for quaternions in this order."""
+    """File of helper functions, for this order of quaternions."""
     text = files("eureka_agent.training").joinpath(HELPERS_FILE).read_text(encoding="utf-8")
     chosen, count = re.subn(
         r'^QUATERNION_ORDER = "\w+"$', f'QUATERNION_ORDER = "{order}"', text, flags=re.MULTILINE
@@ -166,18 +152,16 @@ def _helpers_text(order: QuaternionOrder) -> str:
 def _argument_rows(
     arguments: Iterable[str], variables: Iterable[VariableSpec]
 ) -> Iterable[dict[str, Any]]:
-    """One row of the README's table for each argument of the reward."""
+    """Rows of the README's table of arguments."""
     known = {variable.name: variable for variable in variables}
     for argument in arguments:
         variable = known.get(argument.removeprefix(PREVIOUS_PREFIX))
         if variable is not None:
-            yield {
-                **variable.model_dump(include={"shape", "unit", "frame", "doc"}),
-                "argument": argument,
-            }
+            facts = variable.model_dump(include={"shape", "unit", "frame", "doc"})
+            yield {**facts, "argument": argument}
 
 
 def _to_be_given(arguments: Iterable[str]) -> list[str]:
-    """Variables that the wrapper cannot find by itself."""
+    """Variables that the user must give to the wrapper."""
     names = dict.fromkeys(argument.removeprefix(PREVIOUS_PREFIX) for argument in arguments)
     return [name for name in names if name not in ("actions", "terminated")]

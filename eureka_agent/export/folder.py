@@ -1,5 +1,4 @@
-"""`eureka export`'s folder: which attempt, where to, and all its files or a clear error before the
-first of them."""
+"""Folder of `eureka export`: the attempt, its files, and checks before the first write."""
 
 from __future__ import annotations
 
@@ -25,38 +24,35 @@ from eureka_agent.wording import words
 
 EXPORT = "export"
 _MARKED_LINE = 10_000
-"""Characters in which the marker is looked for."""
+"""Characters of the line that may hold the marker."""
 ONNX, TORCHSCRIPT = "policy.onnx", "policy.pt"
 
 
 @dataclass(frozen=True)
 class WrittenExport:
-    """What an export has written."""
+    """Result of an export."""
 
     attempt: str
     folder: Path
     files: tuple[Path, ...]
     missing: dict[str, str]
-    """Files that could not be made, and why."""
+    """Reasons for missing files, by name."""
 
 
 def default_folder(run: Path, attempt: str | None) -> Path:
-    """`export/` in the run, for the best; `export/<attempt>/` for an attempt that was named."""
+    """`export/` in the run for the best attempt, `export/<attempt>/` for a named one."""
     return inside(run, EXPORT) if attempt is None else inside(run, EXPORT, attempt)
 
 
 def write_export(run: Run, report: RunReport, attempt: str | None, folder: Path) -> WrittenExport:
-    """Write the best attempt of `run`, or the one named, to `folder`.
-
-    Raises RunFolderError where there is no such attempt or no policy of it, or where `folder`
-    cannot be written or holds something else.
-    """
+    """Write the best attempt of `run`, or the named one, to `folder`. Raises RunFolderError without
+    such an attempt or its policy, and for a folder that cannot be written or has other files."""
     exported, policy = _chosen(run, report, attempt)
     _check_folder(folder)
     described = _described(exported, policy)
     policies, missing = _policies(policy, as_json(described))
     texts = text_files(exported, described, onnx=ONNX not in missing)
-    # the README first: by it a folder half written is known as an export
+    # the README first: it marks even an unfinished folder as an export
     files = {name: text.encode() for name, text in texts.items()} | policies
     made = not folder.exists()
     try:
@@ -68,23 +64,23 @@ def write_export(run: Run, report: RunReport, attempt: str | None, folder: Path)
         if made:
             shutil.rmtree(folder, ignore_errors=True)
         raise
-    return WrittenExport(
-        exported.attempt.id, folder, tuple(folder / name for name in files), missing
-    )
+    written = tuple(folder / name for name in files)
+    return WrittenExport(exported.attempt.id, folder, written, missing)
 
 
 def _chosen(run: Run, report: RunReport, attempt: str | None) -> tuple[Exported, Path]:
-    """What to export, and its policy's file."""
+    """Reward to export and its policy's file."""
     if attempt is not None:
         return _chosen_attempt(run, report, attempt)
-    policy, reward = inside(run.folder, BEST, POLICY), inside(run.folder, BEST, REWARD)
-    if report.best is None or not policy.is_file() or not reward.is_file():
-        raise RunFolderError(
-            f"{run.name!r} has no best policy yet",
-            f"`{command(shlex.join(['show', str(run.folder)]))}` lists its attempts: name one of"
-            " them",
-        )
-    return Exported(report=report, attempt=report.best, score=report.best_score), policy
+    best, policy = report.best, inside(run.folder, BEST, POLICY)
+    if best is None or not policy.is_file() or not inside(run.folder, BEST, REWARD).is_file():
+        hint = f"`{_show(run)}` lists its attempts: name one of them"
+        raise RunFolderError(f"{run.name!r} has no best policy yet", hint)
+    return Exported(report=report, attempt=best, score=report.best_score), policy
+
+
+def _show(run: Run) -> str:
+    return command(shlex.join(["show", str(run.folder)]))
 
 
 def _chosen_attempt(run: Run, report: RunReport, name: str) -> tuple[Exported, Path]:
@@ -98,7 +94,7 @@ def _chosen_attempt(run: Run, report: RunReport, name: str) -> tuple[Exported, P
     if not policy.is_file():
         raise RunFolderError(
             f"the attempt {name!r} has no policy: it is {_state(chosen)}",
-            f"`{command(shlex.join(['show', str(run.folder)]))}` lists what was trained",
+            f"`{_show(run)}` lists what was trained",
         )
     return Exported(report=report, attempt=chosen, score=None), policy
 
@@ -121,31 +117,21 @@ def _described(exported: Exported, policy: Path) -> dict[str, Any]:
 
 
 def _policies(policy: Path, description: str) -> tuple[dict[str, bytes], dict[str, str]]:
-    """The policy's files by name, and why one is missing."""
-    from eureka_agent.export.policy_files import (
-        DESCRIPTION,
-        missing_onnx_packages,
-        onnx_model,
-        torchscript,
-    )
+    """The policy's files, and reasons for missing ones, by name."""
+    from eureka_agent.export import policy_files
 
-    files, missing = (
-        {TORCHSCRIPT: torchscript(policy, description), DESCRIPTION: description.encode()},
-        {},
-    )
-    lacking = missing_onnx_packages()
-    if lacking:
-        missing[ONNX] = (
-            f"it needs {' and '.join(lacking)}: {install_extra('export')}, then export again"
-        )
-    else:
-        files[ONNX] = onnx_model(policy, description)
-    return files, missing
+    files = {
+        TORCHSCRIPT: policy_files.torchscript(policy, description),
+        policy_files.DESCRIPTION: description.encode(),
+    }
+    if lacking := policy_files.missing_onnx_packages():
+        needs = f"it needs {' and '.join(lacking)}: {install_extra('export')}, then export again"
+        return files, {ONNX: needs}
+    return {**files, ONNX: policy_files.onnx_model(policy, description)}, {}
 
 
 def _check_folder(folder: Path) -> None:
-    """Raise RunFolderError where the folder is a file, cannot be read, or holds what is no export.
-    It is made only once there is something to write."""
+    """Raise RunFolderError for a file, an unreadable folder, and a folder of other files."""
     if folder.exists() and not folder.is_dir():
         raise RunFolderError(
             f"cannot write the export to {str(folder)!r}: it is a file", "name a folder with --out"
@@ -174,12 +160,12 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _delete(path: Path) -> None:
-    """What is there is of an earlier export, and would not fit the new files."""
+    """Delete a file of an earlier export that does not fit the new ones."""
     _storing(path.parent, lambda: path.unlink(missing_ok=True))
 
 
 def _storing(folder: Path, action: Callable[[], object]) -> None:
-    """Run an action on the disk. Raises RunFolderError that says what to do about an export."""
+    """Run an action on the disk. Raises RunFolderError with a hint for exports."""
     try:
         action()
     except (OSError, RunFolderError) as error:

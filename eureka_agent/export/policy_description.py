@@ -1,5 +1,4 @@
-"""A policy's inputs and outputs column by column, for whoever has the exported folder and nothing
-else."""
+"""Description of a policy's inputs and outputs, column by column."""
 
 from __future__ import annotations
 
@@ -12,12 +11,12 @@ from eureka_agent.records import ChannelSpec, TaskDescription
 
 FORMAT = "eureka-policy-1"
 _CLIP = 10.0
-"""Normalised observations are kept within ±this by the policy."""
+"""Bound of the policy's normalised observations."""
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """Statistics of the observations that the policy was trained on, one number a column."""
+    """Statistics of the policy's training observations, one number a column."""
 
     mean: Sequence[float]
     deviation: Sequence[float]
@@ -26,22 +25,15 @@ class Statistics:
 def policy_description(
     description: TaskDescription, statistics: Statistics, names: dict[str, str]
 ) -> dict[str, Any]:
-    """The content of policy.json. `names`: what says which policy it is (run, attempt, task)."""
-    sizes = len(statistics.mean), description.num_actions
-    # an archive may hold whatever a worker sent: names that do not fit are none
-    inputs, outputs = (
-        channels if sum(len(each.entries) or 1 for each in channels) == size else ()
-        for channels, size in zip(
-            (description.observation_channels, description.action_channels), sizes, strict=True
-        )
-    )
+    """Content of policy.json. `names`: run, attempt and task."""
+    size, clip = len(statistics.mean), f"{_CLIP:g}"
+    inputs = _fitting(description.observation_channels, size)
+    outputs = _fitting(description.action_channels, description.num_actions)
+    numbers = zip(statistics.mean, statistics.deviation, strict=True)
     observation = [
         {**column, "mean": mean, "deviation": deviation}
-        for column, mean, deviation in zip(
-            _columns(inputs, sizes[0], "observation"),
-            statistics.mean,
-            statistics.deviation,
-            strict=True,
+        for column, (mean, deviation) in zip(
+            _columns(inputs, size, "observation"), numbers, strict=True
         )
     ]
     return {
@@ -52,12 +44,11 @@ def policy_description(
         "quaternion_order": description.quaternion_order,
         "observation": {
             "input": "observation",
-            "shape": ["batch", sizes[0]],
+            "shape": ["batch", size],
             "dtype": "float32",
             "value": "quantity * scale, in the column's unit and frame",
             "normalisation": (
-                f"the policy itself computes clip((value - mean) / deviation, -{_CLIP:g},"
-                f" {_CLIP:g})"
+                f"the policy itself computes clip((value - mean) / deviation, -{clip}, {clip})"
             ),
             "named": bool(inputs),
             "columns": observation,
@@ -66,8 +57,13 @@ def policy_description(
     }
 
 
+def _fitting(channels: Sequence[ChannelSpec], size: int) -> Sequence[ChannelSpec]:
+    """Channels of so many numbers; none where they do not fit, since a worker may send anything."""
+    return channels if sum(len(each.entries) or 1 for each in channels) == size else ()
+
+
 def _outputs(description: TaskDescription, channels: Sequence[ChannelSpec]) -> dict[str, Any]:
-    """The policy's outputs by name: `action`, and of choices `logits`."""
+    """The policy's outputs by name: `action`, and `logits` for discrete actions."""
     count, choices = description.num_actions, description.action_choices
     columns = list(_columns(channels, count, "action"))
     ranges = [each.range for each in channels for _ in each.entries or ("",)] or [None] * count
@@ -107,14 +103,14 @@ def _outputs(description: TaskDescription, channels: Sequence[ChannelSpec]) -> d
 
 
 def as_json(description: dict[str, Any]) -> str:
-    """Readable and machine-readable."""
+    """Description as indented JSON."""
     return json.dumps(description, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _columns(
     channels: Sequence[ChannelSpec], count: int, fallback: str
 ) -> Iterator[dict[str, Any]]:
-    """One for each number: those of the channels, or without names where there are none."""
+    """Columns of the channels; without channels columns without names."""
     if not channels:
         channels = tuple(
             ChannelSpec(name=f"{fallback}[{index}]", unit="?", frame="?") for index in range(count)

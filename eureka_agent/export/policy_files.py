@@ -1,7 +1,6 @@
-"""A policy as TorchScript and as ONNX. Both are recorded from `Policy.answer` itself, so there is
-no second formula that could differ.
+"""A policy as TorchScript and as ONNX, both traced from `Policy.answer` itself.
 
-This module imports torch: only `eureka export` loads it, on a policy file of the user's own run.
+This module imports torch: only `eureka export` loads it, for a policy of the user's own run.
 """
 
 from __future__ import annotations
@@ -24,16 +23,15 @@ from eureka_agent.export.policy_description import Statistics
 from eureka_agent.training.policy import load_policy
 
 ONNX_PACKAGES = ("onnx", "onnxscript")
-"""What `torch.onnx` needs beside torch."""
+"""Requirements of `torch.onnx` beside torch."""
 DESCRIPTION = "policy.json"
-"""File beside the policy's, and the key under which each of those holds its text."""
+"""File beside the policies, and the key of its text in each of them."""
 _EXAMPLE_BATCH = 2
-"""Neither 0 nor 1, which an export takes for the batch of all times."""
+"""Batch size for tracing; 0 and 1 would become fixed sizes."""
 
 
 class _Actor(nn.Module):
-    """`Policy.answer` as a module, its numbers as buffers, so that they move with the module to a
-    device."""
+    """`Policy.answer` as a module with its numbers as buffers, which move with it to a device."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -57,13 +55,12 @@ class _Actor(nn.Module):
 
 
 def missing_onnx_packages() -> tuple[str, ...]:
-    """Those of `ONNX_PACKAGES` that are not installed."""
+    """Packages of `ONNX_PACKAGES` that are not installed."""
     return tuple(name for name in ONNX_PACKAGES if importlib.util.find_spec(name) is None)
 
 
 def statistics(path: Path) -> Statistics:
-    """Mean and deviation by which the policy at `path` normalises. Raises RunFolderError for a file
-    that is no policy."""
+    """Observation statistics of the policy at `path`. Raises RunFolderError for another file."""
     load_policy(path)
     tensors = load_file(path)
     mean, deviation = tensors["observation_mean"], tensors["observation_deviation"]
@@ -76,13 +73,11 @@ def statistics(path: Path) -> Statistics:
 
 
 def torchscript(path: Path, description: str = "") -> bytes:
-    """The policy at `path` as a TorchScript file, with the text `description` in it. Raises
-    RunFolderError for a file that is no policy."""
+    """TorchScript file of a policy with a description. Raises RunFolderError."""
     actor = _Actor(path).eval()
     buffer = io.BytesIO()
     with torch.no_grad(), warnings.catch_warnings():
-        # torch.jit is deprecated, but what loads policies on robots (libtorch) still reads this
-        # format and no newer one
+        # torch.jit is deprecated, but libtorch on robots reads this format and no newer one
         warnings.simplefilter("ignore", DeprecationWarning)
         warnings.simplefilter("ignore", FutureWarning)
         traced = torch.jit.trace(actor, (actor.example(),))
@@ -91,10 +86,10 @@ def torchscript(path: Path, description: str = "") -> bytes:
 
 
 def onnx_model(path: Path, description: str = "") -> bytes:
-    """The policy at `path` as an ONNX file: input `observation`, output `action` (of choices also
-    `logits`), a free batch axis, and the text `description` as metadata.
+    """ONNX file of the policy at `path`: input `observation`, output `action` (for discrete actions
+    also `logits`), a free batch axis, and a description as metadata.
 
-    Needs `ONNX_PACKAGES`. Raises RunFolderError for a file that is no policy.
+    Needs `ONNX_PACKAGES`. Raises RunFolderError for another file.
     """
     actor = _Actor(path).eval()
     with torch.no_grad(), _quiet():
@@ -110,7 +105,7 @@ def onnx_model(path: Path, description: str = "") -> bytes:
     assert program is not None  # it is None with dynamo=False alone
     model = program.model_proto
     for node in model.graph.node:
-        # the lines of Python that each node comes from, with this machine's paths
+        # the nodes' lines of Python, with this machine's paths
         del node.metadata_props[:]
     model.metadata_props.add(key=DESCRIPTION, value=description)
     return cast(bytes, model.SerializeToString())
@@ -118,8 +113,7 @@ def onnx_model(path: Path, description: str = "") -> bytes:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the exporter's remarks about packages that a policy does not need and about its own
-    deprecated parts."""
+    """Silence the exporter's remarks on unneeded packages and on its own deprecated parts."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)

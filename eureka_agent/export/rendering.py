@@ -1,4 +1,4 @@
-"""The templates of an export, filled in."""
+"""Rendering of an export's templates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 
 def render(template: str, **values: Any) -> str:
-    """The file that `templates/<template>.j2` makes; a value that it misses is an error."""
+    """Text of `templates/<template>.j2`; a missing value is an error."""
     return _templates().get_template(f"{template}.j2").render(**values).strip() + "\n"
 
 
@@ -44,8 +44,7 @@ def _templates() -> jinja2.Environment:
 
 
 def comment(text: str) -> str:
-    """Text as Python comments: whatever ends a line in it begins another comment, so that no text
-    becomes code."""
+    """Text as Python comments, one for every kind of line end, so that no text becomes code."""
     lines = [
         part
         for line in text.replace("\0", "").splitlines()
@@ -55,15 +54,15 @@ def comment(text: str) -> str:
 
 
 def column_name(text: str) -> str:
-    """A name as code, but for one that a table's cell cannot hold as such."""
+    """Name as code, or escaped where a table's cell could not hold the code."""
     return code(text) if re.fullmatch(r"[\w.,\[\]-]+", text) else escaped(text)
 
 
 def string(text: str) -> str:
-    """Text as a string literal of Python's, in double quotes."""
+    """Text as a Python string literal in double quotes."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def batch_shape(shape: tuple[int, ...]) -> str:
-    """`(batch,)`, `(batch, 3)`: the shape in which a reward gets a variable."""
+    """Shape of a variable in a reward: `(batch,)`, `(batch, 3)`."""
     return f"(batch, {', '.join(str(size) for size in shape)})" if shape else "(batch,)"

@@ -1,5 +1,4 @@
-"""A reward's source as a file of its own: what the trainer gave it silently is written out. Text
-in, text out; nothing is run."""
+"""A reward's source as a file of its own, with all that the trainer adds to it. Nothing is run."""
 
 from __future__ import annotations
 
@@ -23,21 +22,17 @@ _GIVEN_IMPORTS = {
     "torch": "import torch",
     "Tensor": "from torch import Tensor",
 }
-"""Names that the trainer puts into a reward's namespace, and the lines that import them."""
-
-
+"""Names that the trainer puts into a reward's namespace, with the lines that import them."""
 HELPERS_MODULE = "reward_helpers"
-"""Beside an exported reward that calls Isaac Gym's helper functions: they are in it."""
+"""Module of Isaac Gym's helper functions, for an exported reward that calls them."""
 
 
 def standalone_source(source: str, constants: Mapping[str, float] = MappingProxyType({})) -> str:
-    """The reward as a module that runs with torch alone (and `HELPERS_MODULE`), up to its last line
-    of code.
+    """Reward as a module that needs only torch (and `HELPERS_MODULE`), up to its last line of code.
 
-    Imports that it does without in training are added, `@torch.jit.…` decorators (which training
-    ignores) are taken off, and annotations are left unevaluated, as in training. `constants`: what
-    training gave it as arguments, which become part of it. Raises RewardLoadError for source that
-    does not parse.
+    Adds the imports that training does not need, removes `@torch.jit.…` decorators, which training
+    ignores, and leaves annotations unevaluated, as in training. `constants`: become defaults of
+    the reward's arguments. Raises RewardLoadError for invalid Python.
     """
     text = without_trailing_comments(source)
     tree = _parsed(text)
@@ -45,13 +40,11 @@ def standalone_source(source: str, constants: Mapping[str, float] = MappingProxy
     text, dropped = _without_helper_imports(text, tree)
     tree = _parsed(text)
     head, dropped = _end_of_head(tree), dropped | _decorator_lines(tree)
-    kept = [
-        (number, line)
-        for number, line in enumerate(text.split("\n"), start=1)
-        if number not in dropped
-    ]
-    before = [line for number, line in kept if number <= head]
-    after = [line for number, line in kept if number > head]
+    lines = text.split("\n")
+    before, after = (
+        [lines[number - 1] for number in part if number not in dropped]
+        for part in (range(1, head + 1), range(head + 1, len(lines) + 1))
+    )
     imports = ["import functools"] * bool(constants) + _missing_imports(tree)
     if called or renamed:
         imports.append(f"from {HELPERS_MODULE} import {', '.join([*called, *renamed])}")
@@ -66,7 +59,7 @@ def standalone_source(source: str, constants: Mapping[str, float] = MappingProxy
 
 
 def called_helpers(source: str) -> tuple[str, ...]:
-    """Isaac Gym's helper functions that the source calls by their own names and does not define."""
+    """Isaac Gym's helper functions that the source calls by name without defining them."""
     text, _ = _without_helper_imports(source, _parsed(source))
     top = symtable.symtable(text, "reward.py", "exec")
     own = {
@@ -92,7 +85,7 @@ def _read_globally(table: symtable.SymbolTable) -> set[str]:
 
 
 def _helper_imports(tree: ast.Module) -> list[ast.ImportFrom]:
-    """The last one first: replacing it leaves the places of the others as they are."""
+    """Imports of helper functions, the last one first: its replacement does not move the others."""
     found = [
         node
         for node in ast.walk(tree)
@@ -102,7 +95,7 @@ def _helper_imports(tree: ast.Module) -> list[ast.ImportFrom]:
 
 
 def _renamed_helpers(tree: ast.Module) -> list[str]:
-    """`quat_mul as multiply` of such an import."""
+    """Renamed helper functions: `quat_mul as multiply`."""
     return [
         f"{alias.name} as {alias.asname}"
         for node in _helper_imports(tree)
@@ -112,8 +105,7 @@ def _renamed_helpers(tree: ast.Module) -> list[str]:
 
 
 def _without_helper_imports(text: str, tree: ast.Module) -> tuple[str, set[int]]:
-    """The text with `pass` in place of imports of helper functions, and the lines that nothing is
-    left in."""
+    """Text with `pass` in place of imports of helper functions, and the numbers of empty lines."""
     lines, dropped = text.split("\n"), set[int]()
     for node in _helper_imports(tree):
         first, last = node.lineno, node.end_lineno or node.lineno
@@ -145,14 +137,11 @@ def _parsed(text: str) -> ast.Module:
 
 
 def _end_of_head(tree: ast.Module) -> int:
-    """Last line of the docstring and of `from __future__` imports, behind which other imports may
-    stand; 0 where there are none."""
+    """Last line of the docstring and `from __future__` imports; 0 without them."""
     end = 0
     for index, node in enumerate(tree.body):
-        is_docstring = (
-            index == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        )
-        if not is_docstring and not _is_future(node):
+        is_constant = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if not (index == 0 and is_constant) and not _is_future(node):
             break
         end = node.end_lineno or end
     return end
@@ -184,7 +173,7 @@ def _decorator_lines(tree: ast.Module) -> set[int]:
 
 
 def _missing_imports(tree: ast.Module) -> list[str]:
-    """Lines that import what the source uses without having it."""
+    """Lines that import the source's undefined names."""
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     bound = {
         alias.asname or alias.name.partition(".")[0]

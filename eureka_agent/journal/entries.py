@@ -348,8 +348,7 @@ class Analysed(_OfAttempt):
 
 
 class AttemptRepeated(_OfAttempt):
-    """One more training of the attempt ended; its fitness is the mean over those that did not
-    fail."""
+    """One more training of the attempt ended."""
 
     kind: Literal["attempt-repeated"] = "attempt-repeated"
     repeat: Repeat
@@ -425,8 +424,7 @@ class Progress(Record):
 
 
 class TrainingProgress(_Passing):
-    """New curve points of a training; the first such entry, without any, means that it has a
-    slot."""
+    """New curve points of a training; the first entry, without any, means that it has a slot."""
 
     kind: Literal["training-progress"] = "training-progress"
     job: str
@@ -442,8 +440,7 @@ class TrainingWaits(_Passing):
 
 
 class TrainingEnded(_Passing):
-    """A training ended. Its result was known already (cached, resumed) without a `TrainingQueued`
-    before it."""
+    """A training ended; one without `TrainingQueued` was known already (cached, resumed)."""
 
     kind: Literal["training-ended"] = "training-ended"
     job: str
@@ -458,8 +455,7 @@ class TrainingEnded(_Passing):
 
 
 class TrainingRetried(_Passing):
-    """A training restarts after its worker died: from its last checkpoint (`TrainingResumed`
-    follows) or its first step."""
+    """A training restarts after its worker died, perhaps from a saved state."""
 
     kind: Literal["training-retried"] = "training-retried"
     job: str
@@ -467,8 +463,7 @@ class TrainingRetried(_Passing):
 
 
 class TrainingResumed(_Passing):
-    """A queued training will resume from a saved state, after an interruption or a worker's
-    death."""
+    """A queued training will resume from a saved state."""
 
     kind: Literal["training-resumed"] = "training-resumed"
     job: str

@@ -1,5 +1,4 @@
-"""State of a run: the fold of its entries, for the process that works on it, one that resumes it,
-and one that follows it."""
+"""State of a run: the fold of its entries, the same in every process."""
 
 from __future__ import annotations
 

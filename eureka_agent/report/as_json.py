@@ -57,8 +57,7 @@ def _cost(cost: RunCost) -> dict[str, Any]:
 
 
 def best_to_json(report: RunReport) -> dict[str, Any] | None:
-    """The best attempt with its score over fresh seeds (null where there is none); None where
-    nothing was trained."""
+    """The best attempt with its score over fresh seeds; None where nothing was trained."""
     best = report.best
     if best is None:
         return None

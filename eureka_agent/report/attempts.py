@@ -1,4 +1,4 @@
-"""The attempts of a run as a view shows them: counted, ranked, and those that came to nothing."""
+"""Attempts of a run in a view: counted, ranked, discarded."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from eureka_agent.journal.entries import BaseEntry
 from eureka_agent.journal.state import Recorded, changed
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Stage
-from eureka_agent.report.entries import Discarded, LeaderboardEntry, discarded, leaderboard_entry
 
 TRAINING_ENDED = (Stage.TRAINED, Stage.FAILED, Stage.STOPPED)
 CAME_TO_NOTHING = (Stage.REJECTED, Stage.FAILED, Stage.STOPPED)
@@ -23,7 +22,7 @@ class Attempts:
         self._stages: Counter[Stage] = Counter()
         self._to_nothing: dict[str, None] = {}
         """Ids of discarded attempts, in order."""
-        self._leaderboard: list[LeaderboardEntry] | None = None
+        self._leaderboard: list[Attempt] | None = None
         """Cache; None after a change."""
         self._in_training: dict[str, bool] = {}
         """Accepted attempts with a queued training; True once it has ended."""
@@ -37,7 +36,7 @@ class Attempts:
         """Attempt with this id, if any."""
         return self._by_id.get(attempt)
 
-    # ── what is shown ─────────────────────────────────────────────────────────────────────────────
+    # ── facts ─────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def proposed(self) -> int:
@@ -62,17 +61,15 @@ class Attempts:
         return self._stages[Stage.STOPPED]
 
     @property
-    def leaderboard(self) -> list[LeaderboardEntry]:
-        """Attempts with a fitness, best first."""
+    def leaderboard(self) -> list[Attempt]:
+        """Trained attempts, best first."""
         if self._leaderboard is None:
-            trained = [each for each in self._by_id.values() if each.fitness is not None]
-            self._leaderboard = [leaderboard_entry(each) for each in ranked(trained)]
+            self._leaderboard = ranked(list(self._by_id.values()))
         return self._leaderboard
 
-    def discarded(self, most: int, env_steps: int) -> list[Discarded]:
-        """Last discarded attempts, the latest first. `env_steps`: those of a training."""
-        names = islice(reversed(self._to_nothing), most)
-        return [discarded(self._by_id[name], env_steps) for name in names]
+    def discarded(self, most: int) -> list[Attempt]:
+        """Last discarded attempts, the latest first."""
+        return [self._by_id[name] for name in islice(reversed(self._to_nothing), most)]
 
     @property
     def trainings(self) -> int:

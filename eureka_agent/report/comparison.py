@@ -74,8 +74,7 @@ def compare(ours: Sequence[float], theirs: Sequence[float]) -> Comparison | None
 
 
 def compare_scores(ours: Score, theirs: Score) -> Comparison | None:
-    """Comparison of two rewards over their seeds; None with fewer than `FEWEST_SEEDS` known ones of
-    either."""
+    """Comparison over seeds; None with fewer than `FEWEST_SEEDS` known ones of either."""
     values = known_fitness(ours), known_fitness(theirs)
     return None if min(map(len, values)) < FEWEST_SEEDS else compare(*values)
 

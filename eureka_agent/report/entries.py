@@ -1,4 +1,4 @@
-"""Entries of the view model: trainings, leaderboard, discarded attempts, and attempts in words."""
+"""Entries of the view model, and attempts in words."""
 
 from __future__ import annotations
 
@@ -58,31 +58,6 @@ class TrainingView:
         self.env_steps, self.fitness, self.history, self.waits_for = 0, None, History(), ""
 
 
-@dataclass(frozen=True)
-class LeaderboardEntry:
-    """One line of the leaderboard."""
-
-    id: str
-    operator: str
-    fitness: float
-    """Mean over its trainings in the search."""
-    seeds: int
-    """Number of those trainings."""
-    episode_length: float | None
-    remark: str
-    """The diagnosis's first finding."""
-
-
-@dataclass(frozen=True)
-class Discarded:
-    """An attempt that was rejected, failed or stopped."""
-
-    id: str
-    operator: str
-    reason: str
-    stage: Stage
-
-
 @dataclass
 class SeedScores:
     """Trainings behind one final score."""
@@ -95,40 +70,28 @@ class SeedScores:
     score: Score | None = None
 
 
-def leaderboard_entry(attempt: Attempt) -> LeaderboardEntry:
-    """Leaderboard's line of an attempt with a fitness."""
-    assert attempt.fitness is not None
+def episode_length(attempt: Attempt) -> float | None:
+    """Last known mean length of an episode in control steps."""
     lengths = attempt.diagnosis.episode_length_values if attempt.diagnosis is not None else ()
-    length = next((value for value in reversed(lengths) if value is not None), None)
-    return LeaderboardEntry(
-        id=attempt.id,
-        operator=attempt.proposal.operator.value,
-        fitness=attempt.fitness,
-        seeds=len(attempt.fitness_per_seed),
-        episode_length=length,
-        remark=_first_finding(attempt),
-    )
+    return next((value for value in reversed(lengths) if value is not None), None)
 
 
-def discarded(attempt: Attempt, env_steps: int) -> Discarded:
-    """Line of a discarded attempt. `env_steps`: those of a whole training."""
-    reason = attempt.reason
-    if attempt.stage is Stage.REJECTED:
-        reason = first_error(attempt) or reason
-    elif attempt.stage is Stage.STOPPED:
-        reason = why_stopped(attempt, env_steps)
-    return Discarded(attempt.id, attempt.proposal.operator.value, reason, attempt.stage)
+def discard_reason(attempt: Attempt, env_steps: int) -> str:
+    """Reason of a discarded attempt. `env_steps`: those of a whole training."""
+    if attempt.stage is Stage.STOPPED:
+        return why_stopped(attempt, env_steps)
+    error = first_error(attempt) if attempt.stage is Stage.REJECTED else ""
+    return error or attempt.reason
 
 
 def remark(attempt: Attempt, env_steps: int) -> str:
-    """Reason why an attempt was discarded, or its first finding, in one line. `env_steps`: those of
-    a whole training."""
+    """Reason of a discarded attempt, or its first finding. `env_steps`: of a whole training."""
     reached = rung_reached(attempt)
     if attempt.stage is Stage.STOPPED and reached is not None:  # the score has a column of its own
         reason = attempt.reason.removeprefix(f"fitness {wording.number(reached.fitness)}, ")
         return f"{reason} at {_share(reached, env_steps)}"
     if attempt.stage is Stage.TRAINED:
-        return _first_finding(attempt)
+        return first_finding(attempt)
     return attempt.reason or first_error(attempt)
 
 
@@ -171,8 +134,7 @@ def _share(score: RungScore, env_steps: int) -> str:
 
 
 def early_ends(outcome: Outcome) -> str:
-    """`12 of 32 ended early (torso_too_low 12)`, of the evaluated episodes; empty where they were
-    not counted."""
+    """`12 of 32 ended early (torso_too_low 12)`; empty where episodes were not counted."""
     episodes = sum(outcome.ended_by.values())
     early = {cause: count for cause, count in outcome.ended_by.items() if cause != TIME_OUT}
     if not early:
@@ -182,7 +144,8 @@ def early_ends(outcome: Outcome) -> str:
     return f"{sum(early.values())} of {episodes} ended early ({named})"
 
 
-def _first_finding(attempt: Attempt) -> str:
+def first_finding(attempt: Attempt) -> str:
+    """The diagnosis's first finding; empty without one."""
     findings = attempt.diagnosis.findings if attempt.diagnosis is not None else ()
     return findings[0].message if findings else ""
 

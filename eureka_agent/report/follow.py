@@ -52,8 +52,7 @@ class Follower:
         self._last: Recorded | None = None
 
     async def follow(self) -> None:
-        """Follow until no process works on the run. Raises RunFolderError for an unreadable
-        archive."""
+        """Follow until the run ends. Raises RunFolderError for an unreadable archive."""
         while self.poll():
             await asyncio.sleep(POLL_S)
 
@@ -78,8 +77,7 @@ class Follower:
 
 
 def hand_on(recorded: Recorded, observer: Observer, folder: Path) -> None:
-    """Pass an entry of the run in `folder` to an observer. Raises RunFolderError for one on an
-    attempt without a proposal."""
+    """Pass an entry to an observer. Raises RunFolderError for one on an unknown attempt."""
     try:
         observer(recorded.entry)
     except KeyError as error:

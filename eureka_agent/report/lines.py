@@ -37,8 +37,7 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
 
 
 def wrapped(text: str, width: int, lines: int) -> list[str]:
-    """`text` in at most so many lines of `width` terminal cells, broken between words and cut with
-    an ellipsis."""
+    """`text` in at most so many lines of `width` cells, broken between words and cut."""
     rest = " ".join(text.split())
     made: list[str] = []
     while rest and len(made) < lines - 1 and cell_len(rest) > width:
@@ -60,8 +59,7 @@ def to_ascii(text: str) -> str:
 def rows(
     columns: Sequence[Column], cells: Iterable[Sequence[str | Line]], width: int
 ) -> list[Line]:
-    """A title line and a line for each of `cells`, columns two spaces apart. A cell may have its
-    own styles."""
+    """A title line and a line for each of `cells`; a cell may have its own styles."""
     gaps = 2 * len(columns)
     rest = max(0, width - gaps - sum(column.width for column in columns))
     widths = [column.width or rest for column in columns]
@@ -84,8 +82,7 @@ def rows(
 
 
 def share_rows(available: int, wanted: Sequence[int], least: Sequence[int]) -> list[int]:
-    """Distribute `available` rows: first each section's least, in order, then one by one up to
-    their wants."""
+    """Distribute rows: first each section's least, in order, then one by one."""
     given: list[int] = []
     for want, minimum in zip(wanted, least, strict=True):
         share = min(want, minimum, max(0, available))

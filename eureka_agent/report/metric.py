@@ -7,8 +7,7 @@ from eureka_agent.report.run_report import RunReport
 
 
 def metric_lines(report: RunReport) -> list[str]:
-    """First sentences of a report: the metric, and the task's own words where the person's may ask
-    for something else."""
+    """First sentences of a report: the metric, and where it may differ from the sentence."""
     lines = [metric_sentence(report.description, report.fitness_origin)]
     task = report.description.sentence
     if report.fitness_origin:
@@ -25,8 +24,7 @@ def metric_lines(report: RunReport) -> list[str]:
 
 
 def metric_sentence(description: TaskDescription, fitness_origin: str) -> str:
-    """Sentence on the metric and its origin. `fitness_origin`: that of a written fitness, in words;
-    else empty."""
+    """Sentence on the metric. `fitness_origin`: that of a written fitness, else empty."""
     what = " ".join(description.fitness_doc.split()).rstrip(".")
     if fitness_origin:
         return f"{fitness_origin}: {what}"

@@ -9,8 +9,7 @@ RATE_WINDOW_S = 20.0
 
 
 class Pace:
-    """Env steps over time, without pauses: times in which no candidate trains, and a model's reply
-    is awaited."""
+    """Env steps over time, without pauses in which only models' replies are awaited."""
 
     def __init__(self) -> None:
         self.designed: set[int] = set()
@@ -56,8 +55,7 @@ class Pace:
         self._idle_since = None if anything else now
 
     def interrupt(self, earlier_steps: int = 0) -> None:
-        """Note a jump of env steps, of which `earlier_steps` were made before the first
-        training."""
+        """Note a jump of env steps; `earlier_steps` are older than the first training."""
         self._marks.clear()
         if self._first is not None:
             begin, steps = self._first
@@ -78,8 +76,7 @@ class Pace:
         self._pause = None if generation is None else (generation, now, env_steps)
 
     def seconds_left(self, now: float, done: int, total: int, generations: int) -> float | None:
-        """Seconds for the env steps from `done` to `total` and the pauses of so many further
-        generations; None while unknown."""
+        """Seconds for the remaining env steps and the pauses of further generations, if known."""
         if self._first is None:
             return None
         begin, steps_before = self._first
@@ -94,8 +91,7 @@ class Pace:
         return (total - done) * seconds / made + self._pauses_left(now, generations)
 
     def _pauses_left(self, now: float, generations: int) -> float:
-        """Seconds of the current pause's rest and of further generations' pauses, by the mean of
-        earlier ones."""
+        """Seconds of the current pause's rest and of further ones, by the earlier mean."""
         waits_for = None if self._pause is None else self._pause[0]
         ended = (self.designed | set(self._pauses)) - {waits_for}
         paused = sum(self._pauses.get(generation, 0.0) for generation in ended)

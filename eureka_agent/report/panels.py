@@ -1,5 +1,4 @@
-"""View model as lines for a terminal of any size: the most interesting first, '+n more' for the
-rest."""
+"""View model as lines for a terminal of any size, the most interesting first."""
 
 from __future__ import annotations
 
@@ -11,8 +10,14 @@ from rich.console import Console, ConsoleOptions, RenderResult
 
 from eureka_agent import wording
 from eureka_agent.journal.entries import Notice
-from eureka_agent.records import Stage
-from eureka_agent.report.entries import Discarded, LeaderboardEntry, SeedScores, TrainingView
+from eureka_agent.records import Attempt, Stage
+from eureka_agent.report.entries import (
+    SeedScores,
+    TrainingView,
+    discard_reason,
+    episode_length,
+    first_finding,
+)
 from eureka_agent.report.lines import Column, Line, Lines, fit, rows, share_rows, wrapped
 from eureka_agent.report.metric import metric_sentence, same_words
 from eureka_agent.report.sparkline import common_scale, progress_bar, sparkline
@@ -57,7 +62,7 @@ def search_lines(
     lines += model_lines(view, now, width)
     trainings = most_interesting(list(view.running.values()))
     finals = list(view.finals.items()) if _finals_begun(view) else []
-    discarded = view.attempts.discarded(MOST_DISCARDED, view.env_steps_per_training)
+    discarded = view.attempts.discarded(MOST_DISCARDED)
     notices = list(view.notices)[-2:]
     leaderboard = view.attempts.leaderboard
     # tables have a heading and titles
@@ -68,7 +73,7 @@ def search_lines(
         lambda room: training_lines(view, trainings, now, width, room, ascii_only=ascii_only),
         lambda room: leaderboard_lines(leaderboard, width, room),
         lambda room: final_lines(view, finals, width, room),
-        lambda room: discarded_lines(discarded, width, room),
+        lambda room: discarded_lines(view, discarded, width, room),
         lambda room: recent_notices(notices, width, room),
     )
     for section, room in zip(sections, given, strict=True):
@@ -78,8 +83,7 @@ def search_lines(
 
 
 def header_lines(view: SearchView, width: int, most: int = 2) -> list[Line]:
-    """Task, designer, wall, and the metric where it is not obvious; each in `most` lines at
-    most."""
+    """Task, designer, wall, and a metric that is not obvious, in `most` lines each."""
     run = view.run
     assert run is not None
     description = run.description
@@ -201,11 +205,11 @@ def training_lines(
     return lines + rows(columns, cells, width) + _more(hidden, "training")
 
 
-def leaderboard_lines(leaderboard: list[LeaderboardEntry], width: int, room: int) -> list[Line]:
+def leaderboard_lines(leaderboard: list[Attempt], width: int, room: int) -> list[Line]:
     """Best attempts so far."""
     shown, hidden = _cut(leaderboard, room - 2)
     wide = width >= WIDE
-    several = any(entry.seeds > 1 for entry in shown)
+    several = any(len(attempt.fitness_per_seed) > 1 for attempt in shown)
     columns = [
         Column("rank", 4, right=True),
         Column("attempt", 8, "bold"),
@@ -215,18 +219,20 @@ def leaderboard_lines(leaderboard: list[LeaderboardEntry], width: int, room: int
         Column("length", 6, right=True),
         Column("what the analyzer says", 0, "dim"),
     ]
-    cells = [
-        [
-            str(rank),
-            entry.id,
-            wording.words(entry.operator) if wide else entry.operator.split("_")[0],
-            wording.number(entry.fitness),
-            *([str(entry.seeds)] if several else []),
-            wording.MISSING if entry.episode_length is None else f"{entry.episode_length:.0f}",
-            entry.remark,
-        ]
-        for rank, entry in enumerate(shown, start=1)
-    ]
+    cells = []
+    for rank, attempt in enumerate(shown, start=1):
+        operator, length = attempt.proposal.operator.value, episode_length(attempt)
+        cells.append(
+            [
+                str(rank),
+                attempt.id,
+                wording.words(operator) if wide else operator.split("_")[0],
+                wording.number(attempt.fitness),
+                *([str(len(attempt.fitness_per_seed))] if several else []),
+                wording.MISSING if length is None else f"{length:.0f}",
+                first_finding(attempt),
+            ]
+        )
     return [_heading("leaderboard", width), *rows(columns, cells, width), *_more(hidden, "attempt")]
 
 
@@ -264,14 +270,16 @@ def _final_cells(final: SeedScores) -> list[str]:
     return [wording.number(mean), "", f"{final.ended} of {final.planned} seeds"]
 
 
-def discarded_lines(discarded: list[Discarded], width: int, room: int) -> list[Line]:
+def discarded_lines(
+    view: SearchView, discarded: list[Attempt], width: int, room: int
+) -> list[Line]:
     """Last discarded attempts with their reasons; the view's head has their number."""
     lines = [_heading("came to nothing", width)]
     styles = {Stage.REJECTED: "red", Stage.FAILED: "yellow"}
-    for entry in discarded[: max(0, room - 1)]:
-        reason = fit(entry.reason, max(1, width - 12)).rstrip()
-        name = (fit(entry.id, 10), styles.get(entry.stage, "dim"))
-        lines.append([("  ", ""), name, (reason, "")])
+    for attempt in discarded[: max(0, room - 1)]:
+        reason = discard_reason(attempt, view.env_steps_per_training)
+        name = (fit(attempt.id, 10), styles.get(attempt.stage, "dim"))
+        lines.append([("  ", ""), name, (fit(reason, max(1, width - 12)).rstrip(), "")])
     return lines
 
 

@@ -62,8 +62,7 @@ class PlainLog:
             self._write(metric_sentence(event.description, event.fitness_origin), now)
 
     def tick(self) -> None:
-        """Write progress where it is due; called every second or so, since a search that waits has
-        no events."""
+        """Write progress where it is due; called every second, since waits have no events."""
         self._write_progress(self._clock())
 
     def _write_progress(self, now: float) -> None:

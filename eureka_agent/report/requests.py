@@ -107,8 +107,7 @@ class Requests:
         return " · ".join(parts)
 
     def awaited(self, now: float, width: int) -> str:
-        """`2 replies awaited for 0:42: design of 2-03, 2-04`; with numbers in place of names where
-        `width` is too small. Empty without requests."""
+        """`2 replies awaited for 0:42: design of 2-03, 2-04`, or numbers for a small `width`."""
         if not self._pending:
             return ""
         longest = wording.clock_time(max(now - since for _, since in self._pending.values()))

@@ -11,8 +11,7 @@ ASCII_BLOCKS = "_.-=+*#@"
 
 
 def resample(values: Sequence[float | None], width: int) -> list[float | None]:
-    """Means of at most `width` equally long parts of `values`; None for a part without a finite
-    value."""
+    """Means of at most `width` equal parts; None for a part without a finite value."""
     if width < 1:
         return []
     if len(values) <= width:

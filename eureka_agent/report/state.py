@@ -1,5 +1,4 @@
-"""View model of a running search: folds its journal's entries into the facts that views show. No
-clock, no terminal, no file."""
+"""View model of a running search: the facts that views show, from its journal's entries."""
 
 from __future__ import annotations
 
@@ -22,8 +21,7 @@ FINALS = "final trainings"
 
 
 class SearchView:
-    """Facts of a run, over all its processes. `apply` takes constant time, except at the begin and
-    end of a generation."""
+    """Facts of a run over all its processes. `apply` mostly takes constant time."""
 
     def __init__(self) -> None:
         self.run: RunStarted | None = None
@@ -100,8 +98,7 @@ class SearchView:
         return now - self.started_at + (self.run.seconds_before if self.run is not None else 0.0)
 
     def seconds_left(self, now: float) -> float | None:
-        """Estimated time for the remaining env steps and for waits on models; None while
-        unknown."""
+        """Estimated time for env steps and for waits on models; None while unknown."""
         if self.run is None or self.ended is not None:
             return None
         generations = 0
@@ -112,8 +109,7 @@ class SearchView:
     # ── entries ───────────────────────────────────────────────────────────────────────────────────
 
     def apply(self, event: BaseEntry, now: float) -> None:
-        """Apply an event of `now` seconds on the caller's clock. Raises KeyError for one on an
-        attempt without a proposal."""
+        """Apply an event of `now` seconds. Raises KeyError for one on an unknown attempt."""
         if self._untouched:  # notices may come before the run
             self.started_at, self._untouched = now, False
         self._fold(event, now)

@@ -148,8 +148,7 @@ def _certainty(report: RunReport) -> str:
 
 
 def _interval(report: RunReport, ours: Score, theirs: Score) -> str | None:
-    """`sparse 0.233 to 2.77`; empty for an interval about 0 that is wider than the range of all
-    scores, None without an interval."""
+    """`sparse 0.233 to 2.77`; empty for one too wide to say, None without an interval."""
     comparison = compare_scores(ours, theirs)
     if comparison is None:
         return None

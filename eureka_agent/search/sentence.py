@@ -14,8 +14,15 @@ from eureka_agent.designer.offline.reading import (
     unused_numbers,
     word_use,
 )
-from eureka_agent.designer.offline.vocabulary import Intent, measured, read_intents, task_intents
-from eureka_agent.designer.offline.words import stem, stems, tokens
+from eureka_agent.designer.offline.vocabulary import (
+    Intent,
+    measured,
+    read_intents,
+    stem,
+    stems,
+    task_intents,
+    tokens,
+)
 from eureka_agent.invocation import command
 from eureka_agent.journal.entries import Notice
 from eureka_agent.llm.access import KEY_VARIABLES

@@ -224,6 +224,40 @@ def test_directions_and_speeds(sentence: str, faster: list[float], slower: list[
     assert total[0] > total[1]
 
 
+@pytest.mark.parametrize(
+    ("sentence", "rate"),
+    [("spin on the spot", "yaw_rate"), ("turn clockwise", "-yaw_rate"), ("flip", "pitch_rate")],
+)
+def test_turning_is_about_the_vertical_unless_the_words_name_a_flip(
+    sentence: str, rate: str
+) -> None:
+    rates = ("pitch_rate", "roll_rate", "yaw_rate")
+    what = description(
+        sentence, tuple(variable(each, (), "rad/s", "body", "of the drone") for each in rates), 1
+    )
+    first = propose(request(what))
+    assert [rate for rate in rates if rate in code_of(first)] == [rate.removeprefix("-")]
+    sign = -1.0 if rate.startswith("-") else 1.0
+    speed = {rate.removeprefix("-"): torch.tensor([sign, -sign])}
+    total, _ = evaluate(first.reward.source, what, speed)
+    assert total[0] > total[1]
+
+
+def test_a_place_tells_its_speed_where_no_variable_does() -> None:
+    what = description(
+        "go backward", (variable("hull_position", (2,), "m", "world", "place: x, y"),), 1
+    )
+    total, _ = evaluate(
+        propose(request(what)).reward.source,
+        what,
+        {
+            "hull_position": torch.tensor([[-0.1, 0.0], [0.1, 0.0]]),
+            "previous_hull_position": torch.zeros(2, 2),
+        },
+    )
+    assert total[0] > total[1]
+
+
 def test_swing_up_is_paid_at_the_top_and_without_whirling() -> None:
     what = description(
         "swing the load up and keep it balanced",

@@ -12,9 +12,10 @@ from eureka_agent.designer.offline.vocabulary import (
     measured,
     quantities,
     read_intents,
+    stem,
+    stems,
     task_intents,
 )
-from eureka_agent.designer.offline.words import stem, stems
 
 
 def by_goal(sentence: str) -> dict[Goal, Intent]:
@@ -30,6 +31,9 @@ def by_goal(sentence: str) -> dict[Goal, Intent]:
         ("go right quickly", 1, -1),
         ("run as fast as possible", None, 1),
         ("drift to the left", 1, 1),
+        ("drive the cart to the left end of the track", 1, 1),
+        ("teach the robot to run", None, 1),
+        ("get the ant to walk forward in circles", 0, 1),
         ("jump forward as far as possible", 0, 1),
     ],
 )
@@ -46,6 +50,7 @@ def test_motion_has_its_axis_and_sign(sentence: str, axis: int | None, sign: int
         ("fly to the goal position and hover there", {Goal.REACH, Goal.STILL}),
         ("open the drawer", {Goal.CHANGE}),
         ("push the box to the target", {Goal.REACH}),
+        ("go to the wooden box", {Goal.REACH}),
         ("jump as high as possible", {Goal.RAISE}),
         ("fly up", {Goal.RAISE}),
         ("spin on the spot", {Goal.SPIN}),

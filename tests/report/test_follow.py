@@ -209,7 +209,10 @@ def test_who_follows_two_processes_sees_what_the_second_one_shows(
         assert (view.attempts.proposed, view.attempts.accepted, view.attempts.rejected) == (3, 2, 1)
     assert onlooker.trainings_total == own.trainings_total
     assert onlooker.env_steps_total == own.env_steps_total
-    assert onlooker.attempts.leaderboard == own.attempts.leaderboard
+    leaders = [(each.id, each.stage, each.fitness_per_seed) for each in own.attempts.leaderboard]
+    assert leaders == [
+        (each.id, each.stage, each.fitness_per_seed) for each in onlooker.attempts.leaderboard
+    ]
     assert onlooker.seconds_left(19.0) == own.seconds_left(19.0)
 
 

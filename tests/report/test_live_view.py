@@ -217,7 +217,8 @@ def test_what_is_trained_again_is_planned_counted_and_ranked_by_its_mean(
     assert (scene.view.trainings_done, scene.view.trainings_total) == (5, 22)
     # means of 5 and 6.5, drawn to the median of 5
     assert [
-        (entry.id, entry.fitness, entry.seeds) for entry in scene.view.attempts.leaderboard
+        (entry.id, entry.fitness, len(entry.fitness_per_seed))
+        for entry in scene.view.attempts.leaderboard
     ] == [
         ("1-02", 6.5, 2),
         ("1-01", 5.0, 2),
@@ -242,7 +243,10 @@ def test_a_resumed_run_counts_what_was_trained_again_before(
     scene.send(
         IterationStarted(iteration=0, round=0, samples=3), IterationEnded(iteration=0, best="1-01")
     )
-    assert (scene.view.trainings_done, scene.view.attempts.leaderboard[0].seeds) == (2, 2)
+    assert (
+        scene.view.trainings_done,
+        len(scene.view.attempts.leaderboard[0].fitness_per_seed),
+    ) == (2, 2)
     assert scene.view.trainings_total == 1 + 1 + 3 + 6  # it, its repeat, its finals, the baselines
 
 

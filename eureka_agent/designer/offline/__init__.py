@@ -1,2 +1,1 @@
-"""The designer that needs no LLM: terms composed from variable docs and the task's words, evolved
-by fitness."""
+"""The designer that needs no language model."""

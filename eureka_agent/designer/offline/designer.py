@@ -1,14 +1,15 @@
-"""The designer that needs no LLM and no key: the default where none is set, and the baseline that
-an LLM has to beat."""
+"""The designer that needs no language model and no key: the default where none is set, and the
+baseline that one has to beat."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from decimal import Decimal
 
 from eureka_agent.designer.interface import DesignRequest, prefers_failures
 from eureka_agent.designer.offline import operators
-from eureka_agent.designer.offline.compose import Composition, compose, theme_for
+from eureka_agent.designer.offline.compose import Composition, compose
 from eureka_agent.designer.offline.dice import FREE, THEMES, Dice
 from eureka_agent.designer.offline.matching import Scene
 from eureka_agent.designer.offline.render import recover, render
@@ -32,34 +33,34 @@ _OPENINGS = {
 
 
 class OfflineDesigner:
-    """Composes rewards from the variables' docs and the task's words, and evolves them by
-    fitness."""
+    """Composes rewards from variables and the task's words, and evolves them by fitness."""
 
     name = "offline"
     concurrent = False
 
     async def propose(self, request: DesignRequest) -> Proposal:
-        """A reward that is none of the request's siblings, parents or failures. The same request
-        gives the same proposal."""
-        scene = _scene(request)
-        parents = [_genome(parent.reward.source, request) for parent in request.parents]
+        """A reward that is none of the siblings, parents or failures; the same for each request."""
+        scene = _scene(request, request.misleading)
+        parents = _genomes(request, [parent.reward.source for parent in request.parents])
         parents = [genome for genome in parents if not genome.empty]
         failed = [each.reward for each in request.failures if each.stage in ("rejected", "failed")]
         rewards = [*(parent.reward for parent in request.parents), *failed]
         sources = [*request.siblings, *(reward.source for reward in rewards)]
         known = set(map(normalized, sources))
+        asked_before = request.siblings or request.failures or request.parents
         for attempt in range(_TRIES):
             generator = random.Random(f"{request.seed}/{attempt}")
-            first = attempt == 0
+            first, place = attempt == 0, len(request.siblings)
             if parents and request.operator is not Operator.FRESH:
-                dice = Dice(generator, FREE)
-                composition = _offspring(request, scene, parents, dice, first)
+                made = _offspring(request, scene, parents, Dice(generator, FREE), first)
+            elif first and not asked_before:
+                made = compose(scene, Dice(generator))
             else:
-                asked_before = request.siblings or request.failures or request.parents
-                place = len(request.siblings) if first else 0
-                theme = theme_for(place, generator, first and not asked_before)
-                composition = compose(scene, Dice(generator, theme))
-            proposal = _proposal(request, composition)
+                # siblings go through the themes, then they draw one
+                next_in_turn = first and 0 < place < len(THEMES)
+                theme = THEMES[place] if next_in_turn else generator.choice(THEMES[2:])
+                made = compose(scene, Dice(generator, theme))
+            proposal = _proposal(request, made)
             if normalized(proposal.reward.source) not in known:
                 break
         return proposal
@@ -67,10 +68,8 @@ class OfflineDesigner:
     async def revise(
         self, request: DesignRequest, rejected: Proposal, verdict: Verdict
     ) -> Proposal:
-        """The proposal without the terms that the critic's errors name, or another one where none
-        is left."""
-        source = rejected.reward.source
-        genome = _genome(source, request)
+        """The proposal without the terms that errors name, or another where none is left."""
+        (genome,) = _genomes(request, [rejected.reward.source])
         errors = [each.message for each in verdict.findings if each.severity == "error"]
         found, reasons = "\n".join(errors), f"The critic found: {'; '.join(errors)}."
         blamed = [term.name for term in genome.terms if repr(term.name) in found]
@@ -79,20 +78,25 @@ class OfflineDesigner:
         if blamed and not genome.empty:
             note = f"{reasons} So {', '.join(map(repr, blamed))} is left out."
             return _proposal(request, Composition(genome, (note,)))
-        misled = (source,) if prefers_failures(verdict) else ()
-        # earlier answers to this request that the trajectory gate refused
-        refused = [each for each in request.rejections if prefers_failures(each.verdict)]
-        earlier = [each.proposal.reward.source for each in refused]
-        scene = _scene(request, (*misled, *earlier))
-        generator = random.Random(f"{request.seed}/revision/{normalized(source)}")
-        composition = compose(scene, Dice(generator, generator.choice(THEMES[1:])))
-        notes = (f"{reasons} So this is another draw.", *composition.notes)
-        return _proposal(request, composition._replace(notes=notes))
+        answers = [(rejected, verdict), *((e.proposal, e.verdict) for e in request.rejections)]
+        misled = [answer.reward.source for answer, its in answers if prefers_failures(its)]
+        scene = _scene(request, (*request.misleading, *misled))
+        generator = random.Random(f"{request.seed}/revision/{normalized(rejected.reward.source)}")
+        made = compose(scene, Dice(generator, generator.choice(THEMES[1:])))
+        notes = (f"{reasons} So this is another draw.", *made.notes)
+        return _proposal(request, made._replace(notes=notes))
 
 
-def _scene(request: DesignRequest, misled: tuple[str, ...] = ()) -> Scene:
-    refused = [_genome(source, request) for source in (*request.misleading, *misled)]
-    return Scene(request.description, request.sentence, refused)
+def _variables(request: DesignRequest) -> list[str]:
+    return [variable.name for variable in request.description.variables]
+
+
+def _genomes(request: DesignRequest, sources: Iterable[str]) -> list[Genome]:
+    return [recover(source, _variables(request)) for source in sources]
+
+
+def _scene(request: DesignRequest, misled: Iterable[str]) -> Scene:
+    return Scene(request.description, request.sentence, _genomes(request, misled))
 
 
 def _offspring(
@@ -109,31 +113,22 @@ def _offspring(
             genome = crossed.genome if first else operators.retune(crossed.genome, dice).genome
             return crossed._replace(genome=genome)
         case Operator.DIFFERENT:
-            siblings = [_genome(source, request) for source in request.siblings]
-            return operators.different(scene, dice, [*parents, *siblings])
+            known = [*parents, *_genomes(request, request.siblings)]
+            return operators.different(scene, dice, known)
         case _:
             return operators.mutate_structure(parents[0], scene, dice)
 
 
-def _genome(source: str, request: DesignRequest) -> Genome:
-    return recover(source, _names(request))
-
-
-def _names(request: DesignRequest) -> list[str]:
-    return [variable.name for variable in request.description.variables]
-
-
-def _proposal(request: DesignRequest, composition: Composition) -> Proposal:
-    source = render(
-        composition.genome, request.sentence, [e.name for e in request.description.variables]
-    )
-    ids = [*(parent.id for parent in request.parents), "nothing", "nothing"]
-    reasoning = " ".join((_OPENINGS[request.operator].format(*ids), *composition.notes))
+def _proposal(request: DesignRequest, made: Composition) -> Proposal:
+    source = render(made.genome, request.sentence, _variables(request))
+    parents = tuple(parent.id for parent in request.parents)
+    opening = _OPENINGS[request.operator].format(*parents, "nothing", "nothing")
+    reasoning = " ".join((opening, *made.notes))
     return Proposal(
         reward=CodeReward(source=source, author=OfflineDesigner.name),
         reasoning=reasoning,
         operator=request.operator,
-        parents=tuple(parent.id for parent in request.parents),
+        parents=parents,
         prompt=_asked(request),
         reply=f"{reasoning}\n\n```python\n{source}```\n",
         cost=Cost(money=Decimal(0), prompt_tokens=0, completion_tokens=0),

@@ -1,5 +1,4 @@
-"""The designer's choices: how far they stray from the most sensible one, drawn from a generator of
-the request's own."""
+"""Random choices of the designer: how far they stray from the most sensible one."""
 
 from __future__ import annotations
 
@@ -41,12 +40,11 @@ THEMES = (
 )
 
 
-class Dice:
+class Dice(NamedTuple):
     """Draws of one proposal."""
 
-    def __init__(self, generator: random.Random, theme: Theme = SENSIBLE) -> None:
-        self.generator = generator
-        self.theme = theme
+    generator: random.Random
+    theme: Theme = SENSIBLE
 
     def around(self, value: float) -> float:
         """`value` times a log-normal factor, with two significant digits."""
@@ -63,8 +61,7 @@ class Dice:
         return self.generator.choice(choices[1:4])
 
     def includes(self, probability: float) -> bool:
-        """True where an optional term of this prior probability is in. The sensible theme takes the
-        likely ones."""
+        """True where an optional term of this odds is in: of the sensible theme the likely ones."""
         if self.theme is SENSIBLE:
             return probability >= 0.5
         drawn, support = self.generator.random(), self.theme.support

@@ -1,5 +1,4 @@
-"""How a genome changes from one generation to the next: weights, structure, crossing, and something
-else altogether."""
+"""Changes of a genome from one generation to the next."""
 
 from __future__ import annotations
 
@@ -14,20 +13,17 @@ from eureka_agent.designer.offline.unasked import Option, generic_options, optio
 from eureka_agent.records import Diagnosis
 
 WEIGHT_SPREAD = 0.5
-"""Standard deviation of the logarithm of a retuned weight: two in three change by less than a
-factor of 1.6."""
+"""Standard deviation of a retuned weight's logarithm: two in three factors are below 1.6."""
 _SMALLEST_CHANGE = 0.1
 """Logarithm of the least factor of a retuned weight: less is lost in the training's noise."""
 _DRAWS = 6
 """Fresh rewards among which the most different one is taken."""
 _FACTORS = {"saturated-actions": 3.0, "reward-hacking": 0.3}
-"""Factors on the price of effort where actions are at their bounds, and on the weight of what was
-hacked."""
+"""Factors on a term's weight by finding: on the price of effort, and on what was hacked."""
 
 
 def improve(genome: Genome, diagnosis: Diagnosis | None, dice: Dice) -> Composition:
-    """Retuned, after a diagnosis has had its say on single weights. Larger edits did not pay
-    (benchmarks/LOG.md)."""
+    """Retuned after edits by diagnosis, of single weights: larger ones gained nothing."""
     done: dict[str, str] = {}
     findings = diagnosis.findings if diagnosis is not None else ()
     # a price that is raised against saturation is not dropped for being small
@@ -76,8 +72,7 @@ def mutate_structure(genome: Genome, scene: Scene, dice: Dice) -> Composition:
 
 
 def crossover(first: Genome, second: Genome, dice: Dice) -> Composition:
-    """Terms of both parents: shared ones from either, the others more often from the better
-    parent."""
+    """Terms of both parents: shared ones from either, others more often from the better one."""
     kept: list[Term] = []
     for name in dict.fromkeys(term.name for term in (*first.terms, *second.terms)):
         one, other = first.term(name), second.term(name)
@@ -112,8 +107,7 @@ def _traits(genome: Genome) -> set[tuple[str, ...]]:
 
 
 def _add(genome: Genome, scene: Scene, dice: Dice) -> Composition | None:
-    """A term that the reward does not have yet: an optional one, another that the sentence asks
-    for, or one of a variable that it does not read."""
+    """A new term: an optional one, one that is asked for, or one of a variable not yet read."""
     fresh = compose(scene, Dice(dice.generator, OTHER_SHAPES)).genome
     options = optional_terms(scene, dice)
     known = {option.term.name for option in options}

@@ -7,11 +7,17 @@ import random
 import re
 from pathlib import Path
 
-from eureka_agent.designer.offline.compose import compose
+from eureka_agent.designer.offline.compose import Composition, compose
 from eureka_agent.designer.offline.dice import Dice
 from eureka_agent.designer.offline.matching import Scene
-from eureka_agent.designer.offline.vocabulary import QUANTITY, quantities, read_intents
-from eureka_agent.designer.offline.words import STOP_WORDS, stem, stems
+from eureka_agent.designer.offline.vocabulary import (
+    QUANTITY,
+    STOP_WORDS,
+    quantities,
+    read_intents,
+    stem,
+    stems,
+)
 from eureka_agent.records import TaskDescription
 
 _NUMBER = re.compile(rf"{QUANTITY.pattern}|(?<![\w.])(-?\d+(?:\.\d+)?)(?!\w)", re.IGNORECASE)
@@ -19,17 +25,19 @@ _NUMBER = re.compile(rf"{QUANTITY.pattern}|(?<![\w.])(-?\d+(?:\.\d+)?)(?!\w)", r
 
 
 def content_words(sentence: str) -> list[str]:
-    """Lower-case words of any script that say something, each once; lengths, angles and speeds are
-    left out."""
+    """Lower-case words of any script that say something, each once, without quantities."""
     words = re.findall(r"[^\W\d_]+", QUANTITY.sub(" ", re.sub("['’]", "", sentence)).lower())
     return [word for word in dict.fromkeys(words) if word not in STOP_WORDS]
 
 
+def _most_sensible(scene: Scene) -> Composition:
+    return compose(scene, Dice(random.Random(0)))
+
+
 def word_use(description: TaskDescription, sentence: str) -> dict[str, str]:
-    """Content words that the most sensible reward uses, each with the name of the term that it was
-    composed for."""
+    """Content words that the most sensible reward uses, with the term it has for each."""
     scene = Scene(description, sentence)
-    composition = compose(scene, Dice(random.Random(0)))
+    composition = _most_sensible(scene)
     words = {reading.name: reading.name_words | reading.doc_words for reading in scene.readings}
     used: dict[str, str] = {}
     for word in content_words(sentence):
@@ -43,9 +51,8 @@ def word_use(description: TaskDescription, sentence: str) -> dict[str, str]:
 
 
 def unused_numbers(description: TaskDescription, sentence: str) -> list[str]:
-    """Numbers of the sentence, with their units, that no term of the most sensible reward has in
-    it."""
-    terms = compose(Scene(description, sentence), Dice(random.Random(0))).genome.terms
+    """Numbers of the sentence, with their units, that the most sensible reward lacks."""
+    terms = _most_sensible(Scene(description, sentence)).genome.terms
     known = [abs(term.numbers.get("target", math.inf)) for term in terms]
     found = []
     for match in _NUMBER.finditer(sentence):
@@ -57,8 +64,7 @@ def unused_numbers(description: TaskDescription, sentence: str) -> list[str]:
 
 
 def is_unread(sentence: str, description: TaskDescription) -> bool:
-    """True where no word can make a difference: it names neither a goal nor anything of a
-    variable."""
+    """True where no word names a goal or anything of a variable."""
     spoken = stems(sentence)
     readings = Scene(description, sentence).readings
     return not read_intents(sentence) and not any(

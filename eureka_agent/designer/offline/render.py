@@ -23,7 +23,7 @@ _RESULT = "tuple[Tensor, dict[str, Tensor]]"
 
 
 class _Scope:
-    """What the function has by name: constants and locals."""
+    """Names that the function has: constants and locals."""
 
     def __init__(self, reserved: set[str]) -> None:
         self.constants: dict[str, float] = {}
@@ -44,18 +44,14 @@ class _Scope:
             body.append(f"{self._locals[code]} = {code}")
         return self._locals[code]
 
-    def constant(self, name: str, value: float) -> str:
-        """Name of a new constant."""
-        self.constants[name.upper()] = value
-        return name.upper()
-
     def factors(self, term: Term, body: list[str]) -> list[str]:
         """Expressions whose product is the term's value without its weight."""
         factors, numbers = term.form.factors, [*term.form.numbers]
         if term.numbers.get("sharpness") == 1.0:
             numbers.remove("sharpness")
             factors = tuple(each.replace(" ** {sharpness}", "") for each in factors)
-        names = {n: self.constant(f"{term.name}_{n}", term.numbers[n]) for n in numbers}
+        names = {number: _constant(term, number) for number in numbers}
+        self.constants |= {names[number]: term.numbers[number] for number in numbers}
         names |= _operands(term)
         for key, (label, code) in LOCALS.items():
             if f"{{{key}}}" in "".join(factors):
@@ -63,6 +59,10 @@ class _Scope:
                 label, code = label.format_map(names), code.format_map(names)
                 names[key] = code if inline else self.local(label, code, body)
         return [each.format_map(names) for each in factors]
+
+
+def _constant(term: Term, number: str) -> str:
+    return f"{term.name}_{number}".upper()
 
 
 def _operands(term: Term) -> dict[str, str]:
@@ -83,8 +83,7 @@ def _operands(term: Term) -> dict[str, str]:
 
 
 def render(genome: Genome, sentence: str, variables: Iterable[str]) -> str:
-    """Source of the genome's `compute_reward`. `variables`: all names of the environment, which no
-    local may shadow."""
+    """Source of the genome's `compute_reward`, in which no local shadows one of the `variables`."""
     taken = {prefix + name for name in variables for prefix in ("", PREVIOUS_PREFIX)}
     scope = _Scope({*taken, "total", "torch", "Tensor"})
     # a component's local has the component's name, so claim those before any helper local does
@@ -98,51 +97,44 @@ def render(genome: Genome, sentence: str, variables: Iterable[str]) -> str:
             factors = [scope.local(f"{term.name}_gate", " * ".join(factors), before)]
             gates[term.name] = factors[0]
         gate = gates.get(term.gate or "", "")
-        weight = scope.constant(f"{term.name}_weight", term.weight)
+        weight = _constant(term, "weight")
+        scope.constants[weight] = term.weight
         factors = [("-" if term.penalty else "") + weight, *([gate] if gate else []), *factors]
         gated = f", counted as far as {term.gate!r} does" if gate else ""
         body += [f"# {term.form.says.format_map(_operands(term))}{gated}", *before]
         body += _assignment(components[term.name], factors, "*")
-    body += _assignment("total", list(components.values()), "+")
+    body += _assignment("total", [*components.values()], "+")
     entries = [f'"{name}": {local}' for name, local in components.items()]
-    last = f"return total, {{{', '.join(entries)}}}"
-    body += _fitting(last, "return total, {", [f"{entry}," for entry in entries], "}")
-
+    body += _listing("return total, {", entries, "}")
     arguments = dict.fromkeys(name for term in genome.terms for name in term.arguments())
     annotated = [f"{name}: Tensor" for name in arguments]
-    signature = _fitting(
-        f"def {ENTRY_POINT}({', '.join(annotated)}) -> {_RESULT}:",
-        f"def {ENTRY_POINT}(",
-        [f"{each}," for each in annotated],
-        f") -> {_RESULT}:",
-    )
-    docstring = textwrap.wrap(f'"""Reward for the task: {_plain(sentence)}."""', _LINE - 4)
-    head = ["import torch", "from torch import Tensor", ""]
+    signature = _listing(f"def {ENTRY_POINT}(", annotated, f") -> {_RESULT}:")
+    # a sentence that cannot end the docstring
+    plain = " ".join(sentence.replace("\\", " ").replace('"', "'").split()).rstrip(".")
+    docstring = f'"""Reward for the task: {plain or "not named"}."""'
     constants = [f"{name} = {float(value)!r}" for name, value in scope.constants.items()]
-    function = [*signature, *(f"    {line}" for line in (*docstring, *body))]
-    notes = [_TERMS_MARK]
-    notes += [_PREFIX + term.model_dump_json(exclude_defaults=True) for term in genome.terms]
-    return "\n".join([*head, *constants, "", "", *function, "", "", *notes]) + "\n"
+    function = [f"    {line}" for line in (*textwrap.wrap(docstring, _LINE - 4), *body)]
+    lines = ["import torch", "from torch import Tensor", "", *constants, "", "", *signature]
+    lines += [*function, "", "", _TERMS_MARK]
+    lines += [_PREFIX + term.model_dump_json(exclude_defaults=True) for term in genome.terms]
+    return "\n".join(lines) + "\n"
 
 
 def recover(source: str, variables: Iterable[str]) -> Genome:
-    """The genome of a source that `render` wrote, perhaps with other constants; of any other source
-    an empty one."""
+    """The genome of a source that `render` wrote; an empty one of any other source."""
     before, mark, after = source.rpartition(_TERMS_MARK)
     texts = [line for line in after.splitlines() if mark and line.startswith(_PREFIX)]
     constants = number_constants(before)
     try:
-        terms = [Term.model_validate_json(text.removeprefix(_PREFIX)) for text in texts]
+        read = [Term.model_validate_json(text.removeprefix(_PREFIX)) for text in texts]
     except ValidationError:
         return Genome()
-    genome = Genome(terms=unique_terms(_with_constants(term, constants) for term in terms))
+    terms = []
+    for each in read:
+        known = {n: constants.get(_constant(each, n), v) for n, v in each.numbers.items()}
+        terms.append(each.model_copy(update={"numbers": known}))
+    genome = Genome(terms=unique_terms(terms))
     return genome if texts and same_reward(render(genome, "", variables), source) else Genome()
-
-
-def _with_constants(term: Term, constants: dict[str, float]) -> Term:
-    """The term with every number that a constant of the source names."""
-    known = {n: constants.get(f"{term.name}_{n}".upper(), term.numbers[n]) for n in term.numbers}
-    return term.model_copy(update={"numbers": known})
 
 
 def _fitting(line: str, begin: str, rows: list[str], end: str) -> list[str]:
@@ -150,13 +142,12 @@ def _fitting(line: str, begin: str, rows: list[str], end: str) -> list[str]:
     return [line] if len(line) + 4 <= _LINE else [begin, *(f"    {row}" for row in rows), end]
 
 
+def _listing(begin: str, entries: list[str], end: str) -> list[str]:
+    line = f"{begin}{', '.join(entries)}{end}"
+    return _fitting(line, begin, [f"{each}," for each in entries], end)
+
+
 def _assignment(name: str, parts: list[str], sign: str) -> list[str]:
     """A sum or product with a name."""
     rows = [parts[0], *(f"{sign} {part}" for part in parts[1:])]
     return _fitting(f"{name} = {' '.join(rows)}", f"{name} = (", rows, ")")
-
-
-def _plain(sentence: str) -> str:
-    """A sentence that can stand in a docstring."""
-    text = " ".join(sentence.replace("\\", " ").replace('"', "'").split())
-    return text.rstrip(".") or "not named"

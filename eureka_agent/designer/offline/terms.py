@@ -16,29 +16,18 @@ from pydantic import Field, model_validator
 
 from eureka_agent.records import Record
 
-_SHAPES = frozenset({"temperature", "width", "sharpness", "calm_speed"})
-"""Numbers of forms with values in [0, 1]."""
-TUNABLE = _SHAPES | {"cap"}
+_SHAPES = {"temperature", "width", "sharpness", "calm_speed"}
+"""Numbers of forms with values in [0, 1], which can gate other terms."""
+TUNABLE = {*_SHAPES, "cap"}
 """Numbers that a search may scale, all positive."""
 
 
 class Form(NamedTuple):
-    """How terms of one kind are computed and described."""
+    """How terms of one kind are described and computed: factors of shape (batch,)."""
 
     says: str
     numbers: tuple[str, ...]
     factors: tuple[str, ...]
-    """Expressions of shape (batch,), to be multiplied."""
-
-    @property
-    def num_operands(self) -> int:
-        text = " ".join((self.says, *self.factors))
-        return ("{x}" in text) + ("{y}" in text)
-
-    @property
-    def bounded(self) -> bool:
-        """True for values in [0, 1]: such a term can gate others."""
-        return not _SHAPES.isdisjoint(self.numbers)
 
 
 _TABLE = """
@@ -81,23 +70,21 @@ penalty_limits: costs {x} beyond SOFT of its range, 1 at a limit: low high soft
 """Forms: what a term of the kind rewards and its numbers, then its factors. `{x}` and `{y}` are the
 first and the last operand, `{mean}` the mean over entries where there are several, a number's name
 its constant, and the rest `LOCALS`."""
-_OFF_MIDDLE = "({x} - 0.5 * ({low} + {high}))"
 LOCALS = {
     "distance": ("{off}_of_{variable}", "{norm}.clamp(max=1000.0)"),
     "speed": ("{name}_speed", "{norm}"),
     "rate": ("{name}_rate", "{norm}"),
-    "share": ("{name}_share", f"({_OFF_MIDDLE} / (0.5 * ({{high}} - {{low}}))).abs()"),
+    "share": (
+        "{name}_share",
+        "(({x} - 0.5 * ({low} + {high})) / (0.5 * ({high} - {low}))).abs()",
+    ),
 }
 """Names and code of the local variables of forms; `{norm}` is the magnitude of the last operand."""
-
-
-def _form(rows: str) -> tuple[str, Form]:
-    head, *factors = rows.split("\n  ")
-    kind, says, numbers = (*head.split(": "), "")[:3]
-    return kind, Form(says, tuple(numbers.split()), tuple(factors))
-
-
-FORMS = dict(_form(rows) for rows in re.split(r"\n(?! )", _TABLE.strip()))
+FORMS: dict[str, Form] = {}
+for _row in re.split(r"\n(?! )", _TABLE.strip()):
+    _head, *_factors = _row.split("\n  ")
+    _kind, _says, _numbers = (*_head.split(": "), "")[:3]
+    FORMS[_kind] = Form(_says, tuple(_numbers.split()), tuple(_factors))
 
 
 class Operand(Record):
@@ -108,6 +95,10 @@ class Operand(Record):
     reads: tuple[str, ...] = Field(min_length=1)
     """The function's arguments in it."""
     scalar: bool = True
+
+    def turned(self, sign: int) -> Operand:
+        """Times 1 or −1."""
+        return self.model_copy(update={"code": f"-{self.code}"}) if sign < 0 else self
 
 
 class Term(Record):
@@ -120,14 +111,14 @@ class Term(Record):
     numbers: dict[str, float]
     """The weight, then the numbers of its form."""
     gate: str | None = None
-    """Name of another term of values in [0, 1] that this one is multiplied with: it counts only
-    where that one does."""
+    """Name of another term of values in [0, 1] that this one is multiplied with."""
 
     @model_validator(mode="after")
     def _fits_its_form(self) -> Self:
-        given = tuple(self.numbers), len(self.operands)
         form = FORMS.get(self.kind)
-        if form is None or given != (("weight", *form.numbers), form.num_operands):
+        marks = sum(mark in str(form) for mark in ("{x}", "{y}"))
+        given = tuple(self.numbers), len(self.operands)
+        if form is None or given != (("weight", *form.numbers), marks):
             raise ValueError(f"no form of term has kind {self.kind!r} with {given}")
         return self
 
@@ -182,7 +173,7 @@ class Genome(Record):
 
     def with_term(self, term: Term) -> Genome:
         """The genome with `term` in the place of its namesake, or at the end."""
-        known = {**{other.name: other for other in self.terms}, term.name: term}
+        known = {other.name: other for other in self.terms} | {term.name: term}
         return Genome(terms=unique_terms(known.values()))
 
     @property
@@ -192,12 +183,12 @@ class Genome(Record):
 
 
 def unique_terms(terms: Iterable[Term]) -> tuple[Term, ...]:
-    """The terms, without repeated names; the first of each stays. Gates that are not there are
-    dropped."""
+    """The first term of each name, without gates on what is not there."""
     kept: dict[str, Term] = {}
     for each in terms:
         kept.setdefault(each.name, each)
-    gates = {name for name, each in kept.items() if each.form.bounded and each.gate is None}
+    bounded = [each for each in kept.values() if not _SHAPES.isdisjoint(each.numbers)]
+    gates = {None, *(each.name for each in bounded if each.gate is None)}
     return tuple(each if each.gate in gates else each.gated(None) for each in kept.values())
 
 

@@ -1,31 +1,27 @@
-"""Terms that nobody asked for but that most good rewards have: survival, posture, rest at the goal,
-small effort; and one for each variable."""
+"""Terms that nobody asked for but that most good rewards have, and one for each variable."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 from typing import NamedTuple
 
 from eureka_agent.designer.offline import matching
 from eureka_agent.designer.offline.dice import Dice
-from eureka_agent.designer.offline.matching import Scene, entry_along, frame_score, whole
-from eureka_agent.designer.offline.semantics import Quantity, hangs_at_zero
+from eureka_agent.designer.offline.matching import Scene
+from eureka_agent.designer.offline.semantics import Quantity, Reading, hangs_at_zero
 from eureka_agent.designer.offline.terms import Term, rounded, term
-from eureka_agent.designer.offline.vocabulary import Goal
-from eureka_agent.designer.offline.words import stems
+from eureka_agent.designer.offline.vocabulary import Goal, stems
 
 _TURNING = Quantity.ANGULAR_VELOCITY
 _SPEEDS = {Quantity.VELOCITY: 1.0, _TURNING: 2.0, Quantity.JOINT_VELOCITY: 10.0}
 """Speeds that matter: m/s, rad/s."""
 _FAR = 3.0
-"""Multiple of the distance that matters, for a place of which nobody says how far away it may
-be."""
+"""Multiple of the distance that matters, for a place that has no range."""
 _LOOKS_AHEAD = 100
 """Steps whose pay counts for a policy that discounts by 0.99."""
-_BEST_SMALL = frozenset({*_SPEEDS, Quantity.POSITION, Quantity.ANGLE})
+_BEST_SMALL = {*_SPEEDS, Quantity.POSITION, Quantity.ANGLE}
 _ROTATIONS = {Quantity.QUATERNION, Quantity.ROTATION_MATRIX, Quantity.UP_VECTOR}
-_NO_GENERIC = frozenset({*_ROTATIONS, Quantity.ACTION, Quantity.TERMINATED})
+_NO_GENERIC = {*_ROTATIONS, Quantity.ACTION, Quantity.TERMINATED}
 
 
 class Option(NamedTuple):
@@ -36,12 +32,11 @@ class Option(NamedTuple):
     """1.0: the words ask for it."""
     why: str
     goal: Goal | None = None
-    """The goal that the words name and that it serves; None: they name none."""
+    """The goal that it serves, where the words name one."""
 
 
 def optional_terms(scene: Scene, dice: Dice) -> list[Option]:
-    """Every optional term that the variables allow, in a fixed order. Weights are drawn around
-    their defaults."""
+    """Every optional term that the variables allow, in a fixed order, with drawn weights."""
     found = []
     for maker in (_ends, _posture, _rest, _centre, _thrift, _joints):
         for option in maker(scene, dice):
@@ -49,7 +44,7 @@ def optional_terms(scene: Scene, dice: Dice) -> list[Option]:
                 lighter = option.term.scaled("weight", dice.theme.support_weight)
                 option = option._replace(term=lighter)
             found.append(option)
-    return [option for option in found if not scene.refuses(option.term)]
+    return [option for option in found if option.term.trait() not in scene.refused]
 
 
 def _option(scene: Scene, goal: Goal, term: Term, probability: float, why: str) -> Option:
@@ -62,22 +57,21 @@ def _option(scene: Scene, goal: Goal, term: Term, probability: float, why: str) 
 def generic_options(
     scene: Scene, terms: Iterable[Term], dice: Dice, probability: float, place_weight: float = 0.3
 ) -> list[Option]:
-    """A term for each variable that `terms` do not read, by its kind alone: errors, places, tilts
-    and speeds small, contacts and levels either way."""
+    """A term for each variable that `terms` do not read, by its kind: errors, places, tilts and
+    speeds small, contacts and levels either way."""
     read = {name for term in terms for name in term.arguments()}
     found = []
     for reading in scene.readings:
         name, speed = reading.name, _SPEEDS.get(reading.quantity)
         if name in read or reading.is_goal or reading.quantity in _NO_GENERIC:
             continue
-        # where something is or what it touches is what tasks are about, its speed is how they are
-        # done
+        # places and contacts are what tasks are about, speeds how they are done
         weight = dice.around(0.3 if speed else place_weight)
         hangs = reading.quantity is Quantity.ANGLE and hangs_at_zero(reading.spec)
         if reading.is_error or (reading.quantity in _BEST_SMALL and not hangs):
             scale = speed or reading.scale() * (1.0 if reading.limit() else _FAR)
             calm = dice.around(scale)
-            made = term("stillness", f"small_{name}", weight, whole(reading), temperature=calm)
+            made = term("stillness", f"small_{name}", weight, reading.whole(), temperature=calm)
             aim = "0 is the likeliest aim of its kind"
         else:
             kind, high, aim = "level", "high", "more of it is tried"
@@ -86,8 +80,8 @@ def generic_options(
             low, top = map(rounded, reading.spec.range or (0.0, reading.scale()))
             if low >= top:  # a range without a width tells nothing
                 continue
-            made = term(kind, f"{high}_{name}", weight, whole(reading), low=low, high=top)
-        if not scene.refuses(made):
+            made = term(kind, f"{high}_{name}", weight, reading.whole(), low=low, high=top)
+        if made.trait() not in scene.refused:
             why = f"{name} is left alone by the words, and {aim}"
             found.append(Option(made, probability, why))
     return found
@@ -110,7 +104,7 @@ def _ends(scene: Scene, dice: Dice) -> Iterator[Option]:
         price = term("failure", "failure", dice.around(8.0))
         serves = Goal.SURVIVE if asked and wins else None
         yield Option(price, 1.0 if serves else 0.3 if speeds else 0.8, why, serves)
-    if wins and scene.named("succeeded") is not None:
+    if wins:
         # twice the steps that an end by success forgoes, as far as a policy looks ahead
         steps = min(_LOOKS_AHEAD, description.max_episode_length)
         prize = term("success", "success", dice.around(2.0 * steps))
@@ -140,32 +134,29 @@ def _rest(scene: Scene, dice: Dice) -> Iterator[Option]:
     gate = next((name for goal, name in gates.items() if goal in scene.goals), None)
     if not asked and gate != "reach":
         return
-    names = {Quantity.VELOCITY: "slow", _TURNING: "turning_slowly"}
-    for quantity, name in names.items():
+    for quantity, name in ((Quantity.VELOCITY, "slow"), (_TURNING, "turning_slowly")):
         found = matching.speeds(scene, scene.words, quantity)
         if not found or (found[0].reading.centrality() < 0 and not alone):
             continue
         weight, calm = dice.around(1.0 if alone else 0.3), dice.around(_SPEEDS[quantity])
         slow = term("stillness", name, weight, found[0].operand, temperature=calm).gated(gate)
         why = f"{found[0].reading.name} should be small{' once it is there' if gate else ''}"
-        serves = Goal.STILL if asked else None
-        yield Option(slow, (1.0 if alone else 0.9) if asked else 0.5, why, serves)
+        likely, serves = (1.0 if alone else 0.9, Goal.STILL) if asked else (0.5, None)
+        yield Option(slow, likely, why, serves)
 
 
 def _centre(scene: Scene, dice: Dice) -> Iterator[Option]:
-    asked, alone = scene.asks(Goal.CENTRE), scene.aimless
-    found = matching.centred(scene, scene.words)
+    asked, found = scene.asks(Goal.CENTRE), matching.centred(scene)
     elsewhere = scene.asks(Goal.MOVE, Goal.REACH, Goal.RAISE, Goal.CHANGE)
     if not found or (not asked and (elsewhere or found[0].reading.spec.range is None)):
         return
-    place, weight = found[0], dice.around(1.0 if asked and alone else 0.3 if asked else 0.2)
-    width, operand = dice.around(place.reading.scale()), place.operand
-    centred = term("stillness", "centred", weight, operand, temperature=width)
-    if operand.scalar:
-        centred = term("tracking_zero", "centred", weight, operand, width=width)
+    reading, place = found[0].reading, found[0].operand
+    weight = dice.around(1.0 if asked and scene.aimless else 0.3 if asked else 0.2)
+    kind, number = ("tracking_zero", "width") if place.scalar else ("stillness", "temperature")
+    centred = term(kind, "centred", weight, place, **{number: dice.around(reading.scale())})
     # what is centred from the start must not be paid for staying there and hanging
     gate = "upright" if scene.asks(Goal.SWING_UP) and not asked else None
-    why = f"{place.reading.name} has limits, and the middle is far from them"
+    why = f"{reading.name} has limits, and the middle is far from them"
     yield _option(scene, Goal.CENTRE, centred.gated(gate), 0.45, why)
 
 
@@ -173,32 +164,31 @@ def _thrift(scene: Scene, dice: Dice) -> Iterator[Option]:
     """Prices on going astray, on effort, on jumps."""
     if scene.asks(Goal.MOVE):
         across = 1 - (scene.goals[Goal.MOVE].axis or 0)
-        base, along = {Quantity.VELOCITY: 0.0}, partial(entry_along, axis=across)
-        for found in scene.matches(base, scene.words, along, frame_score)[:1]:
+        speeds = {Quantity.VELOCITY: 0.0}, scene.words, lambda each: each.along(across)
+        for found in scene.matches(*speeds, Reading.frame_score)[:1]:
             why = f"speed across the wanted direction, {found.operand.code}, leads astray"
             yield Option(term("penalty", "drift", dice.around(0.1), found.operand), 0.35, why)
-    if (actions := scene.efforts) is None:
-        return
-    # what has to gather energy first is held back by a price on it
-    small, likely = (0.02, 0.3) if scene.asks(Goal.SWING_UP, Goal.RAISE) else (0.05, 0.75)
-    weight = dice.around(0.3 if scene.asks(Goal.EFFORT) else small)
-    effort = term("penalty", "effort", weight, whole(actions))
-    why = "a small price on effort keeps actions off their bounds"
-    yield _option(scene, Goal.EFFORT, effort, likely, why)
-    weight = dice.around(0.2 if scene.asks(Goal.SMOOTH) else 0.03)
-    jumps = term("penalty_jumps", "smoothness", weight, matching.change(whole(actions)))
-    yield _option(scene, Goal.SMOOTH, jumps, 0.2, "jumps of the actions cost a little")
+    if scene.effort is not None:
+        # what has to gather energy first is held back by a price on it
+        small, likely = (0.02, 0.3) if scene.asks(Goal.SWING_UP, Goal.RAISE) else (0.05, 0.75)
+        weight = dice.around(0.3 if scene.asks(Goal.EFFORT) else small)
+        effort = term("penalty", "effort", weight, scene.effort)
+        why = "a small price on effort keeps actions off their bounds"
+        yield _option(scene, Goal.EFFORT, effort, likely, why)
+        weight = dice.around(0.2 if scene.asks(Goal.SMOOTH) else 0.03)
+        jumps = term("penalty_jumps", "smoothness", weight, matching.change(scene.effort))
+        yield _option(scene, Goal.SMOOTH, jumps, 0.2, "jumps of the actions cost a little")
 
 
 def _joints(scene: Scene, dice: Dice) -> Iterator[Option]:
     """Prices on wild joints and on joints near their limits."""
     for joints in scene.of(Quantity.JOINT_VELOCITY)[:1]:
         scale, weight = rounded(joints.limit() or 10.0), dice.around(0.03)
-        made = term("penalty_scaled", "joint_speed", weight, whole(joints), scale=scale)
+        made = term("penalty_scaled", "joint_speed", weight, joints.whole(), scale=scale)
         yield Option(made, 0.15, f"{joints.name} far from 0 is wild motion")
     ranged = [each for each in scene.of(Quantity.JOINT_POSITION) if each.limit() is not None]
     for joints in ranged[:1]:
         low, high = map(rounded, joints.spec.range or (-1.0, 1.0))
         bounds = {"low": low, "high": high, "soft": 0.9}
-        made = term("penalty_limits", "limits", dice.around(0.5), whole(joints), **bounds)
+        made = term("penalty_limits", "limits", dice.around(0.5), joints.whole(), **bounds)
         yield Option(made, 0.3, f"{joints.name} should stay off its limits")

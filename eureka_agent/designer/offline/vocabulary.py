@@ -1,19 +1,56 @@
-"""The task's words → intents: what is to be moved, reached, held or avoided, along which axis and
-to which value."""
+"""English as the offline designer reads it: words by their stems, and what a sentence asks to move,
+reach, hold or avoid, along which axis and to which value."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
 
-from eureka_agent.designer.offline.words import STOP_WORDS, stem, stem_set, tokens
+_IRREGULAR = {"ran": "run", "stood": "stand", "held": "hold", "feet": "foot"}
+_IRREGULAR |= dict.fromkeys(("center", "centered", "centred"), "centre")
+_STOP_WORDS = """
+a about after again all along an and any around as at be by can do each for from get had has have if
+in into is it its keep let like make may me more most must near of off on one onto or order other
+out over per possible robot should so some than that the their them then there this to toward
+towards under until using very want we when where which while will with without would you your
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+"""Words that say nothing of which variable is meant."""
+
+
+def stem(word: str) -> str:
+    """A crude stem for comparisons, the same for a verb's forms and a noun's numbers."""
+    word = _IRREGULAR.get(word, word)
+    if word.endswith("ies") and len(word) > 4:
+        word = word[:-3] + "y"
+    elif word.endswith("es") and len(word) > 4:
+        word = word[:-2]
+    elif word.endswith("s") and not word.endswith("ss") and len(word) > 3:
+        word = word[:-1]
+    for suffix in ("ing", "ed"):
+        rest = word.removesuffix(suffix)
+        if 2 < len(rest) < len(word) and re.search("[aeiouy]", rest) and not word.endswith("eed"):
+            word = rest
+    if word.endswith("e") and len(word) > 3:
+        word = word[:-1]
+    return word[:-1] if len(word) > 3 and word[-1] == word[-2] else word
+
+
+def tokens(text: str) -> list[str]:
+    """Lower-case words of a text in order, an identifier's parts too; no numbers, no marks."""
+    return re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", text).lower())
+
+
+def stems(text: str) -> frozenset[str]:
+    """Stems of the words that say something."""
+    return frozenset(stem(word) for word in tokens(text) if word not in STOP_WORDS)
 
 
 class Goal(StrEnum):
-    """What a sentence may ask for."""
+    """A thing that a sentence may ask for."""
 
     MOVE = "move"
     SPIN = "spin"
@@ -30,13 +67,10 @@ class Goal(StrEnum):
     SMOOTH = "act smoothly"
 
 
-MANNERS = frozenset({Goal.STILL, Goal.CENTRE, Goal.SURVIVE, Goal.EFFORT, Goal.SMOOTH})
-"""How something is done rather than what: they carry a reward alone only where nothing else is
-asked for."""
+_MANNERS = (Goal.STILL, Goal.CENTRE, Goal.SURVIVE, Goal.EFFORT, Goal.SMOOTH)
 
 
-@dataclass(frozen=True)
-class Intent:
+class Intent(NamedTuple):
     """One thing that the sentence asks for."""
 
     goal: Goal
@@ -45,24 +79,23 @@ class Intent:
     sign: int = 1
     """−1: backward, right, down, clockwise, closed, lower."""
     words: tuple[str, ...] = ()
-    """The words that it was read off."""
+    """Words that name the goal."""
     heading: tuple[str, ...] = ()
-    """The words that name its direction."""
+    """Words that name its direction."""
     named: bool = True
-    """False: no word names the goal; a verb that is not known has a direction."""
+    """False where a verb that is not known has a direction."""
     objects: frozenset[str] = frozenset()
     """Stems of the clause's other words: what it is about."""
     target: float | None = None
-    """A number that the words give for it: in m, m/s or rad/s, as its goal is measured."""
+    """A number that the words give for it, in m, m/s or rad/s."""
 
     @property
     def main(self) -> bool:
-        return self.goal not in MANNERS
+        """False for a manner, which carries a reward only where nothing else is asked for."""
+        return self.goal not in _MANNERS
 
 
-_TRIGGERS = {
-    Goal(row.split(": ")[0]): stem_set(row.split(": ")[1])
-    for row in """
+_ROWS = """
 move: run walk move go travel hop gallop crawl swim sail drive fly sprint race advance fast faster \
  fastest speed quickly quick velocity jog trot cruise dash row steer locomotion locomote step \
  stride ride distance far farther glide scoot
@@ -81,22 +114,48 @@ stay at the centre: centre middle origin
 survive: alive survive fall crash collide collision long longer healthy
 save effort: energy effort power efficient efficiently economical economically torque fuel lazy
 act smoothly: smooth smoothly jerk jerky jitter gentle gently shake
-""".strip().splitlines()
-}
-"""Words that name a goal."""
-_NEGATIVE = stem_set(
-    "crouch descend duck sink squat close shut retract fold decrease minimize minimise reduce empty"
-    " compress"
-)
-_DIRECTIONS = (
-    (0, 1, stem_set("forward forwards ahead front east x")),
-    (0, -1, stem_set("backward backwards back reverse rearward rear west backflip")),
-    (1, 1, stem_set("left leftward leftwards sideways sideway laterally north y")),
-    (1, -1, stem_set("right rightward rightwards south")),
-    (2, 1, stem_set("up upward upwards vertically z")),
-    (2, -1, stem_set("down downward downwards")),
-)
-_FLIPS, _BACKWARDS = stem_set("flip somersault backflip"), stem_set("backflip backward back")
+lower: crouch descend duck sink squat close shut retract fold decrease minimize minimise reduce \
+ empty compress
+forward: forward forwards ahead front east x
+backward: backward backwards back reverse rearward rear west backflip
+leftward: left leftward leftwards sideways sideway laterally north y
+rightward: right rightward rightwards south
+upward: up upward upwards vertically z
+downward: down downward downwards
+flip: flip somersault backflip
+flip back: backflip backward back
+whole turn: flip somersault backflip spin rotate twirl
+carried: push pull slide
+held up: up upright top balance invert swingup
+goal: goal target desired waypoint setpoint command commanded reference destination buoy
+error: error offset distance displacement difference gap deviation residual relative delta
+body: torso base root body trunk pelvis hull chassis com mass robot drone vehicle quadcopter \
+ quadrotor boat car cart ship craft agent head
+part: foot leg hand wheel joint rotor propeller motor finger toe arm knee ankle hip thigh shin \
+ elbow wrist shoulder left right
+turning part: rotor propeller wheel motor
+x: x forward surge ahead longitudinal east along front roll
+y: y left lateral sway sideways right transverse north pitch
+z: z up upward vertical heave height down yaw
+leaning: upright pitch roll tilt lean inclination vertical pole pendulum torso body base trunk
+steering: yaw heading rudder steering
+attitude: quaternion quat orientation attitude
+up vector: up upright gravity
+cosine: cosine cos up upright uprightness
+contact: contact touch collision ground
+velocity: velocity speed vel
+rate: velocity rate speed
+height: height altitude
+level: height altitude elevation z
+angle: angle pitch roll yaw heading
+position: position pos
+middle: centre middle origin
+"""
+_PAIRS = (row.split(": ") for row in _ROWS.strip().splitlines())
+WORDS = {name: frozenset(map(stem, words.split())) for name, words in _PAIRS}
+"""Stems that name a goal, a direction, or a kind of variable."""
+HEADINGS = (("forward", "backward"), ("leftward", "rightward"), ("upward", "downward"))
+"""Names of x, y and z, each forth and back."""
 _NEGATORS = frozenset(["avoid", "no", "not", "without", "never", "dont", "prevent"])
 _PLACES = frozenset({"to", "toward", "towards", "onto", "into"})
 _CLAUSE_END = re.compile(
@@ -125,7 +184,7 @@ QUANTITY = re.compile(
 
 
 def quantities(text: str) -> list[tuple[float, str]]:
-    """Numbers with a length, angle or speed in a text, in SI units: `"2 m/s"` → `(2.0, "m/s")`."""
+    """Lengths, angles and speeds of a text in SI units: `"2 m/s"` → `(2.0, "m/s")`."""
     return [
         (float(number) * scale, name)
         for number, unit in QUANTITY.findall(text)
@@ -135,15 +194,15 @@ def quantities(text: str) -> list[tuple[float, str]]:
 
 
 def direction(words: Iterable[str]) -> tuple[int, int] | None:
-    """Axis and sign of the first direction among a clause's stems, or None."""
-    found = ((axis, sign) for word in words for axis, sign, names in _DIRECTIONS if word in names)
+    """Axis and sign of the first direction among words, or None."""
+    ways = [(axis, sign, WORDS[HEADINGS[axis][sign < 0]]) for axis in range(3) for sign in (1, -1)]
+    found = (way[:2] for word in words for way in ways if stem(word) in way[2])
     return next(found, None)
 
 
 def read_intents(text: str) -> tuple[Intent, ...]:
-    """What a sentence asks for, in its order, each goal once; a later clause completes an earlier
-    one's direction and number."""
-    held_up = bool(set(map(stem, tokens(text))) & stem_set("up upright top balance invert swingup"))
+    """Goals of a sentence in its order, each once, completed by later clauses."""
+    held_up = any(stem(word) in WORDS["held up"] for word in tokens(text))
     intents: dict[Goal, Intent] = {}
     for clause in _CLAUSE_END.split(re.sub("['’]", "", text)):
         for intent in _read_clause(clause or "", held_up):
@@ -157,24 +216,21 @@ def _read_clause(clause: str, held_up: bool) -> list[Intent]:
     plain = tokens(clause)
     pairs = [(word, stem(word)) for word in plain]
     present = {stemmed for _, stemmed in pairs}
-    found = {
-        goal: tuple(word for word, stemmed in pairs if stemmed in trigger)
-        for goal, trigger in _TRIGGERS.items()
-    }
+    found = {goal: tuple(word for word, its in pairs if its in WORDS[goal]) for goal in Goal}
     negator = next((place for place, word in enumerate(plain) if word in _NEGATORS), len(plain))
     avoided = {stemmed for _, stemmed in pairs[negator:]}
     if "tip" in avoided:
         found[Goal.UPRIGHT] += ("tipping",)
     goals = [goal for goal in Goal if found[goal]]
     back_and_forth = {"back", "forward"} <= set(plain)
-    heading = direction(s for word, s in pairs if not (back_and_forth and word == "back"))
+    heading = direction(word for word in plain if not (back_and_forth and word == "back"))
 
     def rename(old: Goal, new: Goal) -> None:
         goals[goals.index(old)] = new
         found[new] += found[old]
 
     named = bool(goals)
-    carried = Goal.MOVE in goals or present & stem_set("push pull slide")
+    carried = Goal.MOVE in goals or present & WORDS["carried"]
     if carried and Goal.UPRIGHT not in goals and _names_a_place(plain):
         for old in [each for each in goals if each in (Goal.MOVE, Goal.CHANGE)]:
             rename(old, Goal.REACH)
@@ -190,11 +246,11 @@ def _read_clause(clause: str, held_up: bool) -> list[Intent]:
         goals.remove(Goal.MOVE if heading is None or vertical else Goal.RAISE)
     elif Goal.MOVE in goals and vertical:
         rename(Goal.MOVE, Goal.RAISE)
-    if Goal.MOVE in goals and not present & (_FLIPS | stem_set("spin rotate twirl")):
-        goals = [goal for goal in goals if goal is not Goal.SPIN]
+    if Goal.MOVE in goals and Goal.SPIN in goals and not present & WORDS["whole turn"]:
+        goals.remove(Goal.SPIN)
 
     about = frozenset(stemmed for word, stemmed in pairs if word not in STOP_WORDS)
-    pointing = tuple(word for word, stemmed in pairs if heading and direction([stemmed]) == heading)
+    pointing = tuple(word for word in plain if heading and direction([word]) == heading)
     intents: list[Intent] = []
     for goal in dict.fromkeys(goals):
         negated = any(stem(word) in avoided for word in found[goal])
@@ -212,39 +268,35 @@ def _read_clause(clause: str, held_up: bool) -> list[Intent]:
 
 
 def _names_a_place(plain: list[str]) -> bool:
-    """True for words such as 'to the box', but not for 'to the left'."""
-    return any(
-        word in _PLACES
-        and any(q not in STOP_WORDS and not direction([stem(q)]) for q in plain[i + 1 : i + 4])
-        for i, word in enumerate(plain)
-    )
+    """True for 'to the box', but neither for 'to the left' nor for 'to run'."""
+    after = [plain[place + 1 : place + 4] for place, word in enumerate(plain) if word in _PLACES]
+    named = [next((each for each in three if each not in STOP_WORDS), "left") for three in after]
+    return any(not direction([each]) and stem(each) not in WORDS[Goal.MOVE] for each in named)
 
 
 def _way(
     goal: Goal, heading: tuple[int, int] | None, present: set[str], negated: bool
 ) -> tuple[int | None, int]:
-    """Axis and sign. Turning is about z unless the words name a flip; counter-clockwise and left
-    are positive (right-hand rule)."""
+    """Axis and sign; of turning by the right-hand rule, about z unless the words name a flip."""
     if goal is Goal.MOVE and heading is not None:
         return heading
-    if goal is Goal.SPIN and present & _FLIPS:
-        return 1, -1 if present & _BACKWARDS else 1  # about +y the body pitches forward
+    if goal is Goal.SPIN and present & WORDS["flip"]:
+        # about +y the body pitches forward
+        return 1, -1 if present & WORDS["flip back"] else 1
     if goal is Goal.SPIN:
-        clockwise = stem("clockwise") in present and not present & stem_set("counter anti")
+        clockwise = stem("clockwise") in present and not present & {"counter", "anti"}
         return 2, -1 if clockwise or heading == (1, -1) else 1
     if goal in (Goal.RAISE, Goal.CHANGE):
-        lowered = present & _NEGATIVE or heading == (2, -1)
+        lowered = present & WORDS["lower"] or heading == (2, -1)
         return 2 if goal is Goal.RAISE else None, -1 if lowered else 1
     turned = negated and goal in (Goal.REACH, Goal.STILL, Goal.SWING_UP)
     return None, -1 if turned else 1
 
 
 def complete(known: Intent, other: Intent) -> Intent:
-    """`known` with the direction and the number that only `other`, an intent of the same goal,
-    gives."""
+    """`known` with the direction and the number that only `other`, of the same goal, gives."""
     way = other if known.axis is None and other.axis is not None else known
-    return replace(
-        known,
+    return known._replace(
         axis=way.axis,
         sign=way.sign,
         words=tuple(dict.fromkeys(known.words + other.words)),
@@ -255,8 +307,7 @@ def complete(known: Intent, other: Intent) -> Intent:
 
 
 def measured(fitness_doc: str) -> str:
-    """The metric in words without the clauses on how an episode ends: those name nothing that is to
-    be done."""
+    """The metric in words without the clauses on how an episode ends, which name no goal."""
     clauses = re.split(r"[;.]\s+", fitness_doc)
     return "; ".join(each for each in clauses if not _END_OF_EPISODE.search(each)) or fitness_doc
 
