@@ -7,8 +7,8 @@ same: its own pipes, session, variables, folder, limits, signals and exit status
 have been made before.
 
 A start that is not plain is a real one: with a `preexec_fn`, descriptors besides the standard
-streams, or other variables of Python or of the libraries. All are in tests that use the fixture
-`real_starts`.
+streams, or other variables of Python or of the libraries. So are all in tests that are marked
+`real_starts`, and all on another system than Linux.
 """
 
 from __future__ import annotations
@@ -59,7 +59,10 @@ _AT_A_START = ("PYTHON", "LD_", "GLIBC_", "LANG", "LC_", "OMP_", "MKL_", "OPENBL
 _ROOM = "x" * (1 << 15)
 """Takes up room in a parent's arguments and variables, into which forks write their own."""
 _SIGNATURE = inspect.signature(subprocess.Popen._execute_child)
-_PLAIN = {"executable": None, "preexec_fn": None, "pass_fds": (), "shell": False}
+_PLAIN = {
+    "executable": None, "preexec_fn": None, "pass_fds": (), "shell": False,
+    "gid": None, "gids": None, "uid": None, "umask": -1, "process_group": -1,
+}  # fmt: skip
 _PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
 _execute_child = subprocess.Popen._execute_child
 _internal_poll = subprocess.Popen._internal_poll
@@ -216,7 +219,9 @@ def use_workers_of(address: str) -> None:
 
 def _parent(command: object) -> str | None:
     """The name of the parent that can become what this command line starts; None where none can."""
-    if not isinstance(command, list | tuple) or not command or command[0] != sys.executable:
+    if sys.platform != "linux" or not isinstance(command, list | tuple):
+        return None
+    if not command or command[0] != sys.executable:
         return None
     match [word for word in command[1:5] if word != "-P"]:
         case ["-m", "eureka_agent.worker", *_]:
