@@ -36,6 +36,16 @@ def command(arguments: str) -> str:
     return f"{program()} {arguments}"
 
 
+def resume_command(run: Path) -> str:
+    """Command that resumes a run."""
+    return command(shlex.join(["resume", str(run)]))
+
+
+def show_command(run: Path, *arguments: str) -> str:
+    """Command that shows a run."""
+    return command(shlex.join(["show", str(run), *arguments]))
+
+
 def pasteable(text: str) -> str:
     """Text with every command `eureka …` made pasteable, for help and for workers' hints."""
     if INSTALL_GPU in text:

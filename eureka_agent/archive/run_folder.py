@@ -11,7 +11,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -27,7 +28,7 @@ from eureka_agent.archive.run_lock import is_held
 from eureka_agent.archive.safe_files import check_numbers, inside, read_plain
 from eureka_agent.archive.signature import NoSecretError, Signer, new_run_id, user_signer
 from eureka_agent.archive.storage_errors import FILE_NAME, rest_of_run
-from eureka_agent.errors import RunFolderError, close_match, system_reason
+from eureka_agent.errors import RunFolderError, close_match, did_you_mean, system_reason
 from eureka_agent.invocation import FIRST_SEARCH, command
 from eureka_agent.journal.entries import RunCreated
 from eureka_agent.records import RunStatus, TaskDescription, WrittenFitness
@@ -275,6 +276,20 @@ def run_settings(values: Mapping[str, Any], origin: str) -> SearchSettings:
 
 def _read_environment(folder: Path) -> bytes:
     return read_plain(folder / ENVIRONMENT_FILE)
+
+
+@contextmanager
+def reading(word: str) -> Iterator[Run]:
+    """The run of a path, a name, the beginning of one, or `latest`, open for reading."""
+    run = open_run(find_run(word), reading=True)
+    with closing(run.archive):
+        yield run
+
+
+def unknown_attempt(run: Run, attempt: str, known: Sequence[str]) -> RunFolderError:
+    """Error of an attempt that a run does not have."""
+    fault = f"the run {run.name!r} has no attempt {attempt!r}"
+    return RunFolderError(fault, did_you_mean(attempt, known))
 
 
 def find_run(word: str) -> Path:

@@ -133,18 +133,14 @@ def resume(run: str, trust: bool, output_format: str, **flags: Any) -> None:
     eureka resume latest --no-gate
     eureka resume latest --iterations 5 --max-cost 10
     """
-    from eureka_agent.archive.run_folder import find_run, open_run
+    from eureka_agent.archive.run_folder import reading
     from eureka_agent.cli.trust import trust_to_resume
     from eureka_agent.cli.watch import watch
     from eureka_agent.search.resumption import with_changes
     from eureka_agent.search.session import resume as resume_search
 
     changes = given_settings(None, flags)
-    folder = find_run(run)
-    opened = open_run(folder, reading=True)
-    try:
+    with reading(run) as opened:
         opened.settings = with_changes(opened, changes)
         trust_to_resume(opened, trust)
-    finally:
-        opened.archive.close()
-    watch(lambda observer: resume_search(folder, observer, changes), output_format)
+    watch(lambda observer: resume_search(opened.folder, observer, changes), output_format)

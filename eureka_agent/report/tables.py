@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eureka_agent import wording
-from eureka_agent.invocation import command
+from eureka_agent.invocation import command, show_command
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, RunStatus, Stage
 from eureka_agent.report.attempt_page import STAGE_STYLES, source_panel
@@ -104,8 +103,8 @@ def render_run(report: RunReport) -> RenderableType:
     parts += _cost(report)
     if _report_file(report).is_file():
         parts.append(unwrapped(f"more: {_report_file(report)}", "dim"))
-    show = command(shlex.join(["show", str(report.folder)]))
-    return Group(*parts, unwrapped(f"one attempt: {show} ATTEMPT", "dim"))
+    show = f"one attempt: {show_command(report.folder)} ATTEMPT"
+    return Group(*parts, unwrapped(show, "dim"))
 
 
 def render_end(report: RunReport) -> RenderableType:
@@ -158,7 +157,7 @@ def _attempts(report: RunReport) -> list[RenderableType]:
     best = ranked(attempts)
     shown = (best or attempts[::-1])[:MOST_ATTEMPTS]
     which = f"the {'best' if best else 'last'} {len(shown)} of {len(attempts):,} attempts"
-    everything = command(shlex.join(["show", str(report.folder), "--format", "json"]))
+    everything = show_command(report.folder, "--format", "json")
     note = unwrapped(f"{which}; all of them: report.md, or {everything}", "dim")
     return [_AttemptsTable(shown, env_steps), note]
 

@@ -13,7 +13,6 @@ from typing import Any
 from eureka_agent.archive.run_folder import Run, create_run, open_run, runs_folder, versions
 from eureka_agent.archive.run_lock import locked
 from eureka_agent.archive.snapshots import SnapshotStore
-from eureka_agent.archive.storage_errors import resume_command
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.given import GivenDesigner
 from eureka_agent.errors import (
@@ -26,6 +25,7 @@ from eureka_agent.errors import (
 from eureka_agent.fleet.devices import Hardware, choose_hardware
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.kernels import with_kernels
+from eureka_agent.invocation import resume_command
 from eureka_agent.journal.entries import Notice, Observer, RunCreated, RunStarted
 from eureka_agent.llm.interface import LanguageModelError, MissingReplyError, RetryObserver
 from eureka_agent.records import RunStatus, TaskDescription, Verdict, WrittenFitness
