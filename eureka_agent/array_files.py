@@ -14,7 +14,6 @@ MOST_HEADER_BYTES = 16 << 20
 """Longest header of a safetensors file: about 100 bytes a tensor, and latest curve points."""
 MOST_TENSORS = 10_000
 MOST_ARRAY_BYTES = 512 << 20
-"""Most memory for the arrays of one npz file."""
 MOST_ARRAYS = 2000
 _MARKS_PER_TENSOR = 20
 """Names, braces, brackets and commas of one tensor in a header."""

@@ -86,7 +86,6 @@ def signal_name(number: int) -> str:
 
 
 _MOST_LISTED = 20
-"""Names that a hint lists."""
 
 
 def close_match(word: str, known: Iterable[str]) -> str | None:

@@ -28,7 +28,6 @@ class Variable:
     """A named quantity that a reward function may read as an argument."""
 
     name: str
-    """Argument name, a Python identifier."""
     shape: tuple[int, ...]
     """Shape of one environment's value; the tensor has the batch in front: `(batch,)` for `()`."""
     unit: str
@@ -57,7 +56,6 @@ class Constant:
     """Argument name: a Python identifier that no variable has."""
     value: float
     unit: str = "1"
-    """SI unit, `"1"` for dimensionless."""
     doc: str = ""
 
     def __post_init__(self) -> None:
@@ -79,7 +77,6 @@ class Channel:
     entries: tuple[str, ...] = ()
     """Names of its numbers in order: `("x", "y", "z")`, joints; `()` is one number."""
     unit: str = "1"
-    """SI unit, `"1"` for dimensionless."""
     frame: str = "-"
     doc: str = ""
     scale: float = 1.0
@@ -152,7 +149,6 @@ class TrainingBudget:
     env_steps: int = 200_000
     """Control steps of one training, summed over the environments."""
     num_envs: int = 16
-    """Parallel environments of one training."""
     overrides: Mapping[str, Any] = field(default_factory=dict)
     """Fields of `eureka_agent.settings.TrainingSettings`, by name."""
 

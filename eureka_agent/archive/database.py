@@ -44,7 +44,6 @@ from eureka_agent.settings import validation_fault
 
 MOST_NUMBER = 2**62
 MOST_TIME = 64
-"""Characters of an entry's time."""
 MOST_SECONDS = 1e10
 MOST_VIEWS = 64
 """Earlier states in memory; others are folded again on demand."""

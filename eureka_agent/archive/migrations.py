@@ -9,7 +9,6 @@ from eureka_agent.archive.earlier_versions import fill_journal
 
 _OWN_TABLE = "CREATE TABLE migrations (name TEXT PRIMARY KEY)"
 _MOST = 100
-"""Most objects and migrations that are read."""
 MIGRATIONS: list[tuple[str, str]] = [
     (
         "0001_run_attempts_trainings",

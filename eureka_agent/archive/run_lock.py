@@ -17,7 +17,6 @@ from eureka_agent.invocation import resume_command
 
 LOCK_FILE = ".lock"
 _LOCK_CHARACTERS = 20
-"""Longest process id."""
 
 
 @contextmanager

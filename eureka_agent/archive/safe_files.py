@@ -22,7 +22,6 @@ from typing import Any, NoReturn
 from eureka_agent.errors import RunFolderError, system_reason
 
 MOST_TEXT_BYTES = 64 << 20
-"""Largest text file of a run folder."""
 _SUSPICIOUS_NUMBER = re.compile(r"\d(?:\d{18}|[eE]\+?\d{3})")
 _LARGEST_WHOLE, _LARGEST_FLOAT = 2**63, 1e100
 

@@ -162,7 +162,6 @@ def one_of(words: Sequence[str]) -> str:
 
 
 FILE = click.Path(path_type=Path)
-"""A path, which is checked on use."""
 
 
 def reworded(error: click.UsageError) -> UsageError:

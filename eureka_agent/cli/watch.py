@@ -128,7 +128,6 @@ class Screen:
         self._log, self._view = log, view
         self.paused = view.paused
         self.folder: Path | None = None
-        """Folder of the run, once it has started."""
 
     def __call__(self, event: BaseEntry) -> None:
         """Pass an event on."""

@@ -23,7 +23,6 @@ from eureka_agent.wording import words
 
 EXPORT = "export"
 _MARKED_LINE = 10_000
-"""Characters of the line that may hold the marker."""
 ONNX, TORCHSCRIPT = "policy.onnx", "policy.pt"
 
 

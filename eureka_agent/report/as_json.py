@@ -90,23 +90,15 @@ def attempt_to_json(attempt: Attempt) -> dict[str, Any]:
     """An attempt without its source and curves."""
     verdict, diagnosis = attempt.verdict, attempt.diagnosis
     rungs = [(score.env_steps, score.fitness) for score in attempt.rungs]
+    place = {"id", "iteration", "sample", "revision"}
+    facts = place | {"stage", "reason", "seed", "retries", "created"}
     return {
-        "id": attempt.id,
-        "iteration": attempt.iteration,
-        "sample": attempt.sample,
-        "revision": attempt.revision,
-        "operator": attempt.proposal.operator.value,
-        "parents": list(attempt.proposal.parents),
-        "designer": attempt.proposal.designer,
-        "stage": attempt.stage.value,
-        "reason": attempt.reason,
+        **attempt.model_dump(include=facts, mode="json"),
+        **attempt.proposal.model_dump(include={"operator", "parents", "designer"}, mode="json"),
         "fitness": finite(attempt.fitness),
         "trainings": _trainings(attempt),
         "rungs": [{"env_steps": steps, "fitness": finite(fitness)} for steps, fitness in rungs],
         "success_rate": attempt.outcome.success_rate if attempt.outcome is not None else None,
-        "seed": attempt.seed,
-        "retries": attempt.retries,
-        "created": attempt.created,
         "findings": [each.model_dump(mode="json") for each in verdict.findings] if verdict else [],
         "diagnosis": [each.model_dump(mode="json") for each in diagnosis.findings]
         if diagnosis

@@ -23,11 +23,9 @@ class Attempts:
         self._to_nothing: dict[str, None] = {}
         """Ids of discarded attempts, in order."""
         self._leaderboard: list[Attempt] | None = None
-        """Cache; None after a change."""
         self._in_training: dict[str, bool] = {}
         """Accepted attempts with a queued training; True once it has ended."""
         self.repeats = 0
-        """Number of repeats."""
 
     def __getitem__(self, attempt: str) -> Attempt:
         return self._by_id[attempt]

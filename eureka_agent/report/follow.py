@@ -17,7 +17,6 @@ from eureka_agent.journal.state import Recorded
 from eureka_agent.records import RunStatus
 
 POLL_S = 0.5
-"""Seconds between two reads of the journal."""
 LONGEST_SILENCE_S = 3600.0
 """Longest plausible time since the last entry, by the clocks of two machines."""
 

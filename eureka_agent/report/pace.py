@@ -23,7 +23,6 @@ class Pace:
         self._pause: tuple[int, float, int] | None = None
         """Generation, begin and env steps of the current pause."""
         self._idle = 0.0
-        """Seconds without any training."""
         self._idle_since: float | None = None
 
     @property

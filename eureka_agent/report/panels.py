@@ -28,7 +28,6 @@ WIDE = 100
 ROOMY = 20
 """Lines from which long text is wrapped."""
 MOST_DISCARDED = 4
-"""Named discarded attempts."""
 
 
 class SearchPanel:

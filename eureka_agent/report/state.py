@@ -17,7 +17,6 @@ from eureka_agent.training_counts import TrainingCounts
 
 KEPT_NOTICES = 5
 FINALS = "final trainings"
-"""Last phase of a run."""
 
 
 class SearchView:
@@ -41,7 +40,6 @@ class SearchView:
         """Trainings by iteration."""
         self._phases = IterationPhases()
         self._repeats = 0
-        """Repeats that ended or run."""
         self._confirmed_iterations: set[int] = set()
         self._pace = Pace()
         self._retried_jobs: set[str] = set()

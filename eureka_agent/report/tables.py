@@ -27,9 +27,7 @@ WIDE_RUNS = 110
 WIDE_ATTEMPTS = 100
 """Columns from which a table of attempts has room for parents and seeds."""
 MOST_ATTEMPTS = 80
-"""Lines of a table of attempts."""
 LONGEST_TASK = 100
-"""Characters of a sentence in a list of runs."""
 WRITTEN_MARK = "*"
 """Mark of a fitness that is not the task's own metric."""
 STATUS_STYLES = {
