@@ -113,9 +113,7 @@ def applied_migrations(connection: sqlite3.Connection) -> list[str]:
         rows = connection.execute("SELECT name FROM migrations ORDER BY name")
         seen = [name for (name,) in rows.fetchmany(_MOST)]
     if not seen or seen != known[: len(seen)]:
-        raise sqlite3.DatabaseError(
-            "it does not say, in a way that this version knows, how its tables were made"
-        )
+        raise sqlite3.DatabaseError("it has migrations that this version does not know")
     fresh = sqlite3.connect(":memory:", isolation_level=None)
     try:
         migrate(fresh, MIGRATIONS[: len(seen)])
@@ -125,9 +123,8 @@ def applied_migrations(connection: sqlite3.Connection) -> list[str]:
     strange = set(objects).symmetric_difference(expected)
     if strange:
         kind, name, _ = min(strange)
-        raise sqlite3.DatabaseError(
-            f"its {kind} {str(name)[:100]!r} is missing, or none that this program makes"
-        )
+        fault = f"its {kind} {str(name)[:100]!r} is missing or unknown to this program"
+        raise sqlite3.DatabaseError(fault)
     return seen
 
 

@@ -240,11 +240,9 @@ def open_run(folder: Path, *, reading: bool = False) -> Run:
         check_numbers(content)
         description = TaskDescription.model_validate_json(content)
     except (OSError, ValueError) as error:
-        raise RunFolderError(
-            f"{str(folder / ENVIRONMENT_FILE)!r} does not describe an environment:"
-            f" {_reason(error)}",
-            "was it edited? restore it or start a new run",
-        ) from None
+        fault = f"{str(folder / ENVIRONMENT_FILE)!r} does not describe an environment"
+        hint = "was it edited? restore it or start a new run"
+        raise RunFolderError(f"{fault}: {_reason(error)}", hint) from None
     return Run(folder, settings, description, Archive(folder, reading=reading))
 
 
@@ -308,10 +306,8 @@ def find_run(word: str) -> Path:
     if not matching and _is_name(word) and (runs_folder() / word).is_dir():
         return runs_folder() / word  # `open_run` says what it lacks
     if matching:
-        raise RunFolderError(
-            f"{word!r} is the beginning of {len(matching)} runs",
-            f"name one of: {', '.join(matching)}",
-        )
+        hint = f"name one of: {', '.join(matching)}"
+        raise RunFolderError(f"{word!r} is the beginning of {len(matching)} runs", hint)
     if not names:
         raise RunFolderError(
             f"no run {word!r}: there is none in {shown_runs_folder()} yet",

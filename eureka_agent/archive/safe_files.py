@@ -33,7 +33,7 @@ def inside(run: Path, *names: str) -> Path:
     for place, name in enumerate(names, 1):
         if name in ("", ".", "..") or "/" in name or not name.isprintable():
             raise RunFolderError(
-                f"{name[:100]!r} in the run {str(run)!r} is no name of a file",
+                f"{name[:100]!r} in the run {str(run)!r} is no valid file name",
                 "do not trust who made this folder",
             )
         path = path / name

@@ -31,10 +31,8 @@ def reward_files(paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         files = sorted(path.glob("*.py")) if path.is_dir() else [path]
         if not files:
-            raise EnvironmentLoadError(
-                f"the folder {str(path)!r} has no Python file",
-                "name files with compute_reward, or their folder",
-            )
+            hint = "name files with compute_reward, or their folder"
+            raise EnvironmentLoadError(f"the folder {str(path)!r} has no Python file", hint)
         found += files
     return list(dict.fromkeys(found))
 

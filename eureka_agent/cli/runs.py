@@ -139,9 +139,8 @@ def _follow(word: str, output_format: str) -> None:
 
     if output_format == "json":
         events = command("show latest --events --format json")
-        raise UsageError(
-            "--follow has no JSON: it shows what changes", f"what happened until now: {events}"
-        )
+        hint = f"what happened until now: {events}"
+        raise UsageError("--follow has no JSON: it shows what changes", hint)
     follow(find_run(word))
 
 

@@ -54,9 +54,8 @@ def search(
     sentence = _one_sentence(words)
     if sentence is None and config is None and all(value is None for value in flags.values()):
         say(_what_a_search_is(), err=True)
-        raise UsageError(
-            "no task is given", f"say what the policy is to do, and where: {command(FIRST_SEARCH)}"
-        )
+        hint = f"say what the policy is to do, and where: {command(FIRST_SEARCH)}"
+        raise UsageError("no task is given", hint)
     values = given_settings(config, {"sentence": sentence, **flags})
 
     def begin(screen: Screen) -> Coroutine[Any, Any, Run]:
@@ -88,10 +87,8 @@ def _one_sentence(words: Sequence[str]) -> str | None:
         return words[0] if words else None
     context = click.get_current_context()
     meant = shlex.join(["search", " ".join(words), *_typed_options(context)])
-    raise UsageError(
-        f"the task is {len(words)} words, expected one sentence",
-        f"put it in quotes: {command(meant)}",
-    )
+    hint = f"put it in quotes: {command(meant)}"
+    raise UsageError(f"the task is {len(words)} words, expected one sentence", hint)
 
 
 def _typed_options(context: click.Context) -> list[str]:

@@ -73,9 +73,7 @@ def _ask(run: Run, would: list[str]) -> None:
         )
     say("\n  - ".join([f"{what}. This would", *would]), err=True)
     if not click.confirm("Go on?", default=False, err=True):
-        raise NotTrustedError(
-            "not trusted, and nothing was run", f"`{show_command(run.folder)}` only reads it"
-        )
+        raise NotTrustedError("not trusted, and nothing was run", f"`{show}` only reads it")
 
 
 def _wall(settings: SearchSettings) -> Iterable[str]:

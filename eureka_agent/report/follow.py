@@ -80,9 +80,9 @@ def hand_on(recorded: Recorded, observer: Observer, folder: Path) -> None:
     try:
         observer(recorded.entry)
     except KeyError as error:
+        damage = f"entry {recorded.number} is about {error}, which no entry before it proposes"
         raise RunFolderError(
-            f"the journal of {str(folder)!r} is damaged: entry {recorded.number} is about {error},"
-            " which no entry before it proposes",
+            f"the journal of {str(folder)!r} is damaged: {damage}",
             "do not trust who made this folder",
         ) from None
 
