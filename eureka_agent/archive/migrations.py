@@ -52,10 +52,7 @@ MIGRATIONS: list[tuple[str, str]] = [
         "0003_attempt_of_a_message",
         "ALTER TABLE messages ADD COLUMN attempt TEXT NOT NULL DEFAULT '';",
     ),
-    (
-        "0004_seal_of_an_attempt",
-        "ALTER TABLE attempts ADD COLUMN seal TEXT NOT NULL DEFAULT '';",
-    ),
+    ("0004_seal_of_an_attempt", "ALTER TABLE attempts ADD COLUMN seal TEXT NOT NULL DEFAULT '';"),
     (
         "0005_journal",
         """

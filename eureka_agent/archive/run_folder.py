@@ -32,12 +32,7 @@ from eureka_agent.errors import RunFolderError, close_match, did_you_mean, syste
 from eureka_agent.invocation import FIRST_SEARCH, command
 from eureka_agent.journal.entries import RunCreated
 from eureka_agent.records import RunStatus, TaskDescription, WrittenFitness
-from eureka_agent.settings import (
-    RETIRED_SETTINGS,
-    SearchSettings,
-    parse_settings,
-    validation_fault,
-)
+from eureka_agent.settings import RETIRED_SETTINGS, SearchSettings, parse_settings, validation_fault
 from eureka_agent.settings_files import read_settings_file
 
 RUNS_VARIABLE = "EUREKA_RUNS"
@@ -138,8 +133,9 @@ class Run:
         return ""
 
     def _signature(self, signer: Signer, run_id: str) -> str:
-        settings, environment = _read_settings(self.folder), _read_environment(self.folder)
-        return signer.run(run_id, settings, environment, self.archive.facts.began)
+        environment = read_plain(self.folder / ENVIRONMENT_FILE)
+        began = self.archive.facts.began
+        return signer.run(run_id, _read_settings(self.folder), environment, began)
 
 
 def create_run(
@@ -236,7 +232,7 @@ def open_run(folder: Path, *, reading: bool = False) -> Run:
             )
     settings = _read_settings(folder)
     try:
-        content = _read_environment(folder).decode()
+        content = read_plain(folder / ENVIRONMENT_FILE).decode()
         check_numbers(content)
         description = TaskDescription.model_validate_json(content)
     except (OSError, ValueError) as error:
@@ -270,10 +266,6 @@ def run_settings(values: Mapping[str, Any], origin: str) -> SearchSettings:
         if name not in RETIRED_SETTINGS and (name, value) != ("tuning", None)  # once undecided
     }
     return parse_settings(SearchSettings, known, origin)
-
-
-def _read_environment(folder: Path) -> bytes:
-    return read_plain(folder / ENVIRONMENT_FILE)
 
 
 @contextmanager

@@ -17,9 +17,7 @@ from eureka_agent.errors import RunFolderError, system_reason
 from eureka_agent.export.contents import HELPERS_FILE, MARKER, README, Exported, text_files
 from eureka_agent.export.policy_description import as_json, policy_description
 from eureka_agent.invocation import install_extra, show_command
-from eureka_agent.records import Attempt
 from eureka_agent.report.run_report import RunReport
-from eureka_agent.wording import words
 
 EXPORT = "export"
 _MARKED_LINE = 10_000
@@ -84,18 +82,13 @@ def _chosen_attempt(run: Run, report: RunReport, name: str) -> tuple[Exported, P
         raise unknown_attempt(run, name, [entry.id for entry in report.attempts])
     policy = inside(attempt_folder(run.folder, name), POLICY)
     if not policy.is_file():
+        reason = f" ({chosen.reason})" if chosen.reason else ""
         raise RunFolderError(
-            f"the attempt {name!r} has no policy: it is {_state(chosen)}",
+            f"the attempt {name!r} has no policy: it is {chosen.stage.value}{reason}",
             f"`{show_command(run.folder)}` lists what was trained",
         )
     source = chosen.proposal.source
     return Exported(report=report, attempt=chosen, source=source, score=None), policy
-
-
-def _state(attempt: Attempt) -> str:
-    """`rejected (A201: …)`."""
-    reason = f" ({attempt.reason})" if attempt.reason else ""
-    return words(attempt.stage.value) + reason
 
 
 def _described(exported: Exported, policy: Path) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
@@ -99,8 +98,9 @@ def render_run(report: RunReport) -> RenderableType:
     if report.attempts:
         parts += [*_attempts(report), Text()]
     parts += _cost(report)
-    if _report_file(report).is_file():
-        parts.append(unwrapped(f"more: {_report_file(report)}", "dim"))
+    file = report.folder / "report.md"
+    if file.is_file():
+        parts.append(unwrapped(f"more: {file}", "dim"))
     show = f"one attempt: {show_command(report.folder)} ATTEMPT"
     return Group(*parts, unwrapped(show, "dim"))
 
@@ -111,7 +111,7 @@ def render_end(report: RunReport) -> RenderableType:
     if report.best is not None:
         parts.append(unwrapped(f"reward  {report.folder / 'best' / 'reward.py'}"))
         parts.append(unwrapped(f"policy  {report.folder / 'best' / 'policy.safetensors'}"))
-    file = _report_file(report)
+    file = report.folder / "report.md"
     parts.append(unwrapped(f"report  {file}" if file.is_file() else f"run     {report.folder}"))
     return Group(*parts, Text(), *_cost(report))
 
@@ -162,10 +162,6 @@ def _attempts(report: RunReport) -> list[RenderableType]:
 
 def _cost(report: RunReport) -> list[RenderableType]:
     return [Text(text, style="dim") for text in (cost_sentence(report), *remarks(report))]
-
-
-def _report_file(report: RunReport) -> Path:
-    return report.folder / "report.md"
 
 
 def render_scores(report: RunReport) -> Table:
