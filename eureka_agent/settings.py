@@ -120,7 +120,7 @@ class SearchSettings(TrainingSettings):
     """The task in plain words; default: the task's own."""
     model: tuple[str, ...] = Field(("offline",), min_length=1)
     """Designer: offline, <provider>/<model> such as openai/gpt-5.5 or anthropic/claude-sonnet-5, or
-    replay:<run>. Several models share the proposals by their success so far."""
+    replay:<run>. Given several times, the models share the proposals by their success."""
     base_url: str | None = None
     """Address of a server that speaks like the first model's provider."""
     api: Literal["auto", "chat", "responses"] = "auto"

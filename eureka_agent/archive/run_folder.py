@@ -37,7 +37,7 @@ from eureka_agent.settings_files import read_settings_file
 
 RUNS_VARIABLE = "EUREKA_RUNS"
 """Environment variable that names the folder of all runs; default: `runs` in the current folder."""
-WHERE_RUNS_LIE = (
+RUNS_FOLDER_HINT = (
     "runs lie in the folder that the search was started in: go there, or name its runs folder with"
     f" {RUNS_VARIABLE}"
 )
@@ -303,7 +303,7 @@ def find_run(word: str) -> Path:
     if not names:
         raise RunFolderError(
             f"no run {word!r}: there is none in {shown_runs_folder()} yet",
-            f"{WHERE_RUNS_LIE}; start one: {command(FIRST_SEARCH)}",
+            f"{RUNS_FOLDER_HINT}; start one: {command(FIRST_SEARCH)}",
         )
     close = close_match(word, names)
     hint = f"did you mean {close!r}?" if close else f"`{command('runs')}` lists the runs there are"

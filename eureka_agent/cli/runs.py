@@ -25,7 +25,7 @@ def runs(output_format: str) -> None:
     eureka runs
     eureka runs --format json
     """
-    from eureka_agent.archive.run_folder import WHERE_RUNS_LIE, list_runs, shown_runs_folder
+    from eureka_agent.archive.run_folder import RUNS_FOLDER_HINT, list_runs, shown_runs_folder
 
     reports: list[RunReport] = []
     for folder in list_runs():
@@ -46,7 +46,7 @@ def runs(output_format: str) -> None:
         list_console().print(render_runs(reports))
     else:
         say(f"no run in {shown_runs_folder()} yet; start one: {command(FIRST_SEARCH)}")
-        say(WHERE_RUNS_LIE)
+        say(RUNS_FOLDER_HINT)
 
 
 @click.command(cls=Command)
