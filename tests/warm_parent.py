@@ -96,6 +96,8 @@ def become(request: dict[str, Any], set_by_imports: dict[str, str]) -> None:
     _show(command, environment)
     os.environ.update(environment | set_by_imports)
     _open_streams()
+    folders = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
+    sys.path[:0] = [folder for folder in folders if folder not in sys.path]
     module = command.index("-m") + 1
     if "-P" not in command[:module]:
         sys.path.insert(0, request["folder"])

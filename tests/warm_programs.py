@@ -239,7 +239,12 @@ def _environment(parent: str) -> dict[str, str]:
 
 
 def _read_at_a_start(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name.startswith(_AT_A_START)}
+    """All but PYTHONPATH, of which a fork takes up what its parent has not."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name.startswith(_AT_A_START) and name != "PYTHONPATH"
+    }
 
 
 STARTS = Starts(Parents().address_of)
