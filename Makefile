@@ -1,14 +1,19 @@
-.PHONY: help setup test check format bench clean
+.PHONY: help setup test test-all check format bench clean
 
 help:  ## This list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup:  ## Make .venv with everything that tests and checks need
 	@./setup.sh dev
 
-# two at a time: many wait for worker processes; files stay whole, since their tests share a search, and in the order of tests/conftest.py
-test: setup  ## Run all tests
-	.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+# three at a time, since many wait for worker processes; files stay whole, since their tests share a search, and in the order of tests/conftest.py
+PYTEST = .venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+
+test: setup  ## Run the tests: of kill points a third, which the commit chooses
+	$(PYTEST)
+
+test-all: setup  ## Run every case, with real starts of all programs
+	EUREKA_TESTS_ALL=1 $(PYTEST)
 
 check: setup  ## Lint, format and types
 	.venv/bin/ruff check .

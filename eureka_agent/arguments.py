@@ -51,24 +51,20 @@ def bind_arguments(
                 f"{name} takes {str(parameter)!r}, expected variables by name",
                 "name every argument after a variable",
             )
+        fault = f"{name} reads {argument!r}, which is"
         variable = known.get(variable_of(argument))
         if argument in numbers:
             given[argument] = numbers[argument]
         elif variable is not None:
             if variable.private and not allow_private:
-                raise error(
-                    f"{name} reads {argument!r}, which is private: it is part of the fitness",
-                    "build the reward from the environment's public variables",
-                )
+                hint = "build the reward from the environment's public variables"
+                raise error(f"{fault} private: it is part of the fitness", hint)
             read.append(argument)
         elif not isinstance(parameter.default, (bool, int, float)):
             public = [item.name for item in variables if allow_private or not item.private]
-            previous = argument.startswith(PREVIOUS_PREFIX)
-            candidates = (
-                [PREVIOUS_PREFIX + item for item in public] if previous else [*public, *numbers]
-            )
-            raise error(
-                f"{name} reads {argument!r}, which is no variable of the environment",
-                did_you_mean(argument, candidates),
-            )
+            candidates = [*public, *numbers]
+            if argument.startswith(PREVIOUS_PREFIX):
+                candidates = [PREVIOUS_PREFIX + item for item in public]
+            hint = did_you_mean(argument, candidates)
+            raise error(f"{fault} no variable of the environment", hint)
     return Binding(tuple(read), given)

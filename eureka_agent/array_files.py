@@ -14,7 +14,6 @@ MOST_HEADER_BYTES = 16 << 20
 """Longest header of a safetensors file: about 100 bytes a tensor, and latest curve points."""
 MOST_TENSORS = 10_000
 MOST_ARRAY_BYTES = 512 << 20
-"""Most memory for the arrays of one npz file."""
 MOST_ARRAYS = 2000
 _MARKS_PER_TENSOR = 20
 """Names, braces, brackets and commas of one tensor in a header."""
@@ -66,22 +65,17 @@ def check_arrays(path: Path) -> None:
         members = archive.infolist()
         size = sum(member.file_size for member in members)
         if len(members) > MOST_ARRAYS or size > MOST_ARRAY_BYTES:
-            raise ValueError(
-                f"{len(members)} arrays of {size} bytes, expected at most {MOST_ARRAYS} of"
-                f" {MOST_ARRAY_BYTES}"
-            )
+            most = f"at most {MOST_ARRAYS} of {MOST_ARRAY_BYTES}"
+            raise ValueError(f"{len(members)} arrays of {size} bytes, expected {most}")
         for member in members:
             with archive.open(member) as file:  # reads no more than the size that is declared
-                version = npy.read_magic(file)
-                read_header = (
-                    npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-                )
-                shape, _, kind = read_header(file)
-                # an array without numbers in it can be of any length
+                is_first = npy.read_magic(file) == (1, 0)
+                read = npy.read_array_header_1_0 if is_first else npy.read_array_header_2_0
+                shape, _, kind = read(file)
+                # an array without numbers can have any length
                 least = max(1, kind.itemsize) * math.prod(max(1, length) for length in shape)
                 if kind.kind not in "biuf" or least > member.file_size:
-                    raise ValueError(
-                        f"{member.filename[:100]!r} holds other than numbers, or less than it says"
-                    )
+                    name = member.filename[:100]
+                    raise ValueError(f"{name!r} holds other than numbers, or less than it says")
                 while file.read(_CHUNK_BYTES):  # to its checksum: later reads expect no error
                     pass

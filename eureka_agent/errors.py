@@ -86,7 +86,6 @@ def signal_name(number: int) -> str:
 
 
 _MOST_LISTED = 20
-"""Names that a hint lists."""
 
 
 def close_match(word: str, known: Iterable[str]) -> str | None:
@@ -100,10 +99,11 @@ def close_match(word: str, known: Iterable[str]) -> str | None:
     close = difflib.get_close_matches(core, names, n=1, cutoff=_LEAST_RESEMBLANCE)
     forms = [
         name
-        for name in names
-        if min(len(name), len(core)) >= _SHORTEST_FORM and _one_begins_the_other(name, core)
+        for name in sorted(names, key=lambda name: abs(len(name) - len(core)))
+        if min(len(name), len(core)) >= _SHORTEST_FORM
+        and (name.startswith(core) or core.startswith(name))
     ]
-    found = close or sorted(forms, key=lambda name: abs(len(name) - len(core)))[:1]
+    found = close or forms
     return names[found[0]] if found else None
 
 
@@ -114,10 +114,6 @@ _SHORTEST_FORM = 3
 
 def _core(name: str) -> str:
     return re.sub(r"-v\d+$", "", name.lower().lstrip("-"))
-
-
-def _one_begins_the_other(name: str, other: str) -> bool:
-    return name.startswith(other) or other.startswith(name)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

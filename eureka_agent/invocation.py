@@ -36,6 +36,16 @@ def command(arguments: str) -> str:
     return f"{program()} {arguments}"
 
 
+def resume_command(run: Path) -> str:
+    """Command that resumes a run."""
+    return command(shlex.join(["resume", str(run)]))
+
+
+def show_command(run: Path, *arguments: str) -> str:
+    """Command that shows a run."""
+    return command(shlex.join(["show", str(run), *arguments]))
+
+
 def pasteable(text: str) -> str:
     """Text with every command `eureka …` made pasteable, for help and for workers' hints."""
     if INSTALL_GPU in text:
@@ -119,21 +129,15 @@ def _has_torch_for_cpu() -> bool:
 
 def _origin() -> str:
     """Folder or address that this was installed from, if recorded; else the name."""
-    import importlib.metadata
     import json
+    from importlib.metadata import PackageNotFoundError, distribution
     from urllib.parse import unquote, urlsplit
 
     try:
-        record = importlib.metadata.distribution(_DISTRIBUTION).read_text("direct_url.json")
+        record = distribution(_DISTRIBUTION).read_text("direct_url.json")
         entry = json.loads(record or "{}")
         address, system = str(entry["url"]), entry.get("vcs_info", {}).get("vcs")
-    except (
-        importlib.metadata.PackageNotFoundError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-    ):
+    except (PackageNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         return _DISTRIBUTION
     parts = urlsplit(address)
     if parts.scheme == "file":

@@ -33,7 +33,6 @@ MOST_CHOICES = 4096
 MOST_COLUMNS = 12
 """Columns of a variable with a range each; one with more has one range."""
 MOST_CHARACTERS = 400
-"""Characters of a `ShortSentence`."""
 
 
 # ── the task as the driver and the designer see it ────────────────────────────────────────────────
@@ -101,7 +100,6 @@ class Measurements(Record):
     """Lowest and highest value and smallest magnitude after a reset, by variable, for every column
     or, where they are many, for all together."""
     resets: Count = 0
-    """Resets behind `starts`."""
     termination_conditions: dict[ShortSentence, ShortSentence] = Field(
         default_factory=dict, max_length=MOST_MEASURED
     )
@@ -119,7 +117,6 @@ class TaskDescription(Record):
     environment: str
     """Value of `--env`: a built-in name, a folder, or `gymnasium:<id>`."""
     task: str
-    """Task name within the environment."""
     sentence: str
     """The task file's sentence (a search may have its own)."""
     doc: str
@@ -146,7 +143,6 @@ class TaskDescription(Record):
     termination_conditions: dict[str, str] = Field(default_factory=dict)
     """Conditions that the environment's class declares, by cause."""
     success_causes: tuple[str, ...] = ()
-    """The `termination_causes` that are successes."""
     env_steps: int
     """The task's default, as `num_envs` is."""
     num_envs: int
@@ -209,12 +205,10 @@ class WrittenFitness(Record):
     source: str
     """Python source with `compute_reward`; it reads public variables only."""
     doc: str
-    """An episode's fitness in words."""
     unit: str = "1"
     reduction: FitnessReduction
     success_fitness: float | None = None
     author: str
-    """Name of the model."""
     reasoning: str = ""
 
     @property
@@ -316,7 +310,6 @@ class Proposal(Record):
     reasoning: str
     operator: Operator
     parents: tuple[str, ...] = ()
-    """Attempt ids."""
     prompt: str = ""
     reply: str = ""
     finish_reason: str = "stop"
@@ -474,13 +467,10 @@ class DiagnosisFinding(Record):
         "exploration-lost",
     ]
     message: str
-    """One sentence with the numbers."""
     advice: str
     component: str | None = None
     cause: str | None = None
-    """Name of a termination cause."""
     value: float | None = None
-    """The number behind the finding."""
 
 
 class Diagnosis(Record):
@@ -509,7 +499,6 @@ class Stage(StrEnum):
     ACCEPTED = "accepted"
     """The critic found none; the training waits or runs."""
     FAILED = "failed"
-    """The training failed."""
     STOPPED = "stopped"
     """Racing stopped the training."""
     TRAINED = "trained"
@@ -519,7 +508,6 @@ class RungScore(Record):
     """Score of a training's policy at a rung."""
 
     env_steps: int
-    """Place of the rung."""
     fitness: float | None
     """Mean episode fitness without noise, from a process that never loaded the reward; None where
     the policy could not be scored."""
@@ -535,7 +523,6 @@ class Repeat(Record):
     seed: int
     outcome: Outcome | None
     failure: str = ""
-    """Reason for a missing outcome."""
     retries: int = 0
 
 
@@ -552,7 +539,6 @@ class Attempt(Record):
     reason: str = ""
     """Reason for its stage."""
     seed: int
-    """Training seed."""
     retries: int = 0
     """Restarts of its training after a worker died."""
     verdict: Verdict | None = None
@@ -612,7 +598,6 @@ class FinalTraining(Record):
     """One training of a finalist or a baseline from one of the final seeds."""
 
     name: str
-    """`"human"`, `"sparse"` or an attempt id."""
     seed: int
     outcome: Outcome | None
     failure: str = ""
@@ -633,7 +618,6 @@ class Message(Record):
     role: str
     """`eureka_agent.llm.interface.Role`."""
     attempt: str = ""
-    """Id of the attempt that it is for, if any."""
     model: str
     request: str
     """The conversation as Markdown."""

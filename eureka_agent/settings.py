@@ -120,7 +120,7 @@ class SearchSettings(TrainingSettings):
     """The task in plain words; default: the task's own."""
     model: tuple[str, ...] = Field(("offline",), min_length=1)
     """Designer: offline, <provider>/<model> such as openai/gpt-5.5 or anthropic/claude-sonnet-5, or
-    replay:<run>. Several models share the proposals by their success so far."""
+    replay:<run>. Given several times, the models share the proposals by their success."""
     base_url: str | None = None
     """Address of a server that speaks like the first model's provider."""
     api: Literal["auto", "chat", "responses"] = "auto"
@@ -243,7 +243,7 @@ class SearchSettings(TrainingSettings):
     def _check_models(cls, models: tuple[str, ...]) -> tuple[str, ...]:
         alone = [model for model in models if model == "offline" or model.startswith("replay:")]
         if alone and len(models) > 1:
-            raise ValueError(f"{alone[0]} goes alone, not with other models")
+            raise ValueError(f"{alone[0]} cannot be combined with other models")
         if len(set(models)) < len(models):
             raise ValueError("a model is named twice")
         return models
@@ -383,9 +383,8 @@ def _problem(error: ErrorDetails, origin: str) -> str:
     expected = f": {cause}" if isinstance(cause, ValueError) else f", expected {_expected(error)}"
     name, *inside = (str(part) for part in error["loc"])
     given = error["input"]
-    shown = (
-        ", ".join(map(repr, given)) if isinstance(given, list | tuple) and given else repr(given)
-    )
+    is_list = isinstance(given, list | tuple) and len(given) > 0
+    shown = ", ".join(map(repr, given)) if is_list else repr(given)
     found = re.sub(r"//[^/\s]*@", "//…@", shown)  # an address with a password in it
     if len(found) > _SHOWN_CHARACTERS:
         found = f"{found[: _SHOWN_CHARACTERS - 1]}…"
@@ -461,11 +460,9 @@ def check_training(settings: TrainingSettings) -> None:
     """Check a complete set of settings: a training has at least one update, and every minibatch a
     sample. Raises SettingsError."""
     if settings.horizon > settings.env_steps:
-        raise SettingsError(
-            f"horizon is {settings.horizon}, expected at most the {settings.env_steps} env steps of"
-            " a training",
-            "take a shorter --horizon or more --env-steps",
-        )
+        most = f"expected at most the {settings.env_steps} env steps of a training"
+        hint = "take a shorter --horizon or more --env-steps"
+        raise SettingsError(f"horizon is {settings.horizon}, {most}", hint)
     samples = settings.horizon * settings.num_envs
     if settings.minibatches > samples:
         raise SettingsError(

@@ -31,9 +31,8 @@ class _SettingsLoader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         """Compose the next node. Raises _RefusedError for an alias."""
         if self.check_event(yaml.AliasEvent):
-            raise _RefusedError(
-                None, None, "settings have no aliases", self.peek_event().start_mark
-            )
+            place = self.peek_event().start_mark
+            raise _RefusedError(None, None, "settings have no aliases", place)
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -115,11 +114,9 @@ def _yaml_problem(error: Exception, content: bytes) -> str:
         if number < len(lines) and "\t" in lines[number]:
             return f"a tab in line {number + 1}: indent with spaces"
         shown = lines[number].strip()[:_SHOWN_CHARACTERS] if number < len(lines) else ""
-        return (
-            f"line {number + 1} is not YAML: {shown!r}"
-            if shown
-            else f"it ends in the middle of a value, line {number + 1}"
-        )
+        if not shown:
+            return f"it ends in the middle of a value, line {number + 1}"
+        return f"line {number + 1} is not YAML: {shown!r}"
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     if isinstance(error, UnicodeDecodeError):

@@ -28,7 +28,6 @@ class Variable:
     """A named quantity that a reward function may read as an argument."""
 
     name: str
-    """Argument name, a Python identifier."""
     shape: tuple[int, ...]
     """Shape of one environment's value; the tensor has the batch in front: `(batch,)` for `()`."""
     unit: str
@@ -57,7 +56,6 @@ class Constant:
     """Argument name: a Python identifier that no variable has."""
     value: float
     unit: str = "1"
-    """SI unit, `"1"` for dimensionless."""
     doc: str = ""
 
     def __post_init__(self) -> None:
@@ -65,7 +63,7 @@ class Constant:
         if not is_finite(self.value):
             raise EnvironmentLoadError(
                 f"the value of constant {self.name!r} is {self.value!r}, expected a finite number",
-                "what is no single number is a Variable",
+                "declare anything but a single number as a Variable",
             )
 
 
@@ -79,7 +77,6 @@ class Channel:
     entries: tuple[str, ...] = ()
     """Names of its numbers in order: `("x", "y", "z")`, joints; `()` is one number."""
     unit: str = "1"
-    """SI unit, `"1"` for dimensionless."""
     frame: str = "-"
     doc: str = ""
     scale: float = 1.0
@@ -88,11 +85,8 @@ class Channel:
     """Commands of an action at -1 and at 1; linear in between."""
 
     def __post_init__(self) -> None:
-        if (
-            not self.name
-            or isinstance(self.entries, str)
-            or not all(isinstance(each, str) for each in self.entries)
-        ):
+        are_names = all(isinstance(each, str) for each in self.entries)
+        if not self.name or isinstance(self.entries, str) or not are_names:
             raise EnvironmentLoadError(
                 f"the channel {self.name!r} has the entries {self.entries!r}, expected a name and a"
                 " tuple of names",
@@ -100,9 +94,8 @@ class Channel:
             )
         if not is_finite(self.scale) or self.scale == 0:
             raise EnvironmentLoadError(
-                f"the scale of channel {self.name!r} is {self.scale!r}, expected a number other"
-                " than 0",
-                "1.0 is none",
+                f"the scale of channel {self.name!r} is {self.scale!r}, expected a number but 0",
+                "write 1.0 for no scale",
             )
         if self.range is not None:
             check_range(f"the range of channel {self.name!r}", self.range)
@@ -122,13 +115,10 @@ def check_range(what: str, range: Any) -> None:
             "leave the range out where the physics has no bound",
         )
     if ends[0] >= ends[1]:
+        hint = "a value that never changes is a Constant; else widen the range"
         raise EnvironmentLoadError(
             f"{what} is {range!r}, expected the smallest value and then a larger one",
-            (
-                "swap the two ends"
-                if ends[0] > ends[1]
-                else "a value that never changes is a Constant; else widen the range"
-            ),
+            "swap the two ends" if ends[0] > ends[1] else hint,
         )
 
 
@@ -152,7 +142,6 @@ class TrainingBudget:
     env_steps: int = 200_000
     """Control steps of one training, summed over the environments."""
     num_envs: int = 16
-    """Parallel environments of one training."""
     overrides: Mapping[str, Any] = field(default_factory=dict)
     """Fields of `eureka_agent.settings.TrainingSettings`, by name."""
 

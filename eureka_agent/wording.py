@@ -8,7 +8,6 @@ import re
 from eureka_agent.text import one_line
 
 LONGEST_TITLE = 200
-"""Characters of a sentence as a heading."""
 MISSING = "–"
 
 

@@ -8,11 +8,15 @@ import os
 import shutil
 import signal
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import warm_programs
 from outcomes import make_outcome
+from thoroughness import EVERYTHING
 
 from eureka_agent.records import (
     Attempt,
@@ -48,12 +52,27 @@ for _number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, lambda *_: None)
 
+_REAL_STARTS = ("adversarial", "sandbox")
+"""Folders of which all tests are marked `real_starts`: a worker meets a wall as it is started."""
+warm_programs.STARTS.install()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Programs are forked from a warm parent, but in tests that are about a start."""
+    warm_programs.STARTS.forking = not EVERYTHING and item.get_closest_marker("real_starts") is None
+    return (yield)
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests marked `gpu` run wherever torch finds a GPU, those marked `docker` wherever an engine
-    answers. Files with long tests come first, so that no long one is left alone at the end."""
-    long = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in long)
+    answers. The files with the most long tests come first, so that none is left alone at the
+    end."""
+    for item in items:
+        if item.path.relative_to(Path(__file__).parent).parts[0] in _REAL_STARTS:
+            item.add_marker("real_starts")
+    long = Counter(item.path for item in items if item.get_closest_marker("slow"))
+    items.sort(key=lambda item: -long[item.path])
     on_gpu = [item for item in items if item.get_closest_marker("gpu")]
     if on_gpu:
         import torch  # most tests need none
@@ -92,6 +111,7 @@ def no_collection() -> Iterator[None]:
     fails by RecursionError, and pytest counts that against the test at hand.
     """
     gc.collect()
+    gc.freeze()  # what is left is used: the next collection need not look at it
     gc.disable()
     yield
     gc.enable()

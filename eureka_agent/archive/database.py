@@ -44,7 +44,6 @@ from eureka_agent.settings import validation_fault
 
 MOST_NUMBER = 2**62
 MOST_TIME = 64
-"""Characters of an entry's time."""
 MOST_SECONDS = 1e10
 MOST_VIEWS = 64
 """Earlier states in memory; others are folded again on demand."""
@@ -119,7 +118,6 @@ class Archive:
                 f"{str(path)!r} cannot be read as a run's archive: {reason_of(error)}",
                 rest_of_run(folder) or f"is this a run folder? see `{command('runs')}`",
             ) from None
-
         self._number = self._last()[0]
         self._data_version = 0
 
@@ -286,7 +284,7 @@ class Archive:
     def _recorded(self, rows: list[tuple[Any, ...]]) -> Iterator[Recorded]:
         for number, time, seconds, kind, version, record in rows:
             if not (isinstance(time, str) and len(time) <= MOST_TIME and _are_seconds(seconds)):
-                raise self._damaged(f"entry {number} of the journal has no time that could be")
+                raise self._damaged(f"entry {number} of the journal has an impossible time")
             model = KINDS.get(kind)
             if model is None or version not in range(1, model.version + 1):
                 raise self._damaged(
@@ -295,14 +293,14 @@ class Archive:
                 )
             entry = self._parsed(model, record, f"entry {number} of the journal")
             if "kind" not in entry.model_fields_set:
-                raise self._damaged(f"entry {number} of the journal is of no kind")
+                raise self._damaged(f"entry {number} of the journal is without a kind")
             yield Recorded(int(number), time, float(seconds), entry)
 
     def _last(self) -> tuple[int, float]:
         """Number and seconds of the last stored entry."""
         rows = self._read("SELECT number, seconds FROM journal ORDER BY number DESC LIMIT 1")
         if rows and not _are_seconds(rows[0][1]):
-            raise self._damaged("the last entry of the journal has no time that could be")
+            raise self._damaged("the last entry of the journal has an impossible time")
         return (int(rows[0][0]), float(rows[0][1])) if rows else (0, 0.0)
 
     def attempts(self, iteration: int | None = None) -> tuple[Attempt, ...]:

@@ -49,35 +49,14 @@ def fill_journal(connection: sqlite3.Connection) -> None:
 
 def _entries(connection: sqlite3.Connection, facts: dict[str, Any]) -> Iterator[BaseEntry]:
     budget = facts.get("budget") or {}
-    yield journal.RunCreated.model_validate(
-        {
-            **{
-                name: facts[name]
-                for name in (
-                    "command",
-                    "settings",
-                    "versions",
-                    "git_commit",
-                    "prices",
-                    "recorded_settings",
-                    "given_source",
-                    "written_fitness",
-                    "fitness_accepted",
-                    "fitness_messages",
-                )
-                if name in facts
-            },
-            "designer": facts.get("designer", ""),
-            "wall": facts.get("wall", ""),
-            "devices": facts.get("devices", ()),
-            "budget": budget.get("text", ""),
-            "seconds_before": budget.get("seconds_before", 0.0),
-        }
-    )
+    names = (journal.RunCreated.model_fields.keys() & facts.keys()) - {"kind", "budget"}
+    began = {name: facts[name] for name in names}
+    began |= {"budget": budget.get("text", "")}
+    began |= {"seconds_before": budget.get("seconds_before", 0.0)}
+    yield journal.RunCreated.model_validate(began)
     for change in facts.get("settings_changes", ()):
-        yield journal.SettingChanged.model_validate(
-            {name: change[name] for name in ("name", "before", "now")}
-        )
+        fields = {name: change[name] for name in ("name", "before", "now")}
+        yield journal.SettingChanged.model_validate(fields)
     for record in _texts(connection, "SELECT record FROM old_attempts ORDER BY rowid"):
         fields = load_json(record)
         fields.pop("midway", None)  # a score at a rung, which decides nothing any more

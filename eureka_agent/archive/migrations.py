@@ -9,7 +9,6 @@ from eureka_agent.archive.earlier_versions import fill_journal
 
 _OWN_TABLE = "CREATE TABLE migrations (name TEXT PRIMARY KEY)"
 _MOST = 100
-"""Most objects and migrations that are read."""
 MIGRATIONS: list[tuple[str, str]] = [
     (
         "0001_run_attempts_trainings",
@@ -53,10 +52,7 @@ MIGRATIONS: list[tuple[str, str]] = [
         "0003_attempt_of_a_message",
         "ALTER TABLE messages ADD COLUMN attempt TEXT NOT NULL DEFAULT '';",
     ),
-    (
-        "0004_seal_of_an_attempt",
-        "ALTER TABLE attempts ADD COLUMN seal TEXT NOT NULL DEFAULT '';",
-    ),
+    ("0004_seal_of_an_attempt", "ALTER TABLE attempts ADD COLUMN seal TEXT NOT NULL DEFAULT '';"),
     (
         "0005_journal",
         """
@@ -114,9 +110,7 @@ def applied_migrations(connection: sqlite3.Connection) -> list[str]:
         rows = connection.execute("SELECT name FROM migrations ORDER BY name")
         seen = [name for (name,) in rows.fetchmany(_MOST)]
     if not seen or seen != known[: len(seen)]:
-        raise sqlite3.DatabaseError(
-            "it does not say, in a way that this version knows, how its tables were made"
-        )
+        raise sqlite3.DatabaseError("it has migrations that this version does not know")
     fresh = sqlite3.connect(":memory:", isolation_level=None)
     try:
         migrate(fresh, MIGRATIONS[: len(seen)])
@@ -126,9 +120,8 @@ def applied_migrations(connection: sqlite3.Connection) -> list[str]:
     strange = set(objects).symmetric_difference(expected)
     if strange:
         kind, name, _ = min(strange)
-        raise sqlite3.DatabaseError(
-            f"its {kind} {str(name)[:100]!r} is missing, or none that this program makes"
-        )
+        fault = f"its {kind} {str(name)[:100]!r} is missing or unknown to this program"
+        raise sqlite3.DatabaseError(fault)
     return seen
 
 

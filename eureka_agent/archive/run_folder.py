@@ -11,7 +11,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -27,21 +28,16 @@ from eureka_agent.archive.run_lock import is_held
 from eureka_agent.archive.safe_files import check_numbers, inside, read_plain
 from eureka_agent.archive.signature import NoSecretError, Signer, new_run_id, user_signer
 from eureka_agent.archive.storage_errors import FILE_NAME, rest_of_run
-from eureka_agent.errors import RunFolderError, close_match, system_reason
+from eureka_agent.errors import RunFolderError, close_match, did_you_mean, system_reason
 from eureka_agent.invocation import FIRST_SEARCH, command
 from eureka_agent.journal.entries import RunCreated
 from eureka_agent.records import RunStatus, TaskDescription, WrittenFitness
-from eureka_agent.settings import (
-    RETIRED_SETTINGS,
-    SearchSettings,
-    parse_settings,
-    validation_fault,
-)
+from eureka_agent.settings import RETIRED_SETTINGS, SearchSettings, parse_settings, validation_fault
 from eureka_agent.settings_files import read_settings_file
 
 RUNS_VARIABLE = "EUREKA_RUNS"
 """Environment variable that names the folder of all runs; default: `runs` in the current folder."""
-WHERE_RUNS_LIE = (
+RUNS_FOLDER_HINT = (
     "runs lie in the folder that the search was started in: go there, or name its runs folder with"
     f" {RUNS_VARIABLE}"
 )
@@ -137,8 +133,9 @@ class Run:
         return ""
 
     def _signature(self, signer: Signer, run_id: str) -> str:
-        settings, environment = _read_settings(self.folder), _read_environment(self.folder)
-        return signer.run(run_id, settings, environment, self.archive.facts.began)
+        environment = read_plain(self.folder / ENVIRONMENT_FILE)
+        began = self.archive.facts.began
+        return signer.run(run_id, _read_settings(self.folder), environment, began)
 
 
 def create_run(
@@ -235,15 +232,13 @@ def open_run(folder: Path, *, reading: bool = False) -> Run:
             )
     settings = _read_settings(folder)
     try:
-        content = _read_environment(folder).decode()
+        content = read_plain(folder / ENVIRONMENT_FILE).decode()
         check_numbers(content)
         description = TaskDescription.model_validate_json(content)
     except (OSError, ValueError) as error:
-        raise RunFolderError(
-            f"{str(folder / ENVIRONMENT_FILE)!r} does not describe an environment:"
-            f" {_reason(error)}",
-            "was it edited? restore it or start a new run",
-        ) from None
+        fault = f"{str(folder / ENVIRONMENT_FILE)!r} does not describe an environment"
+        hint = "was it edited? restore it or start a new run"
+        raise RunFolderError(f"{fault}: {_reason(error)}", hint) from None
     return Run(folder, settings, description, Archive(folder, reading=reading))
 
 
@@ -273,8 +268,18 @@ def run_settings(values: Mapping[str, Any], origin: str) -> SearchSettings:
     return parse_settings(SearchSettings, known, origin)
 
 
-def _read_environment(folder: Path) -> bytes:
-    return read_plain(folder / ENVIRONMENT_FILE)
+@contextmanager
+def reading(word: str) -> Iterator[Run]:
+    """The run of a path, a name, the beginning of one, or `latest`, open for reading."""
+    run = open_run(find_run(word), reading=True)
+    with closing(run.archive):
+        yield run
+
+
+def unknown_attempt(run: Run, attempt: str, known: Sequence[str]) -> RunFolderError:
+    """Error of an attempt that a run does not have."""
+    fault = f"the run {run.name!r} has no attempt {attempt!r}"
+    return RunFolderError(fault, did_you_mean(attempt, known))
 
 
 def find_run(word: str) -> Path:
@@ -293,14 +298,12 @@ def find_run(word: str) -> Path:
     if not matching and _is_name(word) and (runs_folder() / word).is_dir():
         return runs_folder() / word  # `open_run` says what it lacks
     if matching:
-        raise RunFolderError(
-            f"{word!r} is the beginning of {len(matching)} runs",
-            f"name one of: {', '.join(matching)}",
-        )
+        hint = f"name one of: {', '.join(matching)}"
+        raise RunFolderError(f"{word!r} is the beginning of {len(matching)} runs", hint)
     if not names:
         raise RunFolderError(
             f"no run {word!r}: there is none in {shown_runs_folder()} yet",
-            f"{WHERE_RUNS_LIE}; start one: {command(FIRST_SEARCH)}",
+            f"{RUNS_FOLDER_HINT}; start one: {command(FIRST_SEARCH)}",
         )
     close = close_match(word, names)
     hint = f"did you mean {close!r}?" if close else f"`{command('runs')}` lists the runs there are"

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import IO
 
 from eureka_agent.archive.safe_files import open_plain
-from eureka_agent.archive.storage_errors import resume_command, storage_errors
+from eureka_agent.archive.storage_errors import storage_errors
 from eureka_agent.errors import RunFolderError
+from eureka_agent.invocation import resume_command
 
 LOCK_FILE = ".lock"
 _LOCK_CHARACTERS = 20
-"""Longest process id."""
 
 
 @contextmanager

@@ -22,7 +22,6 @@ from typing import Any, NoReturn
 from eureka_agent.errors import RunFolderError, system_reason
 
 MOST_TEXT_BYTES = 64 << 20
-"""Largest text file of a run folder."""
 _SUSPICIOUS_NUMBER = re.compile(r"\d(?:\d{18}|[eE]\+?\d{3})")
 _LARGEST_WHOLE, _LARGEST_FLOAT = 2**63, 1e100
 
@@ -34,7 +33,7 @@ def inside(run: Path, *names: str) -> Path:
     for place, name in enumerate(names, 1):
         if name in ("", ".", "..") or "/" in name or not name.isprintable():
             raise RunFolderError(
-                f"{name[:100]!r} in the run {str(run)!r} is no name of a file",
+                f"{name[:100]!r} in the run {str(run)!r} is no valid file name",
                 "do not trust who made this folder",
             )
         path = path / name

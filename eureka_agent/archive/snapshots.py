@@ -33,7 +33,6 @@ class SavedTraining:
     """A training's last saved state with its curve."""
 
     state: Path
-    """A worker's safetensors file."""
     points: tuple[CurvePoint, ...]
     policy: Path | None = None
     """Safetensors file of a training that was saved at a rung, before the decision there."""

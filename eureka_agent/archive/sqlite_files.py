@@ -21,11 +21,9 @@ from eureka_agent.errors import RunFolderError, system_reason
 MOST_VALUE_BYTES = 64 << 20
 """Longest value; a request to a model with its reply has a few hundred kilobytes."""
 MOST_READ_BYTES = 256 << 20
-"""Most memory of one read."""
 ROW_BYTES = 1000
 """Memory of a row's record beside its values."""
 READING_SECONDS = 10.0
-"""Time limit of one reading statement."""
 _STEPS_BETWEEN_CHECKS = 100_000
 _ROWS_AT_ONCE = 100
 _NAMES_ANOTHER_FILE = bytes.fromhex("d9d505f920a163d7")

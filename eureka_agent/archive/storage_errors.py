@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import shlex
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from eureka_agent.errors import RunFolderError, system_reason
-from eureka_agent.invocation import command
+from eureka_agent.invocation import resume_command
 
 FILE_NAME = "archive.sqlite"
 _FULL_BYTES = 256 * 1024
@@ -26,11 +25,6 @@ _REASONS = {
     "database is locked": "another program holds it",
 }
 """SQLite's messages in plain words."""
-
-
-def resume_command(run: Path) -> str:
-    """Command that resumes a run, for any shell."""
-    return command(shlex.join(["resume", str(run)]))
 
 
 def rest_of_run(run: Path) -> str:

@@ -49,9 +49,8 @@ class Command(click.Command):
             raise
         if context.args and not context.resilient_parsing:
             words = " ".join(map(repr, context.args))
-            raise UsageError(
-                f"{context.info_name} has no use for {words}", f"it is called as: {_usage(context)}"
-            )
+            usage = f"it is called as: {_usage(context)}"
+            raise UsageError(f"{context.info_name} does not take {words}", usage)
         return context.args
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
@@ -119,10 +118,8 @@ class Choice(click.Choice[str]):
         if value in self.choices:
             return str(value)
         close = close_match(str(value), self.choices)
-        raise BadValueError(
-            f"is {value!r}, expected {one_of(self.choices)}",
-            f"did you mean {close!r}?" if close else "",
-        )
+        hint = f"did you mean {close!r}?" if close else ""
+        raise BadValueError(f"is {value!r}, expected {one_of(self.choices)}", hint)
 
 
 class Number(click.ParamType):
@@ -162,7 +159,6 @@ def one_of(words: Sequence[str]) -> str:
 
 
 FILE = click.Path(path_type=Path)
-"""A path, which is checked on use."""
 
 
 def reworded(error: click.UsageError) -> UsageError:

@@ -17,7 +17,7 @@ from eureka_agent.search.written_fitness import FITNESS_SOURCE, Acceptance, Conf
 QUESTION = "Take this fitness for the run? [y/N] "
 
 
-class NobodyToAskError(EurekaError):
+class NoTerminalError(EurekaError):
     """A fitness to confirm without a terminal."""
 
 
@@ -33,7 +33,7 @@ def confirmation(
         on_stderr = output_format == "json" or not sys.stdout.isatty()
         output = sys.stderr if on_stderr else sys.stdout
         if not yes and not (sys.stdin.isatty() and output.isatty()):
-            raise NobodyToAskError(
+            raise NoTerminalError(
                 f"{fitness.author} wrote a fitness, and there is no terminal to ask whether it is"
                 " taken",
                 f"read {str(kept / FITNESS_SOURCE)!r}, then give the same command with --yes: it is"

@@ -81,9 +81,8 @@ def envs(
         *first, last = given
         raise UsageError(f"{', '.join(first)} and {last} were given together", "give one of them")
     if kind is not None and new is None:
-        raise UsageError(
-            "--kind was given without --new", f"name the folder: --new my_env --kind {kind}"
-        )
+        hint = f"name the folder: --new my_env --kind {kind}"
+        raise UsageError("--kind was given without --new", hint)
     if new is not None:
         new_environment(new, kind, output_format)
     elif check is not None:

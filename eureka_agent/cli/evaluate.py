@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import click
@@ -10,8 +9,8 @@ import click
 from eureka_agent.cli import completing
 from eureka_agent.cli.command import FILE, Command, Number, UsageError
 from eureka_agent.cli.output import FORMAT, TRUST, print_json, say
-from eureka_agent.errors import RunFolderError, did_you_mean
-from eureka_agent.invocation import command
+from eureka_agent.errors import RunFolderError
+from eureka_agent.invocation import show_command
 from eureka_agent.settings import MOST_EPISODES, MOST_SEED
 
 
@@ -57,7 +56,7 @@ def evaluate(
     import asyncio
 
     from eureka_agent.archive.artefacts import BEST, POLICY, attempt_folder
-    from eureka_agent.archive.run_folder import find_run, open_run
+    from eureka_agent.archive.run_folder import find_run, open_run, unknown_attempt
     from eureka_agent.archive.safe_files import inside
     from eureka_agent.cli.trust import trust_to_evaluate
     from eureka_agent.search.rescore import evaluation_lines, evaluation_summary, rescore
@@ -74,14 +73,10 @@ def evaluate(
     if not policy.is_file():
         known = [entry.id for entry in opened.archive.attempts()]
         if attempt is not None and attempt not in known:
-            raise RunFolderError(
-                f"the run {opened.name!r} has no attempt {attempt!r}", did_you_mean(attempt, known)
-            )
+            raise unknown_attempt(opened, attempt, known)
         what = f"attempt {attempt!r} has no policy" if attempt else "there is no best policy"
-        raise RunFolderError(
-            f"{what} in the run {opened.name!r}",
-            f"`{command(shlex.join(['show', str(opened.folder)]))}` lists what was trained",
-        )
+        hint = f"`{show_command(opened.folder)}` lists what was trained"
+        raise RunFolderError(f"{what} in the run {opened.name!r}", hint)
     trust_to_evaluate(opened, trust)
     evaluation = asyncio.run(rescore(opened, policy, seed, episodes, trajectories))
     summary = {

@@ -27,16 +27,13 @@ def export(run: str, attempt: str | None, out: Path | None, output_format: str) 
     eureka export latest
     eureka export latest 2-03 --out my_reward
     """
-    from eureka_agent.archive.run_folder import find_run, open_run
+    from eureka_agent.archive.run_folder import reading
     from eureka_agent.export.folder import default_folder, write_export
     from eureka_agent.search.summary import run_report
 
-    opened = open_run(find_run(run), reading=True)
-    try:
+    with reading(run) as opened:
         folder = default_folder(opened.folder, attempt) if out is None else out
         written = write_export(opened, run_report(opened), attempt, folder)
-    finally:
-        opened.archive.close()
     if output_format == "json":
         facts = {"run": opened.name, "attempt": written.attempt, "folder": str(written.folder)}
         files = [str(path) for path in written.files]

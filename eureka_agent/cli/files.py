@@ -5,24 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from eureka_agent.errors import EnvironmentLoadError, system_reason
+from eureka_agent.errors import EnvironmentLoadError, EurekaError, system_reason
+
+
+def read_text(path: Path, what: str, hint: str, error: type[EurekaError]) -> str:
+    """Text of a file that a person names. Raises `error`."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as fault:
+        reason = system_reason(fault)
+    except UnicodeDecodeError as fault:
+        reason = f"it is not UTF-8 ({fault.reason} at byte {fault.start})"
+    raise error(f"cannot read {what} {str(path)!r}: {reason}", hint)
 
 
 def read_reward_file(path: Path) -> str:
     """Source of the reward function in a file. Raises EnvironmentLoadError where it has none."""
-    reason = "the file is empty"
-    try:
-        source = path.read_text(encoding="utf-8")
-        if source.strip():
-            return source
-    except OSError as error:
-        reason = system_reason(error)
-    except UnicodeDecodeError as error:
-        reason = f"it is not UTF-8 ({error.reason} at byte {error.start})"
-    raise EnvironmentLoadError(
-        f"cannot read the reward function {str(path)!r}: {reason}",
-        "name a Python file that defines compute_reward",
-    )
+    what, hint = "the reward function", "name a Python file that defines compute_reward"
+    source = read_text(path, what, hint, EnvironmentLoadError)
+    if not source.strip():
+        raise EnvironmentLoadError(f"cannot read {what} {str(path)!r}: the file is empty", hint)
+    return source
 
 
 def reward_files(paths: Sequence[Path]) -> list[Path]:
@@ -31,10 +34,8 @@ def reward_files(paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         files = sorted(path.glob("*.py")) if path.is_dir() else [path]
         if not files:
-            raise EnvironmentLoadError(
-                f"the folder {str(path)!r} has no Python file",
-                "name files with compute_reward, or their folder",
-            )
+            hint = "name files with compute_reward, or their folder"
+            raise EnvironmentLoadError(f"the folder {str(path)!r} has no Python file", hint)
         found += files
     return list(dict.fromkeys(found))
 

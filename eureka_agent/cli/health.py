@@ -50,7 +50,6 @@ REQUIRED_PACKAGES = (
 PROBE_ENVIRONMENT = "cartpole"
 LITTLE_DISK_BYTES = 2 << 30
 RUN_BYTES = 100 << 20
-"""Folder size of a large ordinary run."""
 LITTLE_MEMORY_BYTES = 2 << 30
 
 

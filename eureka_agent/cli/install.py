@@ -32,7 +32,7 @@ def install(remove: bool) -> None:
     link = Path(os.path.expanduser("~")) / ".local" / "bin" / "eureka"
     target = own_program()
     there = os.path.lexists(link)
-    if there and not _leads_to(link, target):
+    if there and link.resolve() != target.resolve():  # a broken link is not ours, either
         raise InstallError(
             f"{str(link)!r} is there already and does not lead to this program",
             f"look at it: ls -l {shlex.quote(str(link))}; if it can go, remove it and give the same"
@@ -63,11 +63,6 @@ def own_program() -> Path:
         fault = f"there is no program {str(target)!r} to link to"
         raise InstallError(fault, "install the package: pip install .")
     return target
-
-
-def _leads_to(link: Path, target: Path) -> bool:
-    """True for our link and for the program itself, but not for a broken link."""
-    return link.resolve() == target.resolve()
 
 
 def _path_advice(link: Path) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 import click
@@ -10,7 +9,7 @@ import click
 from eureka_agent.cli import completing
 from eureka_agent.cli.command import Command, UsageError
 from eureka_agent.cli.output import FORMAT, print_json, say
-from eureka_agent.errors import EurekaError, RunFolderError, did_you_mean
+from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import FIRST_SEARCH, command
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ def runs(output_format: str) -> None:
     eureka runs
     eureka runs --format json
     """
-    from eureka_agent.archive.run_folder import WHERE_RUNS_LIE, list_runs, shown_runs_folder
+    from eureka_agent.archive.run_folder import RUNS_FOLDER_HINT, list_runs, shown_runs_folder
 
     reports: list[RunReport] = []
     for folder in list_runs():
@@ -47,7 +46,7 @@ def runs(output_format: str) -> None:
         list_console().print(render_runs(reports))
     else:
         say(f"no run in {shown_runs_folder()} yet; start one: {command(FIRST_SEARCH)}")
-        say(WHERE_RUNS_LIE)
+        say(RUNS_FOLDER_HINT)
 
 
 @click.command(cls=Command)
@@ -102,21 +101,18 @@ def show(
 
 def _show_attempt(word: str, attempt: str, output_format: str) -> None:
     from eureka_agent.archive.artefacts import CURVES, attempt_folder
-    from eureka_agent.archive.run_folder import find_run, open_run
+    from eureka_agent.archive.run_folder import reading, unknown_attempt
     from eureka_agent.archive.safe_files import inside
     from eureka_agent.report.as_json import attempt_in_full_to_json
     from eureka_agent.report.attempt_page import render_attempt
     from eureka_agent.report.console import CleanConsole
     from eureka_agent.report.curves import read_curves_csv
 
-    run = open_run(find_run(word), reading=True)
-    with closing(run.archive) as archive:
-        chosen = archive.attempt(attempt)
+    with reading(word) as run:
+        chosen = run.archive.attempt(attempt)
         if chosen is None:
-            raise RunFolderError(
-                f"the run {run.name!r} has no attempt {attempt!r}",
-                did_you_mean(attempt, [entry.id for entry in archive.attempts_in_brief()]),
-            )
+            known = [entry.id for entry in run.archive.attempts_in_brief()]
+            raise unknown_attempt(run, attempt, known)
         origin = run.fitness_origin
     if output_format == "json":
         print_json(attempt_in_full_to_json(chosen, origin))
@@ -143,23 +139,21 @@ def _follow(word: str, output_format: str) -> None:
 
     if output_format == "json":
         events = command("show latest --events --format json")
-        raise UsageError(
-            "--follow has no JSON: it shows what changes", f"what happened until now: {events}"
-        )
+        hint = f"what happened until now: {events}"
+        raise UsageError("--follow has no JSON: it shows what changes", hint)
     follow(find_run(word))
 
 
 def _show_events(word: str, output_format: str) -> None:
-    from eureka_agent.archive.run_folder import find_run, open_run
+    from eureka_agent.archive.run_folder import reading
     from eureka_agent.report.journal_lines import entry_to_json, journal_lines
 
-    run = open_run(find_run(word), reading=True)
-    with closing(run.archive) as archive:
+    with reading(word) as run:
         if output_format == "json":
-            entries = [entry_to_json(each) for each in archive.entries()]
+            entries = [entry_to_json(each) for each in run.archive.entries()]
             print_json({"run": run.name, "folder": str(run.folder), "entries": entries})
             return
-        for line in journal_lines(archive.entries(), run.folder):
+        for line in journal_lines(run.archive.entries(), run.folder):
             say(line)
 
 
@@ -174,9 +168,8 @@ def _show_cost(report: RunReport, output_format: str) -> None:
 
 
 def _report(word: str, *, in_full: bool, costs: bool = True) -> RunReport:
-    from eureka_agent.archive.run_folder import find_run, open_run
+    from eureka_agent.archive.run_folder import reading
     from eureka_agent.search.summary import run_overview, run_report
 
-    opened = open_run(find_run(word), reading=True)
-    with closing(opened.archive):
+    with reading(word) as opened:
         return run_report(opened) if in_full else run_overview(opened, costs=costs)

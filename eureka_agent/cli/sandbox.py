@@ -8,7 +8,9 @@ from typing import Any
 import click
 
 from eureka_agent.cli.command import FILE, Group
+from eureka_agent.cli.files import read_text
 from eureka_agent.cli.output import FORMAT, print_json
+from eureka_agent.errors import OTHER_WALL, SettingsError, WallError, WallNotBuiltError
 from eureka_agent.invocation import command
 from eureka_agent.wording import plural
 
@@ -20,8 +22,6 @@ class DockerGroup(Group):
 
     def invoke(self, context: click.Context) -> Any:
         """Call the command. Raises WallError."""
-        from eureka_agent.errors import OTHER_WALL, WallError
-
         try:
             return super().invoke(context)
         except WallError as error:
@@ -82,7 +82,6 @@ def list_command(output_format: str) -> None:
     \b
     eureka sandbox list
     """
-    from eureka_agent.errors import WallNotBuiltError
     from eureka_agent.sandbox.docker import leftovers
     from eureka_agent.sandbox.docker.build import built_image
     from eureka_agent.sandbox.docker.engine import connect
@@ -141,7 +140,6 @@ def clean(everything: bool, with_images: bool) -> None:
     eureka sandbox clean
     eureka sandbox clean --images
     """
-    from eureka_agent.errors import WallError
     from eureka_agent.sandbox.docker.engine import CALL_SECONDS, connect
     from eureka_agent.sandbox.docker.leftovers import list_images, remove_image, remove_leftovers
 
@@ -163,16 +161,9 @@ def clean(everything: bool, with_images: bool) -> None:
 
 
 def _read_requirements(path: Path) -> str:
-    from eureka_agent.errors import SettingsError, system_reason
     from eureka_agent.sandbox.docker.recipe import parse_requirements
 
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = system_reason(error) if isinstance(error, OSError) else "it is not UTF-8"
-        raise SettingsError(
-            f"cannot read the requirements {str(path)!r}: {reason}",
-            "name a file of package names, one a line",
-        ) from None
+    hint = "name a file of package names, one a line"
+    text = read_text(path, "the requirements", hint, SettingsError)
     parse_requirements(text)
     return text

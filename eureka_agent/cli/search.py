@@ -54,9 +54,8 @@ def search(
     sentence = _one_sentence(words)
     if sentence is None and config is None and all(value is None for value in flags.values()):
         say(_what_a_search_is(), err=True)
-        raise UsageError(
-            "no task is given", f"say what the policy is to do, and where: {command(FIRST_SEARCH)}"
-        )
+        hint = f"say what the policy is to do, and where: {command(FIRST_SEARCH)}"
+        raise UsageError("no task is given", hint)
     values = given_settings(config, {"sentence": sentence, **flags})
 
     def begin(screen: Screen) -> Coroutine[Any, Any, Run]:
@@ -88,10 +87,8 @@ def _one_sentence(words: Sequence[str]) -> str | None:
         return words[0] if words else None
     context = click.get_current_context()
     meant = shlex.join(["search", " ".join(words), *_typed_options(context)])
-    raise UsageError(
-        f"the task is {len(words)} words, expected one sentence",
-        f"put it in quotes: {command(meant)}",
-    )
+    hint = f"put it in quotes: {command(meant)}"
+    raise UsageError(f"the task is {len(words)} words, expected one sentence", hint)
 
 
 def _typed_options(context: click.Context) -> list[str]:
@@ -133,18 +130,14 @@ def resume(run: str, trust: bool, output_format: str, **flags: Any) -> None:
     eureka resume latest --no-gate
     eureka resume latest --iterations 5 --max-cost 10
     """
-    from eureka_agent.archive.run_folder import find_run, open_run
+    from eureka_agent.archive.run_folder import reading
     from eureka_agent.cli.trust import trust_to_resume
     from eureka_agent.cli.watch import watch
     from eureka_agent.search.resumption import with_changes
     from eureka_agent.search.session import resume as resume_search
 
     changes = given_settings(None, flags)
-    folder = find_run(run)
-    opened = open_run(folder, reading=True)
-    try:
+    with reading(run) as opened:
         opened.settings = with_changes(opened, changes)
         trust_to_resume(opened, trust)
-    finally:
-        opened.archive.close()
-    watch(lambda observer: resume_search(folder, observer, changes), output_format)
+    watch(lambda observer: resume_search(opened.folder, observer, changes), output_format)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Iterable
 
@@ -13,7 +12,7 @@ from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.signature import why_no_secret
 from eureka_agent.cli.output import say
 from eureka_agent.errors import EurekaError
-from eureka_agent.invocation import command
+from eureka_agent.invocation import show_command
 from eureka_agent.llm.access import shown_address
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.choose import AUTO, WALL_VARIABLE, WALLS
@@ -65,19 +64,16 @@ def _ask(run: Run, would: list[str]) -> None:
     if without_secret := why_no_secret():
         why = f"none can be known as yours here: {without_secret}"
     what = f"the run {str(run.folder)!r} is not your own ({why})"
+    show = show_command(run.folder)
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UntrustedRunError(
             f"{what}, and this would {'; '.join(would)}",
-            f"look at it with `{_show(run)}`; if you trust who made it, give the same command with"
+            f"look at it with `{show}`; if you trust who made it, give the same command with"
             " --trust",
         )
     say("\n  - ".join([f"{what}. This would", *would]), err=True)
     if not click.confirm("Go on?", default=False, err=True):
-        raise NotTrustedError("not trusted, and nothing was run", f"`{_show(run)}` only reads it")
-
-
-def _show(run: Run) -> str:
-    return command(shlex.join(["show", str(run.folder)]))
+        raise NotTrustedError("not trusted, and nothing was run", f"`{show}` only reads it")
 
 
 def _wall(settings: SearchSettings) -> Iterable[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shlex
 import signal
 import time
 from collections.abc import Callable, Coroutine, Iterator
@@ -16,9 +15,8 @@ import click
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import open_plain
-from eureka_agent.archive.storage_errors import resume_command
 from eureka_agent.cli.output import print_json, say
-from eureka_agent.invocation import command
+from eureka_agent.invocation import resume_command, show_command
 from eureka_agent.journal.entries import BaseEntry, RunEnded, RunStarted
 from eureka_agent.records import RunStatus
 from eureka_agent.report.console import CleanConsole
@@ -130,7 +128,6 @@ class Screen:
         self._log, self._view = log, view
         self.paused = view.paused
         self.folder: Path | None = None
-        """Folder of the run, once it has started."""
 
     def __call__(self, event: BaseEntry) -> None:
         """Pass an event on."""
@@ -247,5 +244,5 @@ def follow(folder: Path) -> None:
             console.print(render_end(run_overview(ended)))
             return
         say(f"Nobody works on this run: it is {ended.status.value}.")
-        say(f"See it with:   {command(shlex.join(['show', str(folder)]))}")
+        say(f"See it with:   {show_command(folder)}")
         say(f"Go on with:    {resume_command(folder)}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,19 +11,16 @@ from typing import Any
 
 from eureka_agent.archive.artefacts import BEST, POLICY, REWARD, attempt_folder
 from eureka_agent.archive.files import write_file
-from eureka_agent.archive.run_folder import Run
+from eureka_agent.archive.run_folder import Run, unknown_attempt
 from eureka_agent.archive.safe_files import inside, open_plain
-from eureka_agent.errors import RunFolderError, did_you_mean, system_reason
+from eureka_agent.errors import RunFolderError, system_reason
 from eureka_agent.export.contents import HELPERS_FILE, MARKER, README, Exported, text_files
 from eureka_agent.export.policy_description import as_json, policy_description
-from eureka_agent.invocation import command, install_extra
-from eureka_agent.records import Attempt
+from eureka_agent.invocation import install_extra, show_command
 from eureka_agent.report.run_report import RunReport
-from eureka_agent.wording import words
 
 EXPORT = "export"
 _MARKED_LINE = 10_000
-"""Characters of the line that may hold the marker."""
 ONNX, TORCHSCRIPT = "policy.onnx", "policy.pt"
 
 
@@ -74,35 +70,23 @@ def _chosen(run: Run, report: RunReport, attempt: str | None) -> tuple[Exported,
         return _chosen_attempt(run, report, attempt)
     best, policy = report.best, inside(run.folder, BEST, POLICY)
     if best is None or not policy.is_file() or not inside(run.folder, BEST, REWARD).is_file():
-        hint = f"`{_show(run)}` lists its attempts: name one of them"
+        hint = f"`{show_command(run.folder)}` lists its attempts: name one of them"
         raise RunFolderError(f"{run.name!r} has no best policy yet", hint)
     return Exported(report=report, attempt=best, score=report.best_score), policy
-
-
-def _show(run: Run) -> str:
-    return command(shlex.join(["show", str(run.folder)]))
 
 
 def _chosen_attempt(run: Run, report: RunReport, name: str) -> tuple[Exported, Path]:
     chosen = next((entry for entry in report.attempts if entry.id == name), None)
     if chosen is None:
-        raise RunFolderError(
-            f"the run {run.name!r} has no attempt {name!r}",
-            did_you_mean(name, [entry.id for entry in report.attempts]),
-        )
+        raise unknown_attempt(run, name, [entry.id for entry in report.attempts])
     policy = inside(attempt_folder(run.folder, name), POLICY)
     if not policy.is_file():
+        reason = f" ({chosen.reason})" if chosen.reason else ""
         raise RunFolderError(
-            f"the attempt {name!r} has no policy: it is {_state(chosen)}",
-            f"`{_show(run)}` lists what was trained",
+            f"the attempt {name!r} has no policy: it is {chosen.stage.value}{reason}",
+            f"`{show_command(run.folder)}` lists what was trained",
         )
     return Exported(report=report, attempt=chosen, score=None), policy
-
-
-def _state(attempt: Attempt) -> str:
-    """`rejected (A201: …)`."""
-    reason = f" ({attempt.reason})" if attempt.reason else ""
-    return words(attempt.stage.value) + reason
 
 
 def _described(exported: Exported, policy: Path) -> dict[str, Any]:

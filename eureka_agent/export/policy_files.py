@@ -23,7 +23,6 @@ from eureka_agent.export.policy_description import Statistics
 from eureka_agent.training.policy import load_policy
 
 ONNX_PACKAGES = ("onnx", "onnxscript")
-"""Requirements of `torch.onnx` beside torch."""
 DESCRIPTION = "policy.json"
 """File beside the policies, and the key of its text in each of them."""
 _EXAMPLE_BATCH = 2

@@ -31,15 +31,8 @@ def _templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters.update(
-        comment=comment,
-        escaped=escaped,
-        code=code,
-        column_name=column_name,
-        string=string,
-        batch_shape=batch_shape,
-        plural=plural,
-    )
+    filters = (comment, escaped, code, column_name, string, batch_shape, plural)
+    templates.filters |= {each.__name__: each for each in filters}
     return templates
 
 

@@ -134,7 +134,6 @@ class RunStarted(BaseEntry):
     run_name: str
     description: TaskDescription
     sentence: str
-    """The task in the designer's words."""
     settings: SearchSettings
     wall: str
     designer: str
@@ -149,7 +148,6 @@ class RunStarted(BaseEntry):
     known: tuple[Attempt, ...] = Field(default=(), exclude=True)
     """Attempts of earlier processes, for views of this process; not recorded."""
     asked: Asked = Asked()
-    """Requests to models so far."""
 
 
 class SettingChanged(BaseEntry):
@@ -202,9 +200,7 @@ class Planned(BaseEntry):
     sample: Count
     operator: Operator
     parents: tuple[str, ...] = ()
-    """Attempt ids."""
     model: str = ""
-    """Chosen model, of several."""
     seen: Count
     """Number of the last entry known to the plan; later ones do not enter the request."""
 
@@ -215,7 +211,6 @@ class IterationEnded(BaseEntry):
     kind: Literal["iteration-ended"] = "iteration-ended"
     iteration: Count
     best: str | None
-    """Id of the best attempt of the run so far."""
 
 
 class ConfirmationStarted(BaseEntry):
@@ -224,9 +219,7 @@ class ConfirmationStarted(BaseEntry):
     kind: Literal["confirmation-started"] = "confirmation-started"
     iteration: Count
     attempts: tuple[str, ...]
-    """Attempt ids."""
     trainings: Count
-    """Trainings to make."""
 
 
 class GateLoosened(BaseEntry):
@@ -253,7 +246,6 @@ class DeadlineReached(BaseEntry):
     limit: str
     """The limit in words; the decision does not hold for another one."""
     iterations: Count
-    """Generations until then."""
     text: str
 
 
@@ -279,7 +271,6 @@ class FinalStarted(BaseEntry):
 
     kind: Literal["final-started"] = "final-started"
     attempts: tuple[str, ...]
-    """Attempt ids."""
 
 
 # ── attempts ──────────────────────────────────────────────────────────────────────────────────────
@@ -295,7 +286,6 @@ class Proposed(_OfAttempt):
     revision: Count
     proposal: Proposal
     seed: int
-    """Training seed."""
 
 
 class Judged(_OfAttempt):
@@ -324,7 +314,6 @@ class RungDecided(_OfAttempt):
 
     kind: Literal["rung-decided"] = "rung-decided"
     env_steps: Count
-    """Place of the rung."""
     stop: str
     """Reason to stop; empty where the training goes on."""
 
@@ -449,7 +438,6 @@ class TrainingEnded(_Passing):
     fitness: FiniteFloat | None
     """Fitness of the evaluated policy; None after a failure."""
     failure: str = ""
-    """Sentence on its failure, if it failed."""
     taken_from: str = ""
     """Source of a known result, in words; empty where it was trained now."""
 
@@ -469,7 +457,6 @@ class TrainingResumed(_Passing):
     job: str
     label: str
     points: tuple[Progress, ...]
-    """Its curve up to there."""
 
 
 def progress_of(points: tuple[CurvePoint, ...]) -> tuple[Progress, ...]:

@@ -15,7 +15,6 @@ class Recorded:
     """An entry with its place in the journal."""
 
     number: int
-    """Number in the run, from 1."""
     time: str
     """ISO 8601, UTC."""
     seconds: float
@@ -30,11 +29,9 @@ class RunState:
     created: str = ""
     began: RunCreated = field(default_factory=RunCreated)
     started: RunStarted | None = None
-    """Entry of the last process."""
     status: RunStatus = RunStatus.RUNNING
     message: str = ""
     seconds: float = 0.0
-    """Wall time, over all processes."""
     devices: tuple[str, ...] = ()
     """Devices of trainings, an item for each change."""
     changes: tuple[tuple[str, entries.SettingChanged], ...] = ()

@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from eureka_agent.records import Attempt, Score, Stage
+from eureka_agent.records import Attempt, Diagnosis, Score, Stage, Verdict
 from eureka_agent.report.run_report import RunCost, RunReport
 
 
@@ -88,30 +88,24 @@ def score_to_json(score: Score) -> dict[str, Any]:
 
 def attempt_to_json(attempt: Attempt) -> dict[str, Any]:
     """An attempt without its source and curves."""
-    verdict, diagnosis = attempt.verdict, attempt.diagnosis
     rungs = [(score.env_steps, score.fitness) for score in attempt.rungs]
+    place = {"id", "iteration", "sample", "revision"}
+    facts = place | {"stage", "reason", "seed", "retries", "created"}
     return {
-        "id": attempt.id,
-        "iteration": attempt.iteration,
-        "sample": attempt.sample,
-        "revision": attempt.revision,
-        "operator": attempt.proposal.operator.value,
-        "parents": list(attempt.proposal.parents),
+        **attempt.model_dump(include=facts, mode="json"),
+        **attempt.proposal.model_dump(include={"operator", "parents"}, mode="json"),
         "designer": attempt.proposal.reward.author,
-        "stage": attempt.stage.value,
-        "reason": attempt.reason,
         "fitness": finite(attempt.fitness),
         "trainings": _trainings(attempt),
         "rungs": [{"env_steps": steps, "fitness": finite(fitness)} for steps, fitness in rungs],
         "success_rate": attempt.outcome.success_rate if attempt.outcome is not None else None,
-        "seed": attempt.seed,
-        "retries": attempt.retries,
-        "created": attempt.created,
-        "findings": [each.model_dump(mode="json") for each in verdict.findings] if verdict else [],
-        "diagnosis": [each.model_dump(mode="json") for each in diagnosis.findings]
-        if diagnosis
-        else [],
+        "findings": _findings(attempt.verdict),
+        "diagnosis": _findings(attempt.diagnosis),
     }
+
+
+def _findings(found: Verdict | Diagnosis | None) -> list[dict[str, Any]]:
+    return [] if found is None else [each.model_dump(mode="json") for each in found.findings]
 
 
 def _trainings(attempt: Attempt) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Stage
 
 TRAINING_ENDED = (Stage.TRAINED, Stage.FAILED, Stage.STOPPED)
-CAME_TO_NOTHING = (Stage.REJECTED, Stage.FAILED, Stage.STOPPED)
+DISCARDED = (Stage.REJECTED, Stage.FAILED, Stage.STOPPED)
 
 
 class Attempts:
@@ -20,14 +20,12 @@ class Attempts:
     def __init__(self) -> None:
         self._by_id: dict[str, Attempt] = {}
         self._stages: Counter[Stage] = Counter()
-        self._to_nothing: dict[str, None] = {}
+        self._discarded: dict[str, None] = {}
         """Ids of discarded attempts, in order."""
         self._leaderboard: list[Attempt] | None = None
-        """Cache; None after a change."""
         self._in_training: dict[str, bool] = {}
         """Accepted attempts with a queued training; True once it has ended."""
         self.repeats = 0
-        """Number of repeats."""
 
     def __getitem__(self, attempt: str) -> Attempt:
         return self._by_id[attempt]
@@ -69,7 +67,7 @@ class Attempts:
 
     def discarded(self, most: int) -> list[Attempt]:
         """Last discarded attempts, the latest first."""
-        return [self._by_id[name] for name in islice(reversed(self._to_nothing), most)]
+        return [self._by_id[name] for name in islice(reversed(self._discarded), most)]
 
     @property
     def trainings(self) -> int:
@@ -124,8 +122,8 @@ class Attempts:
         if attempt.stage is not Stage.ACCEPTED:
             # the training of a rejected attempt's revision counts in its place
             self._in_training.pop(attempt.id, None)
-        if attempt.stage not in CAME_TO_NOTHING:
-            self._to_nothing.pop(attempt.id, None)
+        if attempt.stage not in DISCARDED:
+            self._discarded.pop(attempt.id, None)
         elif before is None or before.stage is not attempt.stage:
-            self._to_nothing[attempt.id] = None
+            self._discarded[attempt.id] = None
         self._leaderboard = None

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from rich.syntax import Syntax
 
 _UNBOUNDED = 10_000
-"""Columns, more than any line has."""
 
 
 class CleanConsole(Console):

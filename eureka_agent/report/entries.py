@@ -26,7 +26,6 @@ class TrainingView:
     """Operator of a candidate, or number of a final or baseline training."""
     env_steps: int = 0
     fitness: float | None = None
-    """Last known fitness."""
     history: History = field(default_factory=History)
     waits_for: Wait | Literal[""] = ""
     """Reason to wait at a rung; empty elsewhere."""

@@ -45,7 +45,8 @@ def render_environment(description: TaskDescription, tasks: Sequence[str]) -> Re
     table.add_column(ratio=1)
     for variable in description.variables:
         table.add_row(Text(variable.name, style="bold cyan"), _kind(variable, measured))
-        table.add_row("", Text(_doc(variable), style="dim"))
+        private = " (private: the fitness alone reads it)" if variable.private else ""
+        table.add_row("", Text(variable.doc + private, style="dim"))
     for constant in description.constants:
         unit = "" if constant.unit == "1" else f" {constant.unit}"
         value = f"constant   {constant.value:g}{unit}"
@@ -74,10 +75,6 @@ def _kind(variable: VariableSpec, measured: Measurements | None) -> str:
     if measured is not None and variable.name in measured.starts:
         parts.append(f"start {column_ranges_text(measured.starts[variable.name])}")
     return "   ".join(part for part in parts if part)
-
-
-def _doc(variable: VariableSpec) -> str:
-    return variable.doc + (" (private: the fitness alone reads it)" if variable.private else "")
 
 
 def _actions(description: TaskDescription) -> str:

@@ -17,7 +17,6 @@ from eureka_agent.journal.state import Recorded
 from eureka_agent.records import RunStatus
 
 POLL_S = 0.5
-"""Seconds between two reads of the journal."""
 LONGEST_SILENCE_S = 3600.0
 """Longest plausible time since the last entry, by the clocks of two machines."""
 
@@ -81,9 +80,9 @@ def hand_on(recorded: Recorded, observer: Observer, folder: Path) -> None:
     try:
         observer(recorded.entry)
     except KeyError as error:
+        damage = f"entry {recorded.number} is about {error}, which no entry before it proposes"
         raise RunFolderError(
-            f"the journal of {str(folder)!r} is damaged: entry {recorded.number} is about {error},"
-            " which no entry before it proposes",
+            f"the journal of {str(folder)!r} is damaged: {damage}",
             "do not trust who made this folder",
         ) from None
 

@@ -19,7 +19,6 @@ from eureka_agent.report.state import SearchView
 from eureka_agent.text import one_line
 
 LONGEST_LINE = 300
-"""Characters of an entry's text."""
 _TIME_CHARACTERS = len("2026-11-21T03:55:00")
 _WAITS = {"review": "its review", "others": "the others", "slot": "a slot"}
 

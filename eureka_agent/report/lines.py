@@ -10,7 +10,6 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.segment import Segment
 
 Piece = tuple[str, str]
-"""Text and the name of its rich style."""
 Line = list[Piece]
 ASCII = str.maketrans({"·": "-", "–": "-", "─": "-", "━": "#", "…": "~", "±": "~", "−": "-"})
 """Replacements of one cell each for an ASCII terminal."""

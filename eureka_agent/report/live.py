@@ -5,8 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
+from contextlib import contextmanager
 
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderResult
 from rich.live import Live
@@ -23,24 +22,6 @@ from eureka_agent.text import printable
 REFRESHES_PER_SECOND = 2.0
 BEGIN_UPDATE, END_UPDATE = "\x1b[?2026h", "\x1b[?2026l"
 """Synchronised output (mode 2026): a terminal that knows it never shows half a picture."""
-
-
-class ProgressView(Protocol):
-    """An observer that owns the terminal while it is entered."""
-
-    def __call__(self, event: BaseEntry) -> None: ...
-
-    def paused(self) -> AbstractContextManager[object]:
-        """Free the terminal in the block."""
-        ...
-
-    def tick(self) -> None:
-        """Take note of the time, whether or not there was an event."""
-        ...
-
-    def __enter__(self) -> ProgressView: ...
-
-    def __exit__(self, *exception: object) -> None: ...
 
 
 class _Command:
@@ -124,8 +105,10 @@ class LiveView:
         yield Segment.line()
 
 
-def progress_view(console: Console, clock: Callable[[], float] = time.monotonic) -> ProgressView:
-    """The live view on a terminal, one plain line per event elsewhere (a pipe, a CI log)."""
+def progress_view(
+    console: Console, clock: Callable[[], float] = time.monotonic
+) -> LiveView | PlainLog:
+    """Live view on a terminal, plain log elsewhere (a pipe, a CI log)."""
     if console.is_terminal and not console.is_dumb_terminal:
         return LiveView(console, clock)
     return PlainLog(console, clock)

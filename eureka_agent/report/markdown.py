@@ -93,22 +93,13 @@ def _scores(report: RunReport) -> str:
         " policy was scored, acting without noise, in a process that never loaded its reward."
     )
     if len(report.finalists) > 1:
-        note += (
-            " The best is the highest mean of the finalists, so its own mean leans to the lucky"
-            " side."
-        )
+        note += " The best has the highest mean of the finalists, which is partly luck."
     if len({len(score.seeds) for score in report.scores}) > 1:
-        note += (
-            " Some have fewer seeds than others: theirs are the first ones, and every comparison"
-            " counts with the seeds that each has."
-        )
+        note += " Some have fewer seeds, the first ones; comparisons use the seeds of each."
     if normalized:
-        note += (
-            " Human-normalised is (mean − sparse) / |human − sparse|: 0 is the sparse reward, one"
-            " unit the distance to the human reward."
-        )
+        note += " Human-normalised is (mean − sparse) / |human − sparse|: 0 is the sparse reward."
     if any(score.cached for score in report.scores):
-        note += " What is from the cache was trained by an earlier run."
+        note += " An earlier run trained the rewards from the cache."
     unit = report.unit_note and f" {escaped(report.unit_note)}"
     human = "human-normalised | " if normalized else ""
     titles = f"reward | fitness{unit}, mean ± std | {human}per seed | seeds"
@@ -242,15 +233,9 @@ def _attempts(report: RunReport) -> str:
         for attempt in report.attempts
     ]
     titles = "attempt | operator | parents | stage | fitness | seeds | reason or first finding"
-    note = (
-        "Fitness is of policies that act without exploration noise; what a finding says of a"
-        " training's curves is with it."
-    )
+    note = "Fitness is without exploration noise; the curves that findings describe are with it."
     if any(map(rung_reached, report.attempts)):
-        note += (
-            " A fitness `at` a percentage is a policy's score after that part of a training which"
-            " did not come to its end."
-        )
+        note += " A fitness `at` a percentage is the score after that part of a training."
     return f"{table(titles, rows)}\n\n{note}"
 
 
@@ -292,10 +277,8 @@ def _ledger(account: Ledger) -> str:
     if account.empty:
         return ""
     lines = (*account.by_role, account.total)
-    titles = (
-        "who asked | model | requests | tokens of prompts | of them cached | tokens of replies"
-        " | summed time | cost"
-    )
+    tokens = "tokens of prompts | of them cached | tokens of replies"
+    titles = f"who asked | model | requests | {tokens} | summed time | cost"
     rows = [[line.name, line.model, *line.cells()] for line in lines]
     return f"\n\n{table(titles, rows)}\n\n{SUMMED_TIME}"
 
@@ -316,10 +299,7 @@ def _settings(report: RunReport) -> str:
             others += 1
         else:
             rows.append([code(name), code(value), code(default)])
-    note = (
-        f"{wording.plural(others, 'other setting')} as this task has them by default: all are in"
-        " `settings.yaml`."
-    )
+    note = f"{wording.plural(others, 'other setting')} at the default: all are in `settings.yaml`."
     return (table("setting | value | default", rows) + "\n\n" if rows else "") + note
 
 

@@ -23,7 +23,6 @@ class Pace:
         self._pause: tuple[int, float, int] | None = None
         """Generation, begin and env steps of the current pause."""
         self._idle = 0.0
-        """Seconds without any training."""
         self._idle_since: float | None = None
 
     @property
@@ -69,10 +68,8 @@ class Pace:
             if self._first is not None:
                 seconds, steps = self._paused_since_first
                 seconds += now - max(since, self._first[0])
-                self._paused_since_first = (
-                    seconds,
-                    steps + env_steps - max(steps_before, self._first[1]),
-                )
+                steps += env_steps - max(steps_before, self._first[1])
+                self._paused_since_first = seconds, steps
         self._pause = None if generation is None else (generation, now, env_steps)
 
     def seconds_left(self, now: float, done: int, total: int, generations: int) -> float | None:

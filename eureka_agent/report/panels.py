@@ -28,7 +28,6 @@ WIDE = 100
 ROOMY = 20
 """Lines from which long text is wrapped."""
 MOST_DISCARDED = 4
-"""Named discarded attempts."""
 
 
 class SearchPanel:
@@ -274,7 +273,7 @@ def discarded_lines(
     view: SearchView, discarded: list[Attempt], width: int, room: int
 ) -> list[Line]:
     """Last discarded attempts with their reasons; the view's head has their number."""
-    lines = [_heading("came to nothing", width)]
+    lines = [_heading("discarded", width)]
     styles = {Stage.REJECTED: "red", Stage.FAILED: "yellow"}
     for attempt in discarded[: max(0, room - 1)]:
         reason = discard_reason(attempt, view.env_steps_per_training)

@@ -27,7 +27,6 @@ PROGRESS_INTERVAL_S = 60.0
 SHORT_INTERVAL_S = 10.0
 """The same in the first minute, and after a change of what runs."""
 LINE_WIDTH = 160
-"""Characters of a line; a longer one is wrapped."""
 TIME_WIDTH = len("[    0.0 s] ")
 _CODE = re.compile("`[^`]*`")
 

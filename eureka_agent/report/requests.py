@@ -81,9 +81,8 @@ class Requests:
             self._replies += 1
             self._tokens += (cost.prompt_tokens or 0) + (cost.completion_tokens or 0)
             self._uncounted += cost.prompt_tokens is None or cost.completion_tokens is None
-            self._money = (
-                None if self._money is None or cost.money is None else self._money + cost.money
-            )
+            if self._money is not None:
+                self._money = None if cost.money is None else self._money + cost.money
 
     @property
     def pending(self) -> int:

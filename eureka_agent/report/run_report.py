@@ -34,9 +34,7 @@ class RunCost:
     final_restarts: int = 0
     """Restarts of final trainings and baselines after a worker died."""
     env_steps: int = 0
-    """Sum over all those trainings."""
     requests: int = 0
-    """Requests to language models."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     uncounted: int = 0
@@ -77,7 +75,6 @@ class RunReport:
     versions: Mapping[str, str] = field(default_factory=dict)
     git_commit: str | None = None
     command: tuple[str, ...] = ()
-    """Command line that started the run."""
     message: str = ""
     """Reason for an unusual end."""
     budget: tuple[str, ...] = ()

@@ -17,7 +17,6 @@ from eureka_agent.training_counts import TrainingCounts
 
 KEPT_NOTICES = 5
 FINALS = "final trainings"
-"""Last phase of a run."""
 
 
 class SearchView:
@@ -27,7 +26,7 @@ class SearchView:
         self.run: RunStarted | None = None
         self.ended: journal.RunEnded | None = None
         self.started_at = 0.0
-        self._untouched = True
+        self._is_new = True
         self.requests = Requests()
         self.phase = "starting"
         self.queued: dict[str, TrainingView] = {}
@@ -41,7 +40,6 @@ class SearchView:
         """Trainings by iteration."""
         self._phases = IterationPhases()
         self._repeats = 0
-        """Repeats that ended or run."""
         self._confirmed_iterations: set[int] = set()
         self._pace = Pace()
         self._retried_jobs: set[str] = set()
@@ -110,8 +108,8 @@ class SearchView:
 
     def apply(self, event: BaseEntry, now: float) -> None:
         """Apply an event of `now` seconds. Raises KeyError for one on an unknown attempt."""
-        if self._untouched:  # notices may come before the run
-            self.started_at, self._untouched = now, False
+        if self._is_new:  # notices may come before the run
+            self.started_at, self._is_new = now, False
         self._fold(event, now)
         candidates = (*self.running.values(), *self.queued.values())
         stands_still = self.requests.pending > 0 and all(

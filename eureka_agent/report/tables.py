@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
-from pathlib import Path
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
 from eureka_agent import wording
-from eureka_agent.invocation import command
+from eureka_agent.invocation import command, show_command
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, RunStatus, Stage
 from eureka_agent.report.attempt_page import STAGE_STYLES, source_panel
@@ -28,9 +26,7 @@ WIDE_RUNS = 110
 WIDE_ATTEMPTS = 100
 """Columns from which a table of attempts has room for parents and seeds."""
 MOST_ATTEMPTS = 80
-"""Lines of a table of attempts."""
 LONGEST_TASK = 100
-"""Characters of a sentence in a list of runs."""
 WRITTEN_MARK = "*"
 """Mark of a fitness that is not the task's own metric."""
 STATUS_STYLES = {
@@ -102,10 +98,11 @@ def render_run(report: RunReport) -> RenderableType:
     if report.attempts:
         parts += [*_attempts(report), Text()]
     parts += _cost(report)
-    if _report_file(report).is_file():
-        parts.append(unwrapped(f"more: {_report_file(report)}", "dim"))
-    show = command(shlex.join(["show", str(report.folder)]))
-    return Group(*parts, unwrapped(f"one attempt: {show} ATTEMPT", "dim"))
+    file = report.folder / "report.md"
+    if file.is_file():
+        parts.append(unwrapped(f"more: {file}", "dim"))
+    show = f"one attempt: {show_command(report.folder)} ATTEMPT"
+    return Group(*parts, unwrapped(show, "dim"))
 
 
 def render_end(report: RunReport) -> RenderableType:
@@ -114,7 +111,7 @@ def render_end(report: RunReport) -> RenderableType:
     if report.best is not None:
         parts.append(unwrapped(f"reward  {report.folder / 'best' / 'reward.py'}"))
         parts.append(unwrapped(f"policy  {report.folder / 'best' / 'policy.safetensors'}"))
-    file = _report_file(report)
+    file = report.folder / "report.md"
     parts.append(unwrapped(f"report  {file}" if file.is_file() else f"run     {report.folder}"))
     return Group(*parts, Text(), *_cost(report))
 
@@ -158,17 +155,13 @@ def _attempts(report: RunReport) -> list[RenderableType]:
     best = ranked(attempts)
     shown = (best or attempts[::-1])[:MOST_ATTEMPTS]
     which = f"the {'best' if best else 'last'} {len(shown)} of {len(attempts):,} attempts"
-    everything = command(shlex.join(["show", str(report.folder), "--format", "json"]))
+    everything = show_command(report.folder, "--format", "json")
     note = unwrapped(f"{which}; all of them: report.md, or {everything}", "dim")
     return [_AttemptsTable(shown, env_steps), note]
 
 
 def _cost(report: RunReport) -> list[RenderableType]:
     return [Text(text, style="dim") for text in (cost_sentence(report), *remarks(report))]
-
-
-def _report_file(report: RunReport) -> Path:
-    return report.folder / "report.md"
 
 
 def render_scores(report: RunReport) -> Table:

@@ -182,7 +182,7 @@ def _next(report: RunReport) -> tuple[str, list[str]]:
     if best is None:
         return "see what became of every attempt", ["show", folder]
     if score is None or score.mean is None:
-        return "take reward and policy along", ["export", folder]
+        return "export reward and policy", ["export", folder]
     sparse = report.score("sparse")
     comparison = None if sparse is None else compare_scores(score, sparse)
     not_better = comparison is not None and not comparison.better
@@ -197,10 +197,10 @@ def _next(report: RunReport) -> tuple[str, list[str]]:
     unsure = not_better and comparison is not None and comparison.difference > 0
     more = _more_seeds(report.settings, ENOUGH_SEEDS if unsure else FEWEST_SEEDS)
     if more:
-        return "tell it from luck with more seeds", ["resume", folder, *more]
+        return "rule out luck with more seeds", ["resume", folder, *more]
     if not_better:
         return "see why it is not better than sparse", ["show", folder, best.id]
-    return "take reward and policy along", ["export", folder]
+    return "export reward and policy", ["export", folder]
 
 
 def _too_easy(report: RunReport, ours: Score, theirs: Score) -> bool:

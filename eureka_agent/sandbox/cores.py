@@ -15,36 +15,29 @@ _OWN_CONTROL_GROUP = Path("/proc/self/cgroup")
 
 
 def available_cores() -> tuple[int, ...]:
-    """Cores that this process may run on; those of one physical core, and of one socket, side by
-    side."""
+    """Cores of this process; those of one physical core, and of one socket, side by side."""
     if not hasattr(os, "sched_getaffinity"):  # macOS
         return tuple(range(os.cpu_count() or 1))
     return tuple(sorted(os.sched_getaffinity(0), key=_place))
 
 
 def usable_cores() -> int:
-    """How many one-thread workers can run at full speed: the cores, or fewer where a container is
-    given less time on them."""
+    """Number of one-thread workers at full speed: cores, or fewer by a container's quota."""
     quota = cpu_quota(_CONTROL_GROUPS, _OWN_CONTROL_GROUP)
     cores = len(available_cores())
     return cores if quota is None else max(1, min(cores, math.ceil(quota)))
 
 
 def share_cores(cores: Sequence[int], groups: int) -> tuple[tuple[int, ...], ...]:
-    """The cores in `groups` groups of neighbours whose sizes differ by one at most; never more
-    groups than cores."""
+    """Divide cores into at most `groups` groups of neighbours, almost equal in size."""
     groups = min(groups, len(cores))
     bounds = [len(cores) * group // groups for group in range(groups + 1)]
     return tuple(tuple(cores[first:last]) for first, last in itertools.pairwise(bounds))
 
 
 def cpu_quota(root: Path, own: Path) -> float | None:
-    """Processor time per wall time that the control groups (version 2) above this process grant;
-    None: as much as there is.
-
-    `root`: where the control groups are mounted; `own`: the file that says in which of them this
-    process is.
-    """
+    """Processor time per wall time granted by the control groups (version 2) above this process;
+    None: all. `root`: their mount point; `own`: the file that names this process's group."""
     try:
         lines = own.read_text().splitlines()
     except OSError:

@@ -7,17 +7,15 @@ decisions depend on archive and seed alone, so a resumed run goes on as the unbr
 from __future__ import annotations
 
 import asyncio
-import shlex
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.archive.storage_errors import resume_command
 from eureka_agent.designer.interface import Designer, DesignRequest
 from eureka_agent.errors import EnvironmentFaultError, EurekaError, RunFolderError
-from eureka_agent.invocation import command
+from eureka_agent.invocation import resume_command, show_command
 from eureka_agent.journal.entries import (
     BaselinesNotAwaited,
     ConfirmationStarted,
@@ -175,8 +173,7 @@ class SearchEngine:
         reasons = "; ".join(list(dict.fromkeys(attempt.reason for attempt in attempts))[:3])
         return SearchFailedError(
             f"{what}: {reasons}" if reasons else what,
-            f"`{command(shlex.join(['show', str(self.run.folder)]))}` lists the attempts and their"
-            " findings",
+            f"`{show_command(self.run.folder)}` lists the attempts and their findings",
         )
 
     def plan(self, iteration: int, samples: range) -> list[Planned]:

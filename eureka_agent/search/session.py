@@ -13,10 +13,10 @@ from eureka_agent.archive.run_folder import Run, create_run, open_run, versions
 from eureka_agent.archive.run_lock import locked
 from eureka_agent.archive.safe_files import inside
 from eureka_agent.archive.snapshots import SnapshotStore
-from eureka_agent.archive.storage_errors import resume_command
 from eureka_agent.designer.given import GivenDesigner
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.fleet import Fleet
+from eureka_agent.invocation import resume_command
 from eureka_agent.journal.entries import Notice, Observer, RunStarted
 from eureka_agent.llm.interface import LanguageModelError, MissingReplyError
 from eureka_agent.records import RunStatus

@@ -6,10 +6,8 @@ import hashlib
 import re
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from eureka_agent.simulation.loading import LoadedEnvironment
+from eureka_agent.task import Task
 
 _IMPORT = re.compile(r"^\s*(?:from|import)\b.*$", re.MULTILINE)
 
@@ -25,14 +23,12 @@ def folder_files(folder: Path) -> dict[str, Path]:
     return found
 
 
-def relevant_files(loaded: LoadedEnvironment, name: str) -> dict[str, Path]:
+def relevant_files(folder: Path, name: str, task: Task) -> dict[str, Path]:
     """Files that results of a task may depend on: without other tasks and their rewards."""
-    if loaded.folder is None:
-        return {}
-    files, task = folder_files(loaded.folder), loaded.tasks[name]
+    files = folder_files(folder)
     own = {task.human_reward, task.sparse_reward}
     rewards = {str(PurePosixPath(reward).parent) for reward in own}
-    tasks = {f"tasks/{path.name}": path.stem for path in (loaded.folder / "tasks").glob("*.py")}
+    tasks = {f"tasks/{path.name}": path.stem for path in (folder / "tasks").glob("*.py")}
     code = [
         path
         for key, path in files.items()
@@ -64,9 +60,9 @@ def fingerprint_of(files: Mapping[str, Path]) -> str:
     return digest.hexdigest()
 
 
-def task_fingerprint(loaded: LoadedEnvironment, files: Mapping[str, Path]) -> str:
-    """`loaded.fingerprint` of these files alone, with that of a written fitness."""
+def task_fingerprint(fingerprint: str, files: Mapping[str, Path]) -> str:
+    """An environment's fingerprint, of these files alone; a written fitness stays in it."""
     if not files:
-        return loaded.fingerprint
-    _, plus, written = loaded.fingerprint.partition("+")
+        return fingerprint
+    _, plus, written = fingerprint.partition("+")
     return f"{fingerprint_of(files)}{plus}{written}"

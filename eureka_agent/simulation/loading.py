@@ -138,7 +138,7 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
     name, task = loaded.task(task_name)
     cls = loaded.environment_class
     bind_arguments(task.fitness, cls.all_variables(), True, EnvironmentLoadError, cls.constants)
-    files = relevant_files(loaded, name)
+    files = {} if loaded.folder is None else relevant_files(loaded.folder, name, task)
     budget = f"the training budget of task {name!r}"
     overrides = parse_settings(TrainingSettings, task.training.overrides, budget)
     hashes = {name: fingerprint_of({name: path})[:16] for name, path in files.items()}
@@ -177,7 +177,7 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
         training_overrides=overrides.model_dump(mode="json", include=set(task.training.overrides)),
         human_reward=loaded.reward_source(task, "human"),
         sparse_reward=loaded.reward_source(task, "sparse"),
-        fingerprint=task_fingerprint(loaded, files),
+        fingerprint=task_fingerprint(loaded.fingerprint, files),
         files=hashes if len(files) <= MOST_FILES else {},
         remarks=tuple(f"{place}{text}"[:MOST_CHARACTERS] for place, text, _ in misspelt(cls)),
         restorable=cls.restorable,

@@ -149,7 +149,7 @@ class MujocoLookups(ABC):
         return self._frame("site", names)
 
     def contact(self, names: Names, other: str | None = None) -> Contact:
-        """Contacts of a geom, or of a body's geoms, with `other` or anything; each of a group's."""
+        """Contacts of geoms or a body's geoms with `other` or anything; a group has one each."""
         if not isinstance(other, (str, type(None))):
             raise EnvironmentLoadError(
                 f"contact({names!r}, {other!r}): expected one name to be touched",

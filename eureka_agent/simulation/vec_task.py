@@ -173,7 +173,7 @@ class VecTask(ABC):
 
     @abstractmethod
     def pre_physics_step(self, actions: Tensor) -> None:
-        """Turn actions, applied as by `applied`, into forces. Shape: (num_envs, num_actions)."""
+        """Turn actions, as `applied` gives them, into forces. Shape: (num_envs, num_actions)."""
 
     def simulate(self) -> None:  # noqa: B027
         """Advance the physics by `control_dt`, unless `pre_physics_step` does."""

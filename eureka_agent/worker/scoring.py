@@ -92,7 +92,7 @@ class Scorer:
         folder: Path,
         protocol_descriptors: Sequence[int],
     ) -> None:
-        """`folder`: of the commands' files. `protocol_descriptors` are closed in every child."""
+        """`folder`: holds the commands' files. `protocol_descriptors`: closed in every child."""
         adopt_orphans()
         warm_up()
         self._recorded = recorded

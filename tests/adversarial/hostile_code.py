@@ -397,6 +397,15 @@ TRAINED = tuple(
 )
 """Those that are also trained, beside a neighbour: what could reach it."""
 
+DEFENDED_BY_WALLS = (
+    "files",
+    "environment and secrets",
+    "network and sockets",
+    "processes and signals",
+    "bombs",
+)
+"""Groups that a wall keeps out by itself, and each wall in another way."""
+
 
 def filled_in(source: str, canary: str, port: int, driver: int) -> str:
     """A source with the places of this machine, in front of which nothing else of it changes."""

@@ -36,8 +36,7 @@ def eureka(
     """The command, without a terminal, with the user's key in its environment."""
 
     def bound_memory() -> None:
-        if most_memory is not None:
-            resource.setrlimit(resource.RLIMIT_DATA, (most_memory, most_memory))
+        resource.setrlimit(resource.RLIMIT_DATA, (most_memory, most_memory))
 
     return subprocess.run(
         [sys.executable, "-m", "eureka_agent.cli.main", *arguments],
@@ -50,7 +49,7 @@ def eureka(
             **variables,
         },
         stdin=subprocess.DEVNULL,
-        preexec_fn=bound_memory,
+        preexec_fn=None if most_memory is None else bound_memory,
         capture_output=True,
         text=True,
         timeout=timeout,

@@ -139,7 +139,7 @@ def test_entries_that_are_none(folder: Path, record: str) -> None:
 @pytest.mark.parametrize("value", ["x", -1.0, 1e300, b"\x00", float("inf")])
 def test_times_that_are_none(folder: Path, value: object) -> None:
     sql(folder, "UPDATE journal SET seconds = ?", value)
-    with pytest.raises(RunFolderError, match="has no time that could be"):
+    with pytest.raises(RunFolderError, match="has an impossible time"):
         run_report(open_run(folder, reading=True))
 
 
@@ -324,7 +324,7 @@ def test_a_file_that_is_a_link_is_replaced_and_not_followed(folder: Path, tmp_pa
 
 @pytest.mark.parametrize("name", ["../../../outside", "/etc", "..", "a/b", "x\x1b[2J"])
 def test_an_attempt_s_name_leads_nowhere_else(folder: Path, tmp_path: Path, name: str) -> None:
-    with pytest.raises(RunFolderError, match="is no name of a file"):
+    with pytest.raises(RunFolderError, match="is no valid file name"):
         write_proposal(folder, attempt(name))
     assert not (tmp_path / "outside").exists()
 

@@ -80,7 +80,7 @@ MISTAKES = {
         "see `eureka search --help`",
     ),
     "search x --model offline --model openai/x": (
-        "--model is 'offline', 'openai/x': offline goes alone, not with other models",
+        "--model is 'offline', 'openai/x': offline cannot be combined with other models",
         "see `eureka search --help` for what it takes",
     ),
     "search x --config nothing.yaml": (
@@ -127,7 +127,7 @@ MISTAKES = {
     ),
     "show": ("RUN is missing", "it is called as: eureka show [OPTIONS] RUN [ATTEMPT]"),
     "show one two three": (
-        "show has no use for 'three'",
+        "show does not take 'three'",
         "it is called as: eureka show [OPTIONS] RUN [ATTEMPT]",
     ),
     "show 20261121-115500_jmup": (
@@ -143,7 +143,7 @@ MISTAKES = {
         "'folder' is not a run: it has no settings.yaml",
         "`eureka runs` lists the runs there are",
     ),
-    "runs extra": ("runs has no use for 'extra'", "it is called as: eureka runs [OPTIONS]"),
+    "runs extra": ("runs does not take 'extra'", "it is called as: eureka runs [OPTIONS]"),
     "evaluate latest --episodes 0": (
         "--episodes is 0, expected a whole number from 1 to 100000",
         "see `eureka evaluate --help`",

@@ -17,6 +17,7 @@ import numpy
 import pytest
 import torch
 from corpus_files import SHARED, CorpusFile, corpus_files, environment_folder
+from thoroughness import third
 from torch import Tensor
 
 from eureka_agent.conformance.check import check_environment
@@ -90,7 +91,7 @@ def rows(arguments: dict[str, Any], chosen: Tensor) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("environment", ENVIRONMENTS)
+@pytest.mark.parametrize("environment", third(ENVIRONMENTS))
 def test_the_environments_keep_to_what_an_environment_is(environment: str) -> None:
     results = check_environment(str(environment_folder(environment)), rollout_s=0.2)
     assert results

@@ -41,7 +41,18 @@ SEARCH = (
         "--strategy",
         "best-of-n",
     ),
-    *("--iterations", "1", "--samples", "4", "--finalists", "1", "--final-seeds", "1"),
+    *(
+        "--iterations",
+        "1",
+        "--samples",
+        "4",
+        "--confirm",
+        "1",
+        "--finalists",
+        "1",
+        "--final-seeds",
+        "1",
+    ),
 )
 
 

@@ -3,6 +3,7 @@ The real SDKs and litellm over real HTTP."""
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 import time
@@ -145,6 +146,7 @@ async def test_a_body_without_end_is_left_after_some_megabytes(
     assert model_server.sent_bytes < LONGEST_BODY_BYTES + (32 << 20)
 
 
+@functools.cache  # to make one takes over a second
 def _bomb(layers: int, size: int) -> bytes:
     content = zlib.compressobj(9, wbits=31)
     data = (

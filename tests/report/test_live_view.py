@@ -455,7 +455,7 @@ def test_lines_at_80_columns(scene: Scene) -> None:
         "── leaderboard ─────────────────────────────────────────────────────────────────",
         "  rank  attempt   operator     fitness  length  what the analyzer says          ",
         "     1  1-02      fresh           2.50     120  height makes up 97 % of the rew…",
-        "── came to nothing ─────────────────────────────────────────────────────────────",
+        "── discarded ───────────────────────────────────────────────────────────────────",
         "  1-03      C102 line 3: unknown variable 'heigth'",
         "one core only",
     ]

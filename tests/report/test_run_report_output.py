@@ -74,7 +74,7 @@ def test_report_says_what_happened(report: RunReport) -> None:
     assert "the reward \\| turned NaN" in text
     assert "- `1-02`: C102 line 3: unknown variable 'heigth'" in text
     assert "| human | 2.00 ± 0.10 | 1.00 | 1.90, 2.00, 2.10 (from the cache) | 1, 2, 3 |" in text
-    assert "from the cache was trained by an earlier run" in text
+    assert "An earlier run trained the rewards from the cache" in text
     assert "1 training started again because a worker died." in text
     assert "| `samples` | `3` | `8` |" in text
     assert "`horizon`" not in text
@@ -121,7 +121,7 @@ def test_settings_are_those_that_differ_from_what_the_task_has_by_default(
         "| `model` | `openai/a, openai/b` | `offline` |",
     ]
     assert (
-        f"{len(SearchSettings.model_fields) - 3} other settings as this task has them by default:"
+        f"{len(SearchSettings.model_fields) - 3} other settings at the default:"
         " all are in `settings.yaml`." in text
     )
 

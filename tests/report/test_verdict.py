@@ -56,7 +56,7 @@ def test_the_verdict_of_a_finished_run(report: RunReport) -> None:
         == "95 % interval of the difference (Welch): human -0.681 to 1.68, sparse 0.319 to 2.68"
     )
     assert (found.advice, found.command) == (
-        "take reward and policy along",
+        "export reward and policy",
         f"eureka export {FOLDER}",
     )
 
@@ -235,11 +235,11 @@ def test_a_persons_own_reward_is_called_theirs(report: RunReport) -> None:
     assert "## Your reward function" in text
     assert "| **your reward** | 4.00 |" in text
     assert "Taken from reward.py." in text
-    for wrong in ("lucky", "designer's reasoning", "best attempt", "Fitness per iteration"):
+    for wrong in ("partly luck", "designer's reasoning", "best attempt", "Fitness per iteration"):
         assert wrong not in text
     searched = with_scores(report, score("2-01", 3.0, 4.0, 5.0), score("1-01", 1.0, 1.0, 1.0))
-    assert "lucky" in markdown(searched)
-    assert "lucky" not in markdown(with_scores(report, score("2-01", 3.0, 4.0, 5.0)))
+    assert "partly luck" in markdown(searched)
+    assert "partly luck" not in markdown(with_scores(report, score("2-01", 3.0, 4.0, 5.0)))
 
 
 def test_a_search_without_final_trainings_warns_of_luck(

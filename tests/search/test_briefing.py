@@ -11,6 +11,7 @@ import pytest
 from planned_attempts import planned
 from raced_trials import RacedTrials, restorable
 from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, reward, rows
+from thoroughness import third
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.designer.interface import DesignRequest
@@ -104,7 +105,7 @@ async def test_later_generations_without_parents_go_on_with_other_angles(make_ru
     )
 
 
-@pytest.mark.parametrize("place", [5, 9, 14])
+@pytest.mark.parametrize("place", third([5, 9, 14]))
 async def test_a_resumed_run_asks_in_the_same_bytes(make_run: MakeRun, place: int) -> None:
     whole = search_with(restorable(make_run(**SETTINGS)), Fuse())
     await whole.engine.search()

@@ -20,6 +20,7 @@ from scripted_search import (
     reward,
     rows,
 )
+from thoroughness import third
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.critic.critic import Critic
@@ -231,7 +232,7 @@ async def test_in_order_each_is_judged_by_those_before_it(make_run: MakeRun) -> 
 
 @pytest.mark.parametrize("concurrent", [True, False])
 @pytest.mark.parametrize(
-    "point", [("judge", number) for number in range(5, 9)] + [("trained", 5), ("propose", 7)]
+    "point", third([*(("judge", number) for number in range(5, 9)), ("trained", 5), ("propose", 7)])
 )
 async def test_killed_and_resumed_the_gate_is_loosened_at_the_same_place(
     make_run: MakeRun, point: tuple[str, int], concurrent: bool

@@ -18,6 +18,7 @@ from scripted_search import (
     reward,
     rows,
 )
+from thoroughness import third
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.journal.entries import AttemptEnded, AttemptRepeated, Judged
@@ -119,7 +120,7 @@ async def test_the_unbroken_search_passes_every_point_as_often_as_it_is_killed_t
 
 @pytest.mark.parametrize(
     ("kind", "number"),
-    [(kind, number) for kind, times in POINTS.items() for number in range(1, times + 1)],
+    third([(kind, number) for kind, times in POINTS.items() for number in range(1, times + 1)]),
 )
 async def test_killed_and_resumed_it_ends_the_same_and_does_nothing_twice(
     make_run: MakeRun, kind: str, number: int

@@ -19,6 +19,7 @@ from scripted_search import (
     reward,
     rows,
 )
+from thoroughness import third
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.critic.memory import Memory
@@ -131,7 +132,7 @@ def search_with(run: Run, fuse: Fuse) -> ScriptedSearch:
 
 
 @pytest.mark.parametrize(
-    ("kind", "number"), [("propose", 4), ("revise", 1), ("revise", 3), ("trial", 2), ("trained", 3), *[("judge", place) for place in range(1, 12)]]
+    ("kind", "number"), third([("propose", 4), ("revise", 1), ("revise", 3), ("trial", 2), ("trained", 3), *[("judge", place) for place in range(1, 12)]])
 )  # fmt: skip
 async def test_killed_and_resumed_it_rejects_the_same(
     make_run: MakeRun, kind: str, number: int

@@ -24,6 +24,10 @@ LONGER = (
     "1",
     "--iterations",
     "1",
+    "--finalists",
+    "1",
+    "--final-seeds",
+    "1",
 )
 """Trainings of a few seconds, saved ten times a second, in one worker."""
 

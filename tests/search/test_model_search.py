@@ -228,6 +228,7 @@ def test_a_limit_in_dollars_is_met_within_one_request(
     assert Decimal(eureka.json("show", "latest", "--cost")["total"]["money"]) > Decimal("0.030")
 
 
+@pytest.mark.real_starts  # workers that are forked are no children of the driver's
 def test_a_key_that_the_server_echoes_is_kept_nowhere(
     eureka: CommandLine, command: Callable[..., tuple[str, ...]], server: ModelServer
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 from outcomes import make_outcome
 from raced_trials import Jittery, RacedTrials, restorable
 from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, reward, rows
+from thoroughness import third
 
 from eureka_agent.archive.baseline_cache import BaselineCache
 from eureka_agent.archive.run_folder import Run, open_run
@@ -168,7 +169,9 @@ async def test_what_is_decided_does_not_depend_on_when_the_baselines_end(
 
 @pytest.mark.parametrize(
     "point",
-    [("rung", 2), ("rung", 4), ("trained", 1), ("trained", 3), ("trained", 5), ("propose", 6)],
+    third(
+        [("rung", 2), ("rung", 4), ("trained", 1), ("trained", 3), ("trained", 5), ("propose", 6)]
+    ),
 )
 async def test_killed_and_resumed_the_same_are_stopped(
     make_run: MakeRun, point: tuple[str, int]

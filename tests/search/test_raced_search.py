@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from raced_trials import RacedTrials, point, restorable
 from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, reward, rows
+from thoroughness import third
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.journal.entries import AttemptImported
@@ -125,8 +126,10 @@ RUNG_VISITS = 4 + 3 + 4 + 3
 
 @pytest.mark.parametrize(
     ("kind", "number"),
-    [("rung", number) for number in range(1, RUNG_VISITS + 1)]
-    + [("trained", number) for number in range(1, 11)],
+    third(
+        [("rung", number) for number in range(1, RUNG_VISITS + 1)]
+        + [("trained", number) for number in range(1, 11)]
+    ),
 )
 async def test_killed_and_resumed_the_same_are_stopped(
     make_run: MakeRun, kind: str, number: int

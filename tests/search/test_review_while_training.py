@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from raced_trials import RacedTrials, restorable
 from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, reward, rows
+from thoroughness import third
 
 from eureka_agent.archive.artefacts import CURVES, attempt_folder
 from eureka_agent.archive.files import write_text
@@ -169,8 +170,10 @@ async def test_without_a_place_to_pause_the_review_comes_first(make_run: MakeRun
     assert "1-02" not in search.trials.labels
 
 
-@pytest.mark.parametrize("number", range(1, 12))
-@pytest.mark.parametrize("kind", ["rung", "score", "judge"])
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    third([(kind, number) for kind in ("rung", "score", "judge") for number in range(1, 12)]),
+)
 async def test_killed_and_resumed_it_comes_to_the_same(
     make_run: MakeRun, kind: str, number: int
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from raced_trials import Jittery, RacedTrials, restorable
 from scripted_search import IMPORTING, Fuse, Killed, ScriptedDesigner, ScriptedSearch, reward
+from thoroughness import third
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.journal.entries import AttemptEnded, ConfirmationStarted, Planned, Proposed
@@ -120,13 +121,15 @@ async def test_while_some_are_past_their_last_rung_one_more_is_designed(make_run
 
 @pytest.mark.parametrize(
     ("kind", "number"),
-    [
-        *[("propose", number) for number in (1, 3, 6, 12)],
-        *[("judge", number) for number in (1, 5, 12)],
-        *[("rung", number) for number in (1, 4, 9)],
-        *[("score", number) for number in (2, 7)],
-        *[("trained", number) for number in (1, 4, 8)],
-    ],
+    third(
+        [
+            *[("propose", number) for number in (1, 3, 6, 12)],
+            *[("judge", number) for number in (1, 5, 12)],
+            *[("rung", number) for number in (1, 4, 9)],
+            *[("score", number) for number in (2, 7)],
+            *[("trained", number) for number in (1, 4, 8)],
+        ]
+    ),
 )
 async def test_killed_and_resumed_nothing_is_lost_or_made_twice(
     make_run: MakeRun, kind: str, number: int

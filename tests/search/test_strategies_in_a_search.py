@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 from raced_trials import Jittery, restorable
 from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, reward
+from thoroughness import third
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.records import Operator
@@ -78,9 +79,21 @@ async def test_the_same_attempts_whatever_the_timing(make_run: MakeRun, name: st
         assert Operator.TUNE_WEIGHTS in operators
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
 @pytest.mark.parametrize(
-    ("kind", "number"), [("propose", 7), ("propose", 18), ("rung", 9), ("rung", 25), ("trained", 6)]
+    ("name", "kind", "number"),
+    third(
+        [
+            (name, kind, number)
+            for name in STRATEGIES
+            for kind, number in (
+                ("propose", 7),
+                ("propose", 18),
+                ("rung", 9),
+                ("rung", 25),
+                ("trained", 6),
+            )
+        ]
+    ),
 )
 async def test_killed_and_resumed_it_goes_the_same_way(
     make_run: MakeRun, name: str, kind: str, number: int

@@ -154,12 +154,8 @@ def _more_or_less(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -
             terms.append(term(kind, "reach_closely", weight, operand, temperature=near))
         return terms
     if intent.goal is Goal.RAISE:
-        name, rate = ("height", "rise") if up else ("lowness", "sinking")
-        terms = [term(level, name, weight, operand, low=0.0, high=dice.around(scale))]
-        rising = matching.velocities(scene, 2, intent.sign, intent.objects | scene.words)
-        if rising and dice.includes(0.5):
-            terms.append(term("progress", rate, dice.around(0.3), rising[0].operand, cap=10.0))
-        return terms
+        name, high = "height" if up else "lowness", dice.around(scale)
+        return [term(level, name, weight, operand, low=0.0, high=high)]
     low, high = map(rounded, chosen.reading.spec.range or (0.0, scale))
     name = "opening" if "open" in intent.words else "change"
     return [term(level, name, weight, operand, low=low, high=high)]

@@ -129,11 +129,7 @@ def velocities(
 
 def uprights(scene: Scene, words: frozenset[str]) -> list[Candidate]:
     """Cosines of tilts, of anything that tells how upright it stands."""
-
-    def bonus(reading: Reading) -> float:
-        return 1.0 * ("upright" in reading.name_words) - 1.0 * ("roll" in reading.name_words)
-
-    return scene.matches(_UPRIGHT, words, Reading.tilt, bonus)
+    return scene.matches(_UPRIGHT, words, Reading.tilt)
 
 
 def goals(scene: Scene, words: frozenset[str]) -> list[Candidate]:
@@ -182,17 +178,14 @@ def levels(scene: Scene, words: frozenset[str]) -> list[Candidate]:
 
 
 def centred(scene: Scene) -> list[Candidate]:
-    """Positions to keep near 0, those with a range around it first; of places in space x and y."""
+    """Positions, of places in space x and y, whose 0 is a middle to keep to."""
 
     def place(reading: Reading) -> Operand:
         if reading.is_scalar or reading.spec.shape[0] <= 2:
             return reading.whole()
         return Operand(code=f"{reading.name}[:, :2]", reads=(reading.name,), scalar=False)
 
-    def bonus(reading: Reading) -> float:
-        return 2.0 * (reading.spec.range is not None and abs(sum(reading.spec.range)) < 1e-6)
-
-    return scene.matches({Quantity.POSITION: 0.0}, scene.words, place, bonus)
+    return scene.matches({Quantity.POSITION: 0.0}, scene.words, place)
 
 
 def speeds(scene: Scene, words: frozenset[str], quantity: Quantity) -> list[Candidate]:

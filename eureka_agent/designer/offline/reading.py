@@ -65,11 +65,9 @@ def unused_numbers(description: TaskDescription, sentence: str) -> list[str]:
 
 def is_unread(sentence: str, description: TaskDescription) -> bool:
     """True where no word names a goal or anything of a variable."""
-    spoken = stems(sentence)
-    readings = Scene(description, sentence).readings
-    return not read_intents(sentence) and not any(
-        spoken & (each.name_words | each.doc_words) for each in readings
-    )
+    scene = Scene(description, sentence)
+    named = any(each.affinity(scene.words) for each in scene.readings)
+    return not named and not read_intents(sentence)
 
 
 def is_name(word: str, description: TaskDescription) -> bool:

@@ -182,7 +182,7 @@ def _quantity(spec: VariableSpec, name: frozenset[str], doc: frozenset[str]) -> 
     jointed = "joint" in name or (size > 1 and spec.frame.lower() in ("joint", "actuator"))
     if jointed or (quantity is Quantity.ANGULAR_VELOCITY and name & WORDS["turning part"]):
         return _IN_JOINTS.get(quantity, quantity)
-    of_height = size == 1 and name & WORDS["level"]
+    of_height = size == 1 and name & WORDS["height"]
     return Quantity.HEIGHT if quantity is Quantity.POSITION and of_height else quantity
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -147,8 +148,11 @@ def _rest(scene: Scene, dice: Dice) -> Iterator[Option]:
 
 def _centre(scene: Scene, dice: Dice) -> Iterator[Option]:
     asked, found = scene.asks(Goal.CENTRE), matching.centred(scene)
-    elsewhere = scene.asks(Goal.MOVE, Goal.REACH, Goal.RAISE, Goal.CHANGE)
-    if not found or (not asked and (elsewhere or found[0].reading.spec.range is None)):
+    if not asked:
+        elsewhere = scene.asks(Goal.MOVE, Goal.REACH, Goal.RAISE, Goal.CHANGE)
+        around_0 = [each for each in found if sum(each.reading.spec.range or [math.inf]) == 0.0]
+        found = [] if elsewhere else around_0
+    if not found:
         return
     reading, place = found[0].reading, found[0].operand
     weight = dice.around(1.0 if asked and scene.aimless else 0.3 if asked else 0.2)

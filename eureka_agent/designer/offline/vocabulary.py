@@ -123,7 +123,6 @@ rightward: right rightward rightwards south
 upward: up upward upwards vertically z
 downward: down downward downwards
 flip: flip somersault backflip
-flip back: backflip backward back
 whole turn: flip somersault backflip spin rotate twirl
 carried: push pull slide
 held up: up upright top balance invert swingup
@@ -145,11 +144,9 @@ cosine: cosine cos up upright uprightness
 contact: contact touch collision ground
 velocity: velocity speed vel
 rate: velocity rate speed
-height: height altitude
-level: height altitude elevation z
+height: height altitude elevation z
 angle: angle pitch roll yaw heading
 position: position pos
-middle: centre middle origin
 """
 _PAIRS = (row.split(": ") for row in _ROWS.strip().splitlines())
 WORDS = {name: frozenset(map(stem, words.split())) for name, words in _PAIRS}
@@ -282,7 +279,7 @@ def _way(
         return heading
     if goal is Goal.SPIN and present & WORDS["flip"]:
         # about +y the body pitches forward
-        return 1, -1 if present & WORDS["flip back"] else 1
+        return 1, -1 if present & WORDS["backward"] else 1
     if goal is Goal.SPIN:
         clockwise = stem("clockwise") in present and not present & {"counter", "anti"}
         return 2, -1 if clockwise or heading == (1, -1) else 1
