@@ -23,7 +23,7 @@ from eureka_agent.invocation import install_packages
 from eureka_agent.llm.access import KEY_VARIABLES
 
 if TYPE_CHECKING:
-    from eureka_agent.protocol.messages import Opened
+    from eureka_agent.protocol.events import Opened
     from eureka_agent.sandbox.wall import Wall
 
 REQUIRED_PACKAGES = (

@@ -1,8 +1,8 @@
-"""The critic's second step: the syntax, functions and attributes that a reward may use. A filter
-for good messages; the wall is elsewhere.
+"""The critic's second step: the syntax, functions and attributes that a reward may use. It gives
+good messages; the protection is the wall.
 
-A positive list: what `vocabulary` does not name is refused, and the finding says what comes nearest
-to it.
+It is a positive list: what `vocabulary` does not name is refused, with the nearest allowed name as
+a hint.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SYNTAX = frozenset(
     Not Invert UAdd USub Add Sub Mult Div FloorDiv Mod Pow MatMult BitAnd BitOr BitXor LShift
     RShift Eq NotEq Lt LtE Gt GtE Is IsNot In NotIn Load Store Del""".split()  # noqa: SIM905
 )
-"""Names of the nodes of a syntax tree that are let through."""
+"""Names of the allowed nodes of a syntax tree."""
 _CONTAINERS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 _RETURN_VALUES = ("A206", "return the values")
 _AVOID_ERRORS = ("A206", "avoid the error in place of catching it, with `torch.where` or `clamp`")
@@ -41,15 +41,14 @@ _REFUSED_SYNTAX: dict[type[ast.AST], tuple[str, str]] = {
 
 
 def check_allow_list(tree: ast.Module) -> list[Finding]:
-    """Findings on everything that is not plain, pure arithmetic on tensors, in the order of the
-    lines."""
+    """Findings on everything but plain, pure arithmetic on tensors, by line."""
     walk = _Walk(tree)
     walk.check(tree, None)
     return sorted(walk.findings, key=lambda item: (item.line or 0, item.column or 0))
 
 
 class _Walk:
-    """Checks what is executed. Annotations are left out: the trainer never evaluates them."""
+    """Checks executed code. Annotations are left out, since the trainer never evaluates them."""
 
     def __init__(self, tree: ast.Module) -> None:
         self.findings: list[Finding] = []
@@ -59,8 +58,8 @@ class _Walk:
                 self._modules.setdefault(name, path)
 
     def check(self, node: ast.AST, local: frozenset[str] | None) -> None:
-        """A node and all below it. `local`: names of the functions around it; None outside of
-        functions."""
+        """Check a node and all below it. `local` has the names of the functions around it, or is
+        None outside of functions."""
         if type(node).__name__ not in _SYNTAX:
             code, hint = _REFUSED_SYNTAX.get(type(node), ("A206", PURE))
             return self._refuse(code, f"`{ast.unparse(node).strip().splitlines()[0]}`", node, hint)
@@ -75,18 +74,11 @@ class _Walk:
                 return self._check_function(node, local)
             case ast.AnnAssign():
                 return self._check_all((node.target, node.value), local)
-            case ast.With(items=items) if [ast.unparse(item) for item in items] != [
-                "torch.no_grad()"
-            ]:
-                what = f"`with {', '.join(map(ast.unparse, items))}`"
-                self._refuse(
-                    "A206",
-                    what,
-                    node,
-                    "leave it out: rewards are called without gradients as it is",
-                )
-                return self._check_all(node.body, local)
-            case ast.With():
+            case ast.With(items=items):
+                what = ", ".join(map(ast.unparse, items))
+                if what != "torch.no_grad()":
+                    hint = "leave it out: rewards are called without gradients as it is"
+                    self._refuse("A206", f"`with {what}`", node, hint)
                 return self._check_all(node.body, local)
             case ast.Subscript() if not isinstance(node.ctx, ast.Load):
                 self._check_change(node, local)
@@ -127,8 +119,8 @@ class _Walk:
         self._check_all(body, (around or frozenset()) | arguments.keys() | bound)
 
     def _check_change(self, target: ast.expr, local: frozenset[str] | None) -> None:
-        """A function changes what it made itself: what it changes outside would be there in the
-        next call."""
+        """Refuse a change of an object from outside the function, which would last until the next
+        call."""
         while isinstance(target, (ast.Subscript, ast.Attribute)):
             target = target.value
         if (
@@ -144,36 +136,24 @@ class _Walk:
     def _check_name(self, node: ast.Name) -> None:
         if not isinstance(node.ctx, ast.Load):
             self._check_binding(node.id, "", node)
-        elif (
-            node.id in self._modules
-        ):  # the beginning of a path does not come here: see _check_attribute
-            self._refuse(
-                "A210",
-                f"the module {node.id!r} as a value",
-                node,
-                "call its functions by their full names",
-            )
+        elif node.id in self._modules:  # a path's start is checked in _check_attribute
+            hint = "call its functions by their full names"
+            self._refuse("A210", f"the module {node.id!r} as a value", node, hint)
         elif node.id.startswith("__"):
             self._refuse("A203", f"the name {node.id!r}", node, "use plain names only")
         elif node.id in vocabulary.ALL_BUILTINS - vocabulary.BUILTINS:
-            self._refuse(
-                "A202", f"the built-in {node.id!r}", node, _hint(node.id, vocabulary.BUILTINS)
-            )
+            hint = _hint(node.id, vocabulary.BUILTINS)
+            self._refuse("A202", f"the built-in {node.id!r}", node, hint)
 
     def _check_binding(self, name: str, path: str, node: ast.AST) -> None:
-        """No name has two meanings: what a module or a built-in is called nothing else may be.
-        `path`: of a module."""
+        """Refuse a name that is already a module or a built-in. `path` is a module's own."""
         if name.startswith("__"):
             self._refuse("A203", f"the name {name!r}", node, "use plain names only")
         elif name in vocabulary.ALL_BUILTINS - vocabulary.BUILTINS:
             self._refuse("A202", f"the built-in {name!r} as a name", node, "choose another name")
         elif self._modules.get(name, path) != path:
-            self._refuse(
-                "A210",
-                f"{name!r}, which is a module here, as another name",
-                node,
-                "choose another name",
-            )
+            what = f"{name!r}, which is a module here, as another name"
+            self._refuse("A210", what, node, "choose another name")
 
     def _check_import_from(self, node: ast.ImportFrom) -> None:
         if node.level or node.module is None:
@@ -181,9 +161,8 @@ class _Walk:
         elif self._check_module(node.module, node):
             for alias in node.names:
                 if alias.name == "*":
-                    self._refuse(
-                        "A201", f"`from {node.module} import *`", node, "import names one by one"
-                    )
+                    what = f"`from {node.module} import *`"
+                    self._refuse("A201", what, node, "import names one by one")
                     continue
                 name, path = _import_of(alias, node.module)
                 if path not in vocabulary.MODULES:
@@ -206,12 +185,8 @@ class _Walk:
         if inner in vocabulary.MODULES:
             path = f"{inner}.{node.attr}"
             if path in vocabulary.MODULES:
-                self._refuse(
-                    "A210",
-                    f"the module `{path}` as a value",
-                    node,
-                    "call its functions by their full names",
-                )
+                hint = "call its functions by their full names"
+                self._refuse("A210", f"the module `{path}` as a value", node, hint)
             else:
                 self._check_member(inner, node.attr, node)
             return
@@ -220,12 +195,8 @@ class _Walk:
         if inner and len(self.findings) > before:
             return  # one finding for a path is enough
         if node.attr.startswith("_"):
-            self._refuse(
-                "A203",
-                f"the attribute {node.attr!r}",
-                node,
-                "use public attributes of tensors only",
-            )
+            hint = "use public attributes of tensors only"
+            self._refuse("A203", f"the attribute {node.attr!r}", node, hint)
         elif node.attr not in vocabulary.ATTRIBUTES:
             self._refuse("A209", f"`.{node.attr}`", node, _hint(node.attr, vocabulary.ATTRIBUTES))
 
@@ -233,13 +204,12 @@ class _Walk:
         if name.startswith("_"):
             self._refuse("A203", f"`{module}.{name}`", node, "use public functions only")
         elif name not in vocabulary.MODULES[module]:
-            self._refuse(
-                "A204", f"`{module}.{name}`", node, _hint(name, vocabulary.MODULES[module])
-            )
+            hint = _hint(name, vocabulary.MODULES[module])
+            self._refuse("A204", f"`{module}.{name}`", node, hint)
 
     def _path(self, node: ast.AST) -> str:
-        """`torch.nn.functional.relu` for `F.relu`: the full path of what begins with a module's
-        name; empty for others."""
+        """Full path of a module's member, such as `torch.nn.functional.relu` for `F.relu`; else
+        empty."""
         if isinstance(node, ast.Name):
             return self._modules.get(node.id, "")
         inner = self._path(node.value) if isinstance(node, ast.Attribute) else ""
@@ -250,12 +220,12 @@ class _Walk:
 
 
 def changes(method: str) -> bool:
-    """True when a method changes what it is called on."""
+    """True if a method changes its object."""
     return method in vocabulary.CHANGES or (method.endswith("_") and not method.endswith("__"))
 
 
 def names_bound(tree: ast.AST, imported: bool = True) -> set[str]:
-    """All names that a part of a source binds, wherever in it; with or without those of imports."""
+    """All names bound anywhere in a syntax tree, with or without those of imports."""
     names = {name for name, _ in imports(tree)} if imported else set()
     for node in ast.walk(tree):
         match node:
@@ -266,8 +236,14 @@ def names_bound(tree: ast.AST, imported: bool = True) -> set[str]:
     return names
 
 
+def names_used(tree: ast.AST, context: type[ast.expr_context] = ast.Load) -> list[str]:
+    """Names that are read anywhere in a syntax tree, or stored with `ast.Store`."""
+    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
+    return [node.id for node in names if isinstance(node.ctx, context)]
+
+
 def imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """The names that imports bind, and what each then is: `F` and `torch.nn.functional`."""
+    """The names that imports bind, with their paths: `F` and `torch.nn.functional`."""
     for node in ast.walk(tree):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
@@ -275,7 +251,7 @@ def imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 def _import_of(alias: ast.alias, module: str = "") -> tuple[str, str]:
-    """`import torch.nn` binds `torch`."""
+    """Name and path of an import. `import torch.nn` binds `torch`."""
     if module:
         return alias.asname or alias.name, f"{module}.{alias.name}"
     root = alias.name.split(".")[0]

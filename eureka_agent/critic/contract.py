@@ -1,5 +1,5 @@
-"""The critic's third step: `compute_reward`, its arguments and the names that it uses, from the
-syntax tree alone. What it returns the dry run sees."""
+"""The critic's third step: `compute_reward`, its arguments and names, by the syntax tree. The dry
+run checks what it returns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import ast
 from collections.abc import Iterator
 
 from eureka_agent.critic import vocabulary
-from eureka_agent.critic.allow_list import names_bound
+from eureka_agent.critic.allow_list import names_bound, names_used
 from eureka_agent.critic.findings import finding
 from eureka_agent.errors import did_you_mean
 from eureka_agent.records import Finding, TaskDescription
@@ -19,12 +19,8 @@ FUNCTION_NAME = "compute_reward"
 def check_contract(
     tree: ast.Module, description: TaskDescription, trusted: bool = False
 ) -> list[Finding]:
-    """Findings on the reward contract. `trusted`: private variables may be read."""
-    functions = [
-        node
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef) and node.name == FUNCTION_NAME
-    ]
+    """Findings on the reward contract. A `trusted` reward may read private variables."""
+    functions = reward_functions(tree)
     if not functions:
         return [_missing(tree)]
     findings = [
@@ -39,6 +35,12 @@ def check_contract(
     findings += _check_arguments(functions[-1], description, trusted)
     findings += _check_names(tree, description)
     return sorted(findings, key=lambda item: (item.line or 0, item.column or 0))
+
+
+def reward_functions(tree: ast.Module) -> list[ast.FunctionDef]:
+    """All `compute_reward` at the top level. The last one counts."""
+    functions = (node for node in tree.body if isinstance(node, ast.FunctionDef))
+    return [node for node in functions if node.name == FUNCTION_NAME]
 
 
 def _missing(tree: ast.Module) -> Finding:
@@ -71,27 +73,18 @@ def _check_arguments(
     if all(argument.arg in constants or argument.arg in defaults for argument in arguments):
         hint = f"name the variables that it reads as arguments: {', '.join(public)}"
         yield finding("C306", f"{FUNCTION_NAME} takes no variable as an argument", function, hint)
-    read = {
-        node.id
-        for node in ast.walk(function)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-    }
+    read = names_used(function)
     for argument in arguments:
         name, default = argument.arg, defaults.get(argument.arg)
         variable = known.get(name.removeprefix(PREVIOUS_PREFIX))
         if variable is not None and variable.private and not trusted:
             hint = f"build the reward from the public variables: {', '.join(public)}"
-            yield finding(
-                "C304",
-                f"the variable {name!r} is private: it is part of the fitness",
-                argument,
-                hint,
-            )
+            message = f"the variable {name!r} is private: it is part of the fitness"
+            yield finding("C304", message, argument, hint)
         elif variable is None and name not in constants and default is None:
             previous = PREVIOUS_PREFIX if name.startswith(PREVIOUS_PREFIX) else ""
-            hint = did_you_mean(
-                name, [previous + each for each in public] + ([] if previous else constants)
-            )
+            names = [previous + each for each in public]
+            hint = did_you_mean(name, names if previous else [*names, *constants])
             yield finding("C303", f"unknown variable {name!r}", argument, hint)
         elif (
             variable is None
@@ -108,28 +101,19 @@ def _check_arguments(
 
 def _defaults(arguments: ast.arguments) -> dict[str, ast.expr]:
     """The arguments' defaults by name."""
-    pairs = [
-        *zip(
-            reversed([*arguments.posonlyargs, *arguments.args]),
-            reversed(arguments.defaults),
-            strict=False,
-        )
-    ]
-    pairs += [
-        (each, value)
-        for each, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-        if value
-    ]
+    positional = reversed([*arguments.posonlyargs, *arguments.args])
+    pairs = list(zip(positional, reversed(arguments.defaults), strict=False))
+    keywords = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    pairs += [(each, value) for each, value in keywords if value]
     return {argument.arg: value for argument, value in pairs}
 
 
 def _check_names(tree: ast.Module, description: TaskDescription) -> Iterator[Finding]:
-    """One finding for each name that is not defined, at its first use: mostly variables that were
-    left out of the arguments."""
+    """A finding for each undefined name at its first use, mostly a variable missing in the
+    arguments."""
     defined = vocabulary.ALWAYS_DEFINED | names_bound(tree)
-    variables = {each.name for each in description.public_variables()} | {
-        each.name for each in description.constants
-    }
+    variables = {each.name for each in description.public_variables()}
+    variables |= {each.name for each in description.constants}
     seen = set(defined | vocabulary.ALL_BUILTINS)
     for node in sorted(_executed_names(tree), key=lambda name: (name.lineno, name.col_offset)):
         if node.id in seen:
@@ -146,7 +130,7 @@ def _check_names(tree: ast.Module, description: TaskDescription) -> Iterator[Fin
 
 
 def _executed_names(tree: ast.Module) -> Iterator[ast.Name]:
-    """Names that are read, without those in annotations: the trainer never evaluates them."""
+    """Names that are read, without annotations, which the trainer never evaluates."""
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()

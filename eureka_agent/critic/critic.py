@@ -1,5 +1,4 @@
-"""The critic: its steps, cheapest first, up to the first one with an error; the last one, a model's
-review, apart."""
+"""The critic: steps in the order of cost, up to the first error, and a model's review apart."""
 
 from __future__ import annotations
 
@@ -16,20 +15,20 @@ from eureka_agent.critic.novelty import find_same_source, find_same_values
 from eureka_agent.critic.parse import parse
 from eureka_agent.critic.repair import repair
 from eureka_agent.llm.budget import BudgetSpentError
-from eureka_agent.protocol.messages import Scored
+from eureka_agent.protocol.events import Scored
 from eureka_agent.records import Finding, TaskDescription, Verdict
 from eureka_agent.rewards import RewardSpecification
 
 REVIEW = "review"
-"""The step that a model makes."""
+"""The name of the step that a model makes."""
 DOUBTS = ("C307", "D313", "D315")
-"""Warnings that a reward may not say what its author meant: an argument without use, a total that
-does not move, terms that are not the total's. A component that does not move is none, which may act
-in skilled motion alone; nor is a warning of speed, which depends on the machine."""
+"""Warnings of a reward that may not say what its author meant: an unused argument, a total that
+does not move, terms that do not make up the total. A component that does not move is none, since it
+may act in skilled motion alone; a warning of speed is none, since it depends on the machine."""
 
 
 class RunsBehindTheWall(Protocol):
-    """Something that runs a reward behind the wall: `eureka_agent.fleet.dry_runner.DryRunner`."""
+    """A runner of rewards behind the wall: `eureka_agent.fleet.dry_runner.DryRunner`."""
 
     async def dry_run(self, reward: RewardSpecification) -> tuple[Finding, ...]:
         """Findings of the dry run."""
@@ -41,13 +40,13 @@ class RunsBehindTheWall(Protocol):
 
 
 class Reviews(Protocol):
-    """Something that reads a reward against the task: `eureka_agent.critic.review.Reviewer`."""
+    """A reviewer of rewards: `eureka_agent.critic.review.Reviewer`."""
 
     async def review(
         self, reward: RewardSpecification, attempt: str, doubts: Sequence[Finding]
     ) -> tuple[Finding, ...]:
-        """Findings on a reward that has passed all other steps. `doubts`: why it is read. Raises
-        BudgetSpentError where no model may be asked any more."""
+        """Findings on a reward that passed all other steps; `doubts` are their warnings. Raises
+        BudgetSpentError if no model may be asked any more."""
         ...
 
 
@@ -64,10 +63,10 @@ class Critic:
         reviewer: Reviews | None = None,
         review_all: bool = True,
     ) -> None:
-        """`novelty` and `gate`: whether rewards are compared with what is known of others.
-        `reviewer` reads what `judge` lets pass.
+        """With `novelty` and `gate` a reward is compared with a memory. `reviewer` reads accepted
+        rewards.
 
-        Without `review_all` it reads that alone which has `doubts_of` it.
+        Without `review_all` it reads only rewards with `doubts_of` them.
         """
         self._description = description
         self._runner = runner
@@ -77,12 +76,13 @@ class Critic:
         self._review_all = review_all
         self._scored_on: tuple[KnownEpisodes, ...] = ()
         self._known_scores: dict[str, Scores | None] = {}
-        """Of known rewards on `_scored_on`, by source."""
+        """Scores of known rewards on `_scored_on`, by source."""
 
     async def judge(self, reward: RewardSpecification, memory: Memory = NOTHING_KNOWN) -> Verdict:
-        """The verdict on a reward, of all steps but the review. `memory`: what it is compared with.
+        """The verdict on a reward, of all steps but the review. `memory` is what it is compared
+        with.
 
-        Never raises for what the reward does; EurekaError when the dry run itself cannot be made.
+        The reward's own failures are findings. Raises EurekaError when the dry run cannot be made.
         """
         begin = time.monotonic()
         findings: list[Finding] = []
@@ -123,13 +123,11 @@ class Critic:
         )
 
     async def review(self, reward: RewardSpecification, verdict: Verdict, attempt: str) -> Verdict:
-        """The verdict on a reward that was let pass, with the review as a further step. `attempt`:
-        its id, for the ledger of what a review costs.
+        """The verdict on an accepted reward, with the review as a further step. The ledger of costs
+        gets the id `attempt`.
 
-        The same verdict where nobody reviews, where there is no reason to, where that was done
-        before, and where the budget for models is spent. Raises LanguageModelError where the
-        reviewer cannot be reached. It takes as long as a model does, so it is made while the
-        training begins.
+        The verdict stays the same without a reviewer or a doubt, after an earlier review, and when
+        the budget for models is spent. Raises LanguageModelError if the reviewer cannot be reached.
         """
         if (
             self._reviewer is None
@@ -153,8 +151,8 @@ class Critic:
     async def _compare(
         self, reward: RewardSpecification, memory: Memory, steps: list[str]
     ) -> list[Finding]:
-        """The steps that need the reward's values on stored episodes; none where they cannot be
-        had."""
+        """The steps that need the reward's values on stored episodes; no findings if there are
+        none."""
         by_values = self._novelty and bool(memory.earlier)
         scores = None
         if memory.episodes and (by_values or self._gate):
@@ -178,7 +176,7 @@ class Critic:
         return []
 
     async def _known(self, reward: RewardSpecification, memory: Memory) -> Scores | None:
-        """Scores of a reward that will be asked for again, until more episodes are known."""
+        """Cached scores of a known reward, until further episodes are known."""
         if memory.episodes != self._scored_on:
             self._scored_on, self._known_scores = memory.episodes, {}
         if reward.source not in self._known_scores:
@@ -186,20 +184,17 @@ class Critic:
         return self._known_scores[reward.source]
 
     async def _score(self, reward: RewardSpecification, memory: Memory) -> Scores | None:
-        """None where the reward has no values on these episodes."""
-        scored = await self._runner.score(
-            reward, {each.attempt: each.path for each in memory.episodes}
-        )
+        """Scores of a reward; None if it has no values on these episodes."""
+        paths = {each.attempt: each.path for each in memory.episodes}
+        scored = await self._runner.score(reward, paths)
         if scored.reason:
             return None
-        returns = {
-            each.attempt: values
-            for each, values in zip(memory.episodes, scored.returns, strict=True)
-        }
+        known = zip(memory.episodes, scored.returns, strict=True)
+        returns = {each.attempt: values for each, values in known}
         return Scores(Totals(scored.totals, scored.extreme_totals), returns)
 
 
 def doubts_of(verdict: Verdict) -> tuple[Finding, ...]:
-    """The reasons to ask a model. A contradiction that no other step sees costs one training, which
-    racing stops early."""
+    """The warnings that call for a review. A contradiction that no other step sees costs one
+    training, which racing stops early."""
     return tuple(finding for finding in verdict.findings if finding.code in DOUBTS)

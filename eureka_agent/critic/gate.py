@@ -1,10 +1,10 @@
 """The critic's trajectory gate: of two recorded episodes, the one with clearly higher fitness must
 have the higher return.
 
-Trajectory Preference Evaluation of CARD (Sun et al. 2024), on the episodes that this run has
-recorded: a reward that prefers failures to successes is sent back without any training. A gate that
-refuses most proposals of a generation is wrong about the task (its undiscounted sums may say
-nothing there), and its findings become warnings.
+This is the Trajectory Preference Evaluation of CARD (Sun et al. 2024), on the episodes of this run:
+a reward that prefers failures to successes is sent back without a training. A gate that refuses
+most proposals of a generation is wrong about the task, where undiscounted sums may say nothing, and
+its findings become warnings.
 """
 
 from __future__ import annotations
@@ -18,32 +18,31 @@ from eureka_agent.critic.memory import KnownEpisodes
 from eureka_agent.records import Finding, Verdict
 
 CLEAR_DIFFERENCE = 0.25
-"""Part of the range of known fitness by which two episodes differ clearly: about the spread of one
-policy's episodes on hopper and ant, whose order says little. It leaves about half of the pairs
+"""Part of the range of known fitness by which two episodes differ clearly. It is about the spread
+of one policy's episodes on hopper and ant, and leaves about half of the pairs
 (benchmarks/gate.py)."""
 LEAST_RANGE = 0.05
-"""Range of fitness, as a part of the largest, below which all episodes count as equally good: what
-racing takes for noise too."""
+"""Range of fitness, as a part of the largest, below which all episodes count as equally good, as in
+racing."""
 LEAST_PAIRS = 12
-"""Pairs below which the gate says nothing: about half of those between six episodes, which are
-three attempts."""
+"""Pairs below which the gate finds nothing: about half of those between six episodes, of three
+attempts."""
 LEAST_ORDERED = 1 / 3
-"""Part of the pairs that a reward must order right. By chance it is a half, give or take 0.09 for
-16 episodes (Kendall's variance of tau); the measured searches' rewards order at least 0.98
-(benchmarks/gate.py). Of single terms and their opposites none below a half came to anything when it
-was trained, most of those above it neither (benchmarks/LOG.md): so a low share says something, a
-high one little, and the bar stands well on the clear side."""
+"""Part of the pairs that a reward must order right. Chance gives 0.5 ± 0.09 for 16 episodes
+(Kendall's variance of tau); the rewards of the measured searches give at least 0.98
+(benchmarks/gate.py). No single term below 0.5 trained well, and few above it (benchmarks/LOG.md).
+So a low share says something and a high one little, and the bar is low."""
 
 GATE = "trajectory gate"
 """Name of the critic's step."""
 CODE = "G601"
 LEAST_JUDGED = 3
-"""Proposals of a generation that the gate must have judged before it is said to be wrong."""
+"""Proposals that the gate must have judged before it can count as wrong."""
 
 
 @dataclass(frozen=True)
 class RankedEpisode:
-    """An episode with what it was worth and what the reward gives for it."""
+    """A recorded episode with its fitness and the reward's return."""
 
     attempt: str
     episode: str
@@ -60,14 +59,14 @@ class RankedEpisode:
 
 @dataclass(frozen=True)
 class Ordering:
-    """How a reward orders pairs of episodes."""
+    """A reward's order of pairs of episodes."""
 
     pairs: int
-    """That differ clearly in fitness."""
+    """Pairs that differ clearly in fitness."""
     right: float
-    """A pair with equal returns counts half."""
+    """Pairs ordered right. Equal returns count half."""
     wrong: tuple[RankedEpisode, RankedEpisode] | None
-    """Of the pairs ordered wrong the one that differs most in fitness, better one first."""
+    """The wrong pair that differs most in fitness, better episode first."""
 
 
 def ordering(
@@ -89,26 +88,21 @@ def ordering(
         for first, second in combinations(ranked, 2)
         if abs(first.fitness - second.fitness) > CLEAR_DIFFERENCE * spread
     ]
-    right = sum(
-        (
-            0.5
-            if better.reward_return == worse.reward_return
-            else float(better.reward_return > worse.reward_return)
-        )
-        for better, worse in pairs
-    )
+    returns_of = [(better.reward_return, worse.reward_return) for better, worse in pairs]
+    right = sum(better > worse for better, worse in returns_of)
+    equal = sum(better == worse for better, worse in returns_of)
     wrong = max(
         (pair for pair in pairs if pair[0].reward_return < pair[1].reward_return),
         key=lambda pair: pair[0].fitness - pair[1].fitness,
         default=None,
     )
-    return Ordering(len(pairs), right, wrong)
+    return Ordering(len(pairs), right + equal / 2, wrong)
 
 
 def check_order(
     episodes: Sequence[KnownEpisodes], returns: Mapping[str, Mapping[str, float | None]]
 ) -> list[Finding]:
-    """G601 for a reward that prefers worse episodes; nothing where too few pairs are known."""
+    """G601 for a reward that prefers worse episodes; nothing if too few pairs are known."""
     found = ordering(episodes, returns)
     if (
         found.pairs < LEAST_PAIRS
@@ -129,23 +123,22 @@ def check_order(
 
 
 def judged_by_gate(verdict: Verdict) -> bool:
-    """True where a reward came as far as the gate."""
+    """True if the gate judged the reward."""
     return GATE in verdict.steps_run
 
 
 def refused_by_gate(verdict: Verdict) -> bool:
-    """True where the gate found fault, also where that was made a warning."""
+    """True if the gate refused the reward, even if only as a warning."""
     return any(found.code == CODE for found in verdict.findings)
 
 
 def only_gate_refused(verdict: Verdict) -> bool:
-    """True where nothing but the gate's finding stands against a reward."""
+    """True if the gate's finding is the only error."""
     return {found.code for found in verdict.findings if found.severity == "error"} == {CODE}
 
 
 def is_wrong(judged: int, refused: int) -> bool:
-    """True where the gate refused more than half of the proposals that it judged, and these were
-    enough to tell."""
+    """True if the gate refused more than half of enough proposals."""
     return judged >= LEAST_JUDGED and 2 * refused > judged
 
 

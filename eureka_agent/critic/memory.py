@@ -1,5 +1,4 @@
-"""What a run has learned before a reward is judged, as far as the critic asks. Whoever runs the
-search fills it in."""
+"""Memory of a run for the critic: known rewards and episodes. The search fills it in."""
 
 from __future__ import annotations
 
@@ -15,7 +14,6 @@ class KnownReward:
     """A reward that this run has trained or is training."""
 
     attempt: str
-    """Attempt id."""
     reward: RewardSpecification
 
 
@@ -32,32 +30,33 @@ class KnownEpisodes:
 
 @dataclass(frozen=True)
 class Memory:
-    """What a reward is compared with. Empty: every comparison is left out."""
+    """Known rewards and episodes that a reward is compared with. An empty part leaves its
+    comparison out."""
 
     rewards: tuple[KnownReward, ...] = ()
-    """Compared by source."""
+    """Rewards to compare by source."""
     earlier: tuple[KnownReward, ...] = ()
-    """Those of them that are compared by value too."""
+    """Rewards to compare by value too."""
     episodes: tuple[KnownEpisodes, ...] = ()
 
 
 @dataclass(frozen=True)
 class Totals:
-    """Totals of a reward, one a step, on transitions that are the same for every reward that is
-    compared. None: not finite."""
+    """Totals of a reward per step, on the same transitions for all compared rewards. None: not
+    finite."""
 
     stored: tuple[float | None, ...]
     extreme: tuple[float | None, ...]
-    """On states that only broken physics reaches."""
+    """Totals on states that only broken physics reaches."""
 
 
 @dataclass(frozen=True)
 class Scores:
-    """What a reward gives on known episodes."""
+    """Values of a reward on known episodes."""
 
     totals: Totals
     returns: Mapping[str, Mapping[str, float | None]]
-    """Undiscounted sum of the total over an episode, by attempt and episode; None: not finite."""
+    """Undiscounted sum of the total, by attempt and episode; None: not finite."""
 
 
 NOTHING_KNOWN = Memory()

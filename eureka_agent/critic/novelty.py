@@ -1,9 +1,9 @@
-"""The critic's novelty steps: has this run already tried the same reward, under other names or on
-another scale?
+"""The critic's novelty steps: they find a reward that this run already tried under other names or
+on another scale.
 
-First by source, without running anything: two rewards with the same canonical form compute the
-same. Then by value: two rewards whose totals are proportional on all that is stored train to the
-same policy, since advantages and returns are normalised per training.
+The first step compares sources: two rewards with the same canonical form compute the same. The
+second compares values: two rewards with proportional totals on all stored steps train the same
+policy, since advantages and returns are normalised per training.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from eureka_agent.critic.allow_list import imports, names_bound
-from eureka_agent.critic.contract import FUNCTION_NAME
+from eureka_agent.critic.allow_list import imports, names_bound, names_used
+from eureka_agent.critic.contract import FUNCTION_NAME, reward_functions
 from eureka_agent.critic.findings import finding
 from eureka_agent.critic.memory import KnownReward, Totals
 from eureka_agent.critic.parse import parse
@@ -24,38 +24,33 @@ from eureka_agent.helper_names import HELPER_NAMES
 from eureka_agent.records import Finding
 
 SAME_VALUES = 1e-5
-"""Largest difference of two totals, as a part of their spread, that counts as rounding: float32 has
-seven digits, and a sum of some terms loses one or two of them."""
+"""Largest difference of two totals, as a part of their spread, that counts as rounding. float32 has
+seven digits, and a sum of terms loses one or two."""
 _FORMS_KEPT = 4096
 
 
 def find_same_source(source: str, known: Sequence[KnownReward]) -> list[Finding]:
-    """N501 where a known reward has the same canonical form. `source` is one that parses."""
+    """N501 if a known reward has the same canonical form. `source` must parse."""
     form = canonical_form(source)
     for other in known:
         if form is not None and canonical_form(other.reward.source) == form:
-            message = f"the same reward as {other.attempt}" + (
-                ""
-                if other.reward.source == source
-                else " up to renaming, layout and the order of arguments"
-            )
-            return [
-                finding(
-                    "N501", message, hint="change what is computed: a term, its shape, or a weight"
-                )
-            ]
+            message = f"the same reward as {other.attempt}"
+            if other.reward.source != source:
+                message += " up to renaming, layout and the order of arguments"
+            hint = "change what is computed: a term, its shape, or a weight"
+            return [finding("N501", message, hint=hint)]
     return []
 
 
 def find_same_values(
     totals: Totals, known: Sequence[tuple[str, Totals]], constant_counts: bool
 ) -> list[Finding]:
-    """N502 where a known reward (attempt id and totals on the same transitions) is this one up to a
+    """N502 if a known reward (attempt id and totals on the same transitions) is this one up to a
     positive scale.
 
-    `constant_counts`: an added constant makes another reward. So it is wherever an episode can end
-    early: each further step pays it once more. Where all episodes have the same length it adds the
-    same to every return.
+    With `constant_counts` an added constant makes another reward: if an episode can end early, each
+    further step pays it once more. If all episodes have the same length, it adds the same to every
+    return.
     """
     for attempt, others in known:
         relation = _relation(totals, others, constant_counts)
@@ -76,8 +71,8 @@ def find_same_values(
 
 
 def _relation(totals: Totals, others: Totals, constant_counts: bool) -> tuple[float, float] | None:
-    """Scale and constant that make `totals` of `others`; None where there is none, the scale is not
-    positive or a value is missing."""
+    """Scale and constant that make `totals` of `others`; None without such, for a scale that is not
+    positive, or a missing value."""
     here, there = totals.stored, others.stored
     if len(here) != len(there) or len(totals.extreme) != len(others.extreme) or len(here) < 2:
         return None
@@ -86,7 +81,7 @@ def _relation(totals: Totals, others: Totals, constant_counts: bool) -> tuple[fl
         return None
     first, second = ([value for value in part if value is not None] for part in (here, there))
     if max(second) == min(second):
-        return None  # nothing that could be compared
+        return None  # constant totals have no scale
     scale, constant = statistics.linear_regression(second, first, proportional=constant_counts)
     if scale <= 0:
         return None
@@ -96,8 +91,8 @@ def _relation(totals: Totals, others: Totals, constant_counts: bool) -> tuple[fl
         for a, b in zip(first, second, strict=True)
     ):
         return None
-    # what no stored step reached may still tell them apart; such values can be of any size, so each
-    # has a tolerance of its own
+    # extreme states may still tell them apart; their values can be of any size, so each has its own
+    # tolerance
     for a, b in zip(totals.extreme, others.extreme, strict=True):
         assert a is not None
         assert b is not None
@@ -109,13 +104,12 @@ def _relation(totals: Totals, others: Totals, constant_counts: bool) -> tuple[fl
 
 @lru_cache(maxsize=_FORMS_KEPT)
 def canonical_form(source: str) -> str | None:
-    """A text that is equal for two rewards that differ only in layout, comments, docstrings,
-    annotations, decorators, imports, the order of arguments, and the names of what they define and
-    of components. None for a source that does not parse.
+    """A text that is equal for rewards that differ only in layout, comments, docstrings,
+    annotations, decorators, imports, the order of arguments, and the names of definitions and
+    components. None for a source that does not parse.
 
-    Every renaming gives different names different new names, so equal texts compute equal totals.
-    What a renaming might break (a label that is also used as a value, a name that is also Python's)
-    keeps its name.
+    Different names get different new names, so equal texts compute equal totals. A name that cannot
+    be renamed safely is kept: a label that is also a value, or a name of Python's.
     """
     tree, _ = parse(source)
     if tree is None:
@@ -125,15 +119,11 @@ def canonical_form(source: str) -> str | None:
 
 
 class _Stripper(ast.NodeTransformer):
-    """Takes out what is not computed, writes imported names in full, and sorts the arguments of
+    """Removes what is not computed, writes imported names in full, and sorts the arguments of
     `compute_reward`."""
 
     def __init__(self, tree: ast.Module) -> None:
-        functions = [
-            node
-            for node in tree.body
-            if isinstance(node, ast.FunctionDef) and node.name == FUNCTION_NAME
-        ]
+        functions = reward_functions(tree)
         self._entry = functions[-1] if functions else None
         self._paths = _imported_paths(tree)
 
@@ -142,13 +132,9 @@ class _Stripper(ast.NodeTransformer):
         node.decorator_list, node.returns, node.type_comment = [], None, None
         node.body = node.body or [ast.Pass()]
         if node is self._entry:
-            read = {
-                name.id
-                for name in ast.walk(node)
-                if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Load)
-            }
+            read = names_used(node)
             arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
-            # given by name: neither their order nor one that nobody reads changes anything
+            # arguments are passed by name, so neither order nor unused ones matter
             node.args.args = sorted(
                 (each for each in arguments if each.arg in read), key=lambda each: each.arg
             )
@@ -166,25 +152,21 @@ class _Stripper(ast.NodeTransformer):
     def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
         return None if isinstance(node.value, ast.Constant) else self.generic_visit(node)
 
-    def visit_Import(self, node: ast.Import) -> ast.AST | None:
-        return self._import(node)
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
-        return self._import(node)
-
     def visit_Name(self, node: ast.Name) -> ast.expr:
         path = self._paths.get(node.id)
         return node if path is None else ast.parse(path, mode="eval").body
 
-    def _import(self, node: ast.Import | ast.ImportFrom) -> ast.AST | None:
-        """Nothing in place of an import whose names are written in full."""
+    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> ast.AST | None:
+        """Remove an import whose names are written in full."""
         bound = [(alias.asname or alias.name).split(".")[0] for alias in node.names]
         return None if all(name in self._paths for name in bound) else node
 
+    visit_ImportFrom = visit_Import
+
 
 def _imported_paths(tree: ast.Module) -> dict[str, str]:
-    """By name what it was imported as, such as `F` → `torch.nn.functional`; without names that are
-    bound otherwise too."""
+    """Paths of imported names, such as `F` → `torch.nn.functional`, without names that are bound
+    again."""
     paths: dict[str, set[str]] = {}
     for name, path in imports(tree):
         paths.setdefault(name, set()).add(path)
@@ -195,14 +177,10 @@ def _imported_paths(tree: ast.Module) -> dict[str, str]:
 
 
 class _Renamer(ast.NodeTransformer):
-    """Numbers names and labels in the order in which they come."""
+    """Numbers names and labels in their order."""
 
     def __init__(self, tree: ast.Module) -> None:
-        entry = [
-            node
-            for node in tree.body
-            if isinstance(node, ast.FunctionDef) and node.name == FUNCTION_NAME
-        ]
+        entry = reward_functions(tree)
         arguments = {each.arg for each in entry[-1].args.args} if entry else set()
         kept = {
             FUNCTION_NAME,
@@ -226,9 +204,8 @@ class _Renamer(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        if (
-            isinstance(node.func, ast.Name) and node.func.id in self._renamed
-        ):  # its arguments' names are the source's own
+        # only functions of the source have renamed arguments
+        if isinstance(node.func, ast.Name) and node.func.id in self._renamed:
             for keyword in node.keywords:
                 keyword.arg = keyword.arg and self._name(keyword.arg)
         return self.generic_visit(node)
@@ -250,13 +227,12 @@ class _Renamer(ast.NodeTransformer):
         return node
 
     def _number(self, kind: str, name: str) -> str:
-        """A text that cannot be a name of the source's."""
+        """A text that cannot be a name in the source."""
         return self._numbers.setdefault(f"{kind} {name}", f"{kind} {len(self._numbers)}")
 
 
 def _labels(tree: ast.Module) -> set[Any]:
-    """Strings that are keys of dictionaries and nothing else; none where the source puts strings
-    together."""
+    """Strings that are keys of dictionaries and nothing else; none in a source with f-strings."""
     places: list[ast.expr | None] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
@@ -266,11 +242,8 @@ def _labels(tree: ast.Module) -> set[Any]:
         elif isinstance(node, ast.Subscript):
             places.append(node.slice)
     keys = {id(place): place.value for place in places if isinstance(place, ast.Constant)}
-    elsewhere = {
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and id(node) not in keys
-    }
+    constants = (node for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    elsewhere = {node.value for node in constants if id(node) not in keys}
     return {value for value in keys.values() if isinstance(value, str)} - {
         each for each in elsewhere if isinstance(each, str)
     }

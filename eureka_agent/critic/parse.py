@@ -1,4 +1,4 @@
-"""The critic's first step: is it Python at all?"""
+"""The critic's first step: parse the source."""
 
 from __future__ import annotations
 
@@ -10,24 +10,23 @@ from eureka_agent.records import Finding
 
 MAX_SOURCE_CHARACTERS = 50_000
 MAX_NODES = 20_000
-"""Of the syntax tree: several times what so long a source of a person's has; comparisons such as
-`a<a<a` have one for each character."""
+"""Most nodes of the syntax tree, several times those of a long hand-written source. `a<a<a` has one
+for each character."""
 MAX_DEPTH = 100
-"""Nesting of the syntax tree beyond which nothing sensible is written, and recursion in Python's
-own tools may fail."""
+"""Deepest nesting of the syntax tree. Beyond it recursion in Python's own tools may fail."""
 
 MAX_BITS = 1024
-"""Of a whole number: no float holds a larger one, and Python refuses to write very long ones as
+"""Most bits of an integer. No float is larger, and Python refuses to write very long integers as
 text."""
 
 
 def unreadable_file(reason: str, hint: str) -> Finding:
-    """The finding of a file, among others, that cannot be read."""
+    """The finding for an unreadable file among others."""
     return finding("P100", f"cannot be read: {reason}", hint=hint)
 
 
 def parse(source: str) -> tuple[ast.Module | None, list[Finding]]:
-    """The syntax tree, or None with the finding that says why there is none."""
+    """The syntax tree, or None with a finding."""
     if not source.strip():
         return None, [finding("P101", "the source is empty", hint="define `compute_reward`")]
     if len(source) > MAX_SOURCE_CHARACTERS:

@@ -1,23 +1,21 @@
-"""A verdict as text, in the form that linters have: place, code, message, the line itself, what to
-do."""
+"""A verdict as text, in the form of a linter: place, code, message, the line itself, hint."""
 
 from __future__ import annotations
 
+from collections import Counter
+
 from eureka_agent.records import Finding, Verdict
+from eureka_agent.wording import plural
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 def render_verdict(verdict: Verdict, source: str, path: str, *, markup: bool = False) -> str:
-    """All findings and one line that sums them up. `markup`: with rich's colour tags, and the rest
-    escaped for it."""
+    """All findings and a summary. With `markup` it has rich's colour tags, and the rest is
+    escaped."""
     parts = [render_finding(finding, source, path, markup=markup) for finding in verdict.findings]
-    numbers = [
-        (word, sum(finding.severity == word for finding in verdict.findings)) for word in _COLOURS
-    ]
-    counts = ", ".join(
-        f"{count} {word}{'s' if count != 1 else ''}" for word, count in numbers if count
-    )
+    severities = Counter[str](finding.severity for finding in verdict.findings)
+    counts = ", ".join(plural(severities[each], each) for each in _COLOURS if severities[each])
     outcome = "accepted" if verdict.accepted else "rejected"
     summary = (
         f"{outcome} ({counts or 'no findings'}; {', '.join(verdict.steps_run)};"
@@ -30,7 +28,7 @@ def render_verdict(verdict: Verdict, source: str, path: str, *, markup: bool = F
 
 
 def render_line(verdict: Verdict, source: str, path: str, *, markup: bool = False) -> str:
-    """One line for a file among others: what decided, or how many findings there are."""
+    """One line for a file among others: its first error, or the codes of its findings."""
     errors = [finding for finding in verdict.findings if finding.severity == "error"]
     said = ", ".join(sorted({finding.code for finding in verdict.findings}))
     outcome = "accepted" if verdict.accepted else "rejected"

@@ -1,5 +1,5 @@
-"""Mends what has one sure repair, so that no revision is spent on it: a note says what was done.
-Text is changed in place, lines stay where they are."""
+"""Repairs of defects with one sure repair, which saves a revision. A note describes each. Lines
+stay in place."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from eureka_agent.critic.allow_list import imports
+from eureka_agent.critic.allow_list import imports, names_used
 from eureka_agent.critic.contract import FUNCTION_NAME
 from eureka_agent.critic.findings import finding
 from eureka_agent.helper_names import is_helper_module
@@ -16,12 +16,12 @@ from eureka_agent.records import Finding, TaskDescription
 
 _NUMBERS = {"pi": "math.pi", "e": "math.e", "inf": "math.inf", "Inf": "math.inf", "nan": "math.nan"}
 _FUNCTIONS = re.compile("acos|asin|atan2?|cosh?|erf|exp|expm1|log(10|1p|2)?|pow|sinh?|sqrt|tanh?")
-"""Functions that torch has for tensors and math for numbers."""
+"""Functions of torch for tensors and of math for numbers."""
 
 
 @dataclass(frozen=True)
 class _Edit:
-    """Replaces a node's text, which lies in one line or is a whole statement."""
+    """Replacement of a node's text, in one line or as a whole statement."""
 
     node: ast.expr | ast.stmt
     text: str
@@ -31,8 +31,7 @@ class _Edit:
 def repair(
     tree: ast.Module, source: str, description: TaskDescription
 ) -> tuple[str, list[Finding]]:
-    """The source with all sure repairs, and a note for each. The same source where there is
-    none."""
+    """The source with all sure repairs, and a note for each."""
     constants = frozenset(constant.name for constant in description.constants)
     edits = [*_name_of_the_function(tree), *_foreign(tree), *_numbers(tree, constants)]
     edits += _unused(tree, edits)
@@ -48,27 +47,22 @@ def repair(
     ):
         first, last = edit.node.lineno - 1, (edit.node.end_lineno or edit.node.lineno) - 1
         end = lines[last][edit.node.end_col_offset :]
-        # a statement of its own at the top level needs nothing in its place
-        text = (
-            ""
-            if edit.text == "pass" and edit.node.col_offset == 0 and not end.strip()
-            else edit.text
-        )
-        lines[first : last + 1] = [
-            lines[first][: edit.node.col_offset] + text.encode() + end,
-            *([b""] * (last - first)),
-        ]
+        # a statement that fills a top-level line needs no `pass`
+        fills_line = edit.node.col_offset == 0 and not end.strip()
+        text = "" if edit.text == "pass" and fills_line else edit.text
+        changed = lines[first][: edit.node.col_offset] + text.encode() + end
+        lines[first : last + 1] = [changed, *([b""] * (last - first))]
     notes = [finding("M401", edit.note, edit.node, severity="note") for edit in edits]
     return b"\n".join(lines).decode(), sorted(notes, key=lambda note: note.line or 0)
 
 
 def _name_of_the_function(tree: ast.Module) -> Iterator[_Edit]:
-    """The only function that returns a reward, and that no other calls, is `compute_reward`."""
+    """Rename the only function that returns a reward, and that no other calls, to
+    `compute_reward`."""
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     called = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    if any(
-        node.name == FUNCTION_NAME for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
-    ):
+    everywhere = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    if any(node.name == FUNCTION_NAME for node in everywhere):
         return
     found = [
         node
@@ -92,7 +86,7 @@ def _name_of_the_function(tree: ast.Module) -> Iterator[_Edit]:
 
 
 def _is_reward(node: ast.AST) -> bool:
-    """True for a `return` of two values, the second of which may be a dictionary."""
+    """True for a `return` of two values, of which the second may be a dictionary."""
     match node:
         case ast.Return(
             value=ast.Tuple(elts=[_, ast.Dict() | ast.DictComp() | ast.Name() | ast.Call()])
@@ -102,8 +96,7 @@ def _is_reward(node: ast.AST) -> bool:
 
 
 def _foreign(tree: ast.Module) -> Iterator[_Edit]:
-    """Imports of what is there without them, numpy's constants, names of other devices, and
-    prints."""
+    """Repair imports of predefined names, numpy's constants, names of other devices, and prints."""
     arrays = _arrays(tree)
     chosen = {
         part for node in ast.walk(tree) if isinstance(node, ast.IfExp) for part in ast.walk(node)
@@ -133,8 +126,8 @@ def _foreign(tree: ast.Module) -> Iterator[_Edit]:
 
 
 def standalone(source: str) -> str:
-    """A mended source as a file: no blank lines at its head, and an import of `math` where it uses
-    that, which rewards have without one."""
+    """A repaired source as a file: without blank lines at its head, and with an import of `math` if
+    it needs one."""
     source = source.lstrip("\n")
     tree = ast.parse(source)
     used = any(isinstance(node, ast.Name) and node.id == "math" for node in ast.walk(tree))
@@ -152,8 +145,8 @@ def _imports_math(tree: ast.Module) -> bool:
 
 
 def _unused(tree: ast.Module, edits: Sequence[_Edit]) -> Iterator[_Edit]:
-    """Imports of numpy that nothing is left to use; the first one gives its line to an import of
-    `math`, where the edits need that."""
+    """Remove unused imports of numpy. The first one becomes an import of `math` if the repairs need
+    that."""
     mended = {part for edit in edits for part in ast.walk(edit.node)}
     arrays = _arrays(tree)
     needs_math = any(edit.text.startswith("math") for edit in edits) and not _imports_math(tree)
@@ -165,35 +158,26 @@ def _unused(tree: ast.Module, edits: Sequence[_Edit]) -> Iterator[_Edit]:
             if isinstance(node, ast.Import) and all(
                 (alias.asname or alias.name) in arrays for alias in node.names
             ):
+                text, note = "pass", "left out: nothing of it is used"
                 if needs_math and node in tree.body:
                     needs_math = False
-                    yield _Edit(
-                        node,
-                        "import math",
-                        f"`{ast.unparse(node)}` is `import math`: nothing else is used",
-                    )
-                else:
-                    yield _Edit(
-                        node, "pass", f"`{ast.unparse(node)}` is left out: nothing of it is used"
-                    )
+                    text, note = "import math", "`import math`: nothing else is used"
+                yield _Edit(node, text, f"`{ast.unparse(node)}` is {note}")
 
 
 def _arrays(tree: ast.Module) -> set[str]:
-    return {name for name, path in imports(tree) if path in ("numpy", "jax.numpy")} | {
-        "np",
-        "numpy",
-    }
+    arrays = {name for name, path in imports(tree) if path in ("numpy", "jax.numpy")}
+    return arrays | {"np", "numpy"}
 
 
 def _numbers(tree: ast.Module, constants: frozenset[str]) -> Iterator[_Edit]:
-    """`torch.exp` and the like of what is a number and no tensor are those of `math`."""
+    """Replace functions of torch by those of math where the argument is a number."""
     top = _number_names(tree, frozenset(), constants)
     known_at: dict[ast.Call, frozenset[str]] = {}
     for scope in (tree, *(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))):
         known = top if scope is tree else _number_names(scope, top, constants)
-        known_at |= {
-            node: known for node in ast.walk(scope) if isinstance(node, ast.Call)
-        }  # the innermost comes last
+        # the innermost function comes last
+        known_at |= {node: known for node in ast.walk(scope) if isinstance(node, ast.Call)}
     for call, known in known_at.items():
         match call:
             case ast.Call(
@@ -209,8 +193,8 @@ def _numbers(tree: ast.Module, constants: frozenset[str]) -> Iterator[_Edit]:
 def _number_names(
     scope: ast.AST, around: frozenset[str], constants: frozenset[str]
 ) -> frozenset[str]:
-    """Names that are numbers in a function, or at the top level: arguments said to be, and what is
-    assigned once, from numbers."""
+    """Names of numbers in a function or at the top level: annotated arguments, and names assigned
+    once, from numbers."""
     numbers = set(around)
     if isinstance(scope, ast.FunctionDef):
         arguments = {
@@ -222,11 +206,7 @@ def _number_names(
             for name, said in arguments.items()
             if name in constants or (isinstance(said, ast.Name) and said.id in ("float", "int"))
         }
-    stored = [
-        node.id
-        for node in ast.walk(scope)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    ]
+    stored = names_used(scope, ast.Store)
     for node in ast.walk(scope):
         match node:
             case (

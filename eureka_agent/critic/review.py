@@ -1,5 +1,5 @@
-"""The critic's last step: a language model reads the reward against the task. It blocks clear
-contradictions alone."""
+"""The critic's last step: a language model reads the reward against the task. Only a clear
+contradiction blocks."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from eureka_agent.settings import SearchSettings
 from eureka_agent.text import one_line
 
 EXPLOIT = "R702"
-"""Code of a way to cheat a reward."""
+"""Code of the finding for a way to cheat a reward."""
 MOST_EXPLOITS = 3
 LONGEST_SENTENCE = 300
 _SHORTEST_CODE = 4
-"""Characters of code, without spaces, that can be taken for a quotation."""
+"""Least characters of code, without spaces, that count as a quotation."""
 _NO_TERMS = {
     "compute_reward",
     "torch",
@@ -35,7 +35,7 @@ _NO_TERMS = {
     "str",
     "dim",
 }
-"""Names in every reward, which point at nothing."""
+"""Names that are in every reward and so point at nothing."""
 _UNREADABLE = {
     FinishReason.REFUSED: "the reviewer refused to answer",
     FinishReason.CUT_OFF: "it was cut off at the bound on tokens",
@@ -43,7 +43,7 @@ _UNREADABLE = {
 
 
 class Reviewer:
-    """Asks a model whether a reward matches the task and how it could be cheated, from
+    """Asks a model if a reward matches the task and how a policy could cheat it, with
     `prompts/review.md`."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Reviewer:
         sentence: str,
         settings: SearchSettings | None = None,
     ) -> None:
-        """`sentence`: the task in the searcher's words. `settings`: of the run; None: the task's
+        """`sentence` is the user's task in words; `settings` are the run's, or None for the task's
         own."""
         self._model = model
         self._task_words = f"{sentence}\n{description.fitness_doc}"
@@ -62,10 +62,10 @@ class Reviewer:
     async def review(
         self, reward: RewardSpecification, attempt: str, doubts: Sequence[Finding] = ()
     ) -> tuple[Finding, ...]:
-        """R701 for a contradiction, R702 for each way to cheat, R703 for a review that could not be
-        read. `doubts`: why it is asked for.
+        """R701 for a contradiction, R702 for each way to cheat, R703 for an unreadable review.
+        `doubts` are the warnings that call for it.
 
-        Raises BudgetSpentError or LanguageModelError where no reply is to be had.
+        Raises BudgetSpentError or LanguageModelError if there is no reply.
         """
         order = ChatMessage("user", render("review_order.md", source=reward.source, doubts=doubts))
         message = await self._model.ask(Role.REVIEWER, self._system, order, attempt=attempt)
@@ -89,8 +89,8 @@ class Reviewer:
 
 
 def findings_of(review: Review, source: str, task_words: str) -> tuple[Finding, ...]:
-    """The findings of a review. A contradiction blocks only where its term stands in the source and
-    its words in the task."""
+    """The findings of a review. A contradiction blocks only if its term is in the source and its
+    words are in the task."""
     findings = []
     if review.contradiction is not None:
         findings.append(_contradiction(review.contradiction, source, task_words))
@@ -107,17 +107,13 @@ def _contradiction(found: Contradiction, source: str, task_words: str) -> Findin
     why = one_line(found.why, LONGEST_SENTENCE)
     line = line_of(found.term, source)
     if line is None:
-        doubt = (
-            f"the term that it names is not in the source: {term!r}"
-            if term
-            else "it names no term of the source"
-        )
+        doubt = "it names no term of the source"
+        if term:
+            doubt = f"the term that it names is not in the source: {term!r}"
     elif not said_in(found.task, task_words):
-        doubt = (
-            f"the words that it names are not in the task: {task!r}"
-            if task
-            else "it names no words of the task"
-        )
+        doubt = "it names no words of the task"
+        if task:
+            doubt = f"the words that it names are not in the task: {task!r}"
     else:
         return Finding(
             code="R701",
@@ -139,8 +135,8 @@ def _contradiction(found: Contradiction, source: str, task_words: str) -> Findin
 
 
 def line_of(term: str, source: str) -> int | None:
-    """The line in which a quoted name, key or piece of code first stands; None where the source's
-    code has no such thing."""
+    """The first line of a quoted name, key or piece of code; None if the source's code does not
+    have it."""
     tree, _ = parse(source)
     if tree is None:
         return None
@@ -152,7 +148,7 @@ def line_of(term: str, source: str) -> int | None:
 
 
 def _names(tree: ast.Module) -> list[tuple[str, int]]:
-    """Arguments, variables, helpers and the strings that name components, with their lines."""
+    """Names of arguments, variables, helpers and components, with their lines."""
     found = []
     for node in ast.walk(tree):
         match node:
@@ -175,8 +171,8 @@ def _names(tree: ast.Module) -> list[tuple[str, int]]:
 
 
 def _line_of_code(quotation: str, source: str, tree: ast.Module) -> int | None:
-    """Where code stands that is the quotation but for spaces; comments and docstrings are no code.
-    A component's name of several words is found too."""
+    """The line of quoted code, apart from spaces, without comments and docstrings; or of a
+    component's name of several words."""
     for name, line in _names(tree):
         if name == quotation:
             return line
@@ -193,18 +189,17 @@ def _line_of_code(quotation: str, source: str, tree: ast.Module) -> int | None:
 
 
 def _is_no_term(node: ast.stmt) -> bool:
-    """Imports, docstrings, and what is made of statements, among which the right one is to be
-    found."""
+    """True for imports, docstrings and compound statements."""
     docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     return docstring or isinstance(node, (ast.Import, ast.ImportFrom)) or hasattr(node, "body")
 
 
 def said_in(words: str, task_words: str) -> bool:
-    """Whether the quoted words, or all of their parts around an ellipsis, stand in the task,
-    whatever their case and punctuation."""
+    """True if the quoted words, or all parts around an ellipsis, are in the task, in any case and
+    punctuation."""
     parts = [_plain(part) for part in re.split(r"\.{3}|…", words)]
     task = f" {_plain(task_words)} "
-    # languages that are written without spaces have no whole words to compare
+    # languages without spaces have no whole words to compare
     return any(parts) and all(
         (f" {part} " if part.isascii() else part) in task for part in parts if part
     )

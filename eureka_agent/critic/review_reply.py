@@ -1,4 +1,4 @@
-"""From a reviewer's reply to a review, however carelessly its JSON is written."""
+"""Reviews from a reviewer's replies, even with careless JSON."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from eureka_agent.llm.markdown import split_blocks, without_thinking
 from eureka_agent.text import printable
 
 LONGEST_OBJECT = 20_000
-"""Characters beyond which a text is not read as a review."""
+"""Most characters of a text that is read as a review."""
 _MOST_OBJECTS = 10
-"""Braces, from the last one, that are tried as the beginning of the review."""
+"""Opening braces, from the last one, that are tried as the start of the review."""
 _NOTHING = {
     "",
     "none",
@@ -35,7 +35,7 @@ _WORDS = re.compile(r"\b(?:null|true|false)\b")
 
 @dataclass(frozen=True)
 class Contradiction:
-    """What a reviewer says that excludes the task."""
+    """A contradiction with the task in a reviewer's words."""
 
     term: str
     """Quoted from the reward."""
@@ -46,14 +46,14 @@ class Contradiction:
 
 @dataclass(frozen=True)
 class Review:
-    """What a reviewer says. All of it is text from a model."""
+    """A reviewer's findings. All of it is text from a model."""
 
     contradiction: Contradiction | None
     exploits: tuple[str, ...]
 
 
 def read_review(reply: str) -> Review | None:
-    """The last object in the reply that has the form of a review; None where there is none."""
+    """The last object in the reply with the form of a review; None without one."""
     text = without_thinking(printable(reply))
     for value in _objects(text):
         if isinstance(value, dict):
@@ -69,8 +69,8 @@ def read_review(reply: str) -> Review | None:
 
 
 def _objects(text: str) -> Iterator[Any]:
-    """What the text holds as JSON, or as Python's nearest to it: its blocks, the last one first,
-    then from its last braces on."""
+    """JSON values, or Python's nearest to them: of the blocks, last first, then from the last
+    braces."""
     blocks, _ = split_blocks(text)
     for block in reversed(blocks[-_MOST_OBJECTS:]):
         yield _value(block.body)

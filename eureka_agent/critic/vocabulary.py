@@ -1,4 +1,4 @@
-"""The allow-list's tables: all that a reward may import, call and read. What is in no table here is
+"""Tables of the allow-list: all that a reward may import, call and read. Everything else is
 refused."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ def _words(text: str) -> frozenset[str]:
 ALWAYS_DEFINED = _words(
     "torch math Tensor Any Dict List Optional Sequence Tuple Union"
 ) | frozenset(HELPER_NAMES)
-"""Names that a reward finds without an import."""
+"""Names that a reward has without an import."""
 BUILTINS = _words(
     """abs all any bool dict divmod enumerate filter float frozenset int isinstance len list map max
     min pow range reversed round set slice sorted str sum tuple zip True False None ValueError
@@ -91,8 +91,7 @@ MODULES: dict[str, frozenset[str]] = {
     ),
     "__future__": _words("annotations"),
 }
-"""Names that may be used of each module that may be imported; a module within another one stands in
-both places."""
+"""Allowed names of each module that may be imported. A nested module has an entry of its own."""
 
 ATTRIBUTES = (
     _ARITHMETIC
@@ -110,11 +109,11 @@ ATTRIBUTES = (
         strip union update upper"""
     )
 )
-"""Attributes of tensors and of what else a reward handles: numbers of a dtype, dicts, lists and
-strings. No `format`: it reads any attribute."""
+"""Attributes of tensors, and of a dtype's limits, dicts, lists and strings. `format` is missing: it
+reads any attribute."""
 
 CHANGES = _words("append clear extend insert pop remove reverse setdefault sort update")
-"""Methods of a dict or list that change it; those of a tensor end with `_`."""
+"""Methods that change a dict or list. Those that change a tensor end with `_`."""
 
 PURE = "a reward is a pure function of its arguments, written with torch"
 _NO_RANDOM = "leave random numbers out: a reward is a pure function"
@@ -138,4 +137,4 @@ HINTS = {
     "exec": "write the code itself",
     "empty": "use `torch.zeros`: this memory holds anything",
 }
-"""Replacements for some refused names; the others get the nearest allowed one."""
+"""Hints for some refused names. The others get the nearest allowed name."""

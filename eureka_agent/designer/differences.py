@@ -1,5 +1,4 @@
-"""Reward sources side by side: one in short, and how a child differs from its parent in terms and
-constants."""
+"""Comparison of reward sources: a compact form, and a child's differences from its parent."""
 
 from __future__ import annotations
 
@@ -17,28 +16,28 @@ from eureka_agent.designer.source_tools import (
 from eureka_agent.text import clipped, one_line
 
 LONGEST_COMPACT = 1_500
-"""Characters of a source that is shown in short."""
+"""Most characters of a compact source."""
 MOST_DIFFERENCES = 8
-"""Terms and constants that a difference names of each kind."""
+"""Most terms, and most constants, in a description of differences."""
 _LONGEST_NAME = 40
 
 
 def compact(source: str, limit: int = LONGEST_COMPACT) -> str:
     """The source without imports, comments, docstrings, annotations and decorators, at most `limit`
-    characters; as it is where it does not parse."""
+    characters; unchanged if it does not parse."""
     tree = parsed(source)
     if tree is None:
         return clipped(source.strip(), limit)
     tree.body = [node for node in tree.body if not isinstance(node, (ast.Import, ast.ImportFrom))]
     try:
         return clipped(ast.unparse(ast.fix_missing_locations(without_annotations(tree))), limit)
-    except (RecursionError, ValueError):  # nested deeper than it can be written
+    except (RecursionError, ValueError):  # too deeply nested
         return clipped(source.strip(), limit)
 
 
 def terms(source: str) -> dict[str, str]:
-    """Each term of the returned dictionary with its form: the expression that it was last given,
-    constants by name. Empty where none can be read."""
+    """Each term of the returned dictionary with its last expression, constants by name. Empty if
+    none can be read."""
     function = entry_function(source)
     if function is None:
         return {}
@@ -62,7 +61,7 @@ def terms(source: str) -> dict[str, str]:
 
 
 def _dictionary(value: ast.expr | None, function: ast.FunctionDef) -> ast.Dict | None:
-    """The dictionary of a returned pair, written there or given to a name before."""
+    """The dictionary of a returned pair, written there or assigned to a name before."""
     if not isinstance(value, ast.Tuple) or len(value.elts) != 2:
         return None
     second = value.elts[1]
@@ -78,7 +77,7 @@ def _dictionary(value: ast.expr | None, function: ast.FunctionDef) -> ast.Dict |
 
 
 def difference(parent: str, child: str) -> str:
-    """Differences of a child in a line: `+ term upright; - term alive; other form of effort;
+    """Differences of a child in one line: `+ term upright; - term alive; other form of effort;
     FORWARD 1 → 2`."""
     if same_reward(parent, child):
         return "no difference"

@@ -1,5 +1,4 @@
-"""From a language model's reply to a fitness: the function as in a designer's reply, and the JSON
-block with its words."""
+"""Fitnesses from a language model's replies: the function, and a JSON block with the words."""
 
 from __future__ import annotations
 
@@ -21,12 +20,14 @@ LONGEST_DOC, LONGEST_UNIT = 300, 20
 _REDUCTIONS: tuple[FitnessReduction, ...] = get_args(FitnessReduction)
 _OBJECT_STARTS = re.compile(r"^[ \t]*(?=\{)", re.MULTILINE)
 _MOST_OBJECTS = 50
+_UNSEEN = ("Cc", "Cf", "Co", "Cs")
+"""Unicode categories of invisible characters."""
 _FORM = 'end with one JSON block: {"doc": "…", "unit": "…", "reduction": "sum", "success": null}'
 
 
 @dataclass(frozen=True)
 class FitnessWords:
-    """What the JSON block says."""
+    """Content of the JSON block."""
 
     doc: str
     unit: str
@@ -36,45 +37,37 @@ class FitnessWords:
 
 @dataclass(frozen=True)
 class FitnessReply:
-    """What a reply holds."""
+    """Content of a reply."""
 
     source: str
-    """Empty where there is no `compute_reward` in it."""
+    """Empty without a `compute_reward`."""
     reasoning: str
     words: FitnessWords | None
-    """None where there are none that can be used; `findings` say why."""
+    """None if they cannot be used; `findings` tell why."""
     findings: tuple[Finding, ...]
-    """Of the words, and of what the critic does not look at in the source."""
+    """Findings on the words, and on invisible characters in the source."""
 
 
 def parse_fitness_reply(text: str) -> FitnessReply:
-    """Find function and words in a reply, whatever it looks like."""
+    """Find function and words in a reply of any form."""
     block = _last_object(text)
     reply = parse_reply(block.text_without)  # a JSON object is valid Python too
     findings = list(_unseen(reply.source))
     if not reply.source:
         said = _line(text)
         excerpt = f"; it begins: {said[:200]!r}" if said else ", it is empty"
-        findings.append(
-            _finding(
-                "F701",
-                f"the reply holds no function `compute_reward`{excerpt}",
-                "write the function",
-            )
-        )
+        message = f"the reply holds no function `compute_reward`{excerpt}"
+        findings.append(_finding("F701", message, "write the function"))
     words, found = _words(block)
     return FitnessReply(reply.source, reply.reasoning, words, (*findings, *found))
 
 
-def _is_unseen(character: str) -> bool:
-    return character not in "\n\t" and unicodedata.category(character) in ("Cc", "Cf", "Co", "Cs")
-
-
 def _unseen(source: str) -> Iterator[Finding]:
-    """A person reads the source and decides by it: it must hold nothing but what they see."""
+    """Find invisible characters. The user decides by reading the source, so it must hold nothing
+    else."""
     for number, line in enumerate(source.split("\n"), 1):
-        character = next((character for character in line if _is_unseen(character)), None)
-        if character is not None:
+        unseen = (each for each in line if each != "\t" and unicodedata.category(each) in _UNSEEN)
+        if (character := next(unseen, None)) is not None:
             message = f"the character U+{ord(character):04X} cannot be seen"
             yield _finding("F702", message, "write the source in visible characters", number)
             return
@@ -82,13 +75,11 @@ def _unseen(source: str) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class _Block:
-    """The JSON object of a reply."""
-
     value: dict[str, Any] | None
-    """None where there is none that can be read."""
+    """None if it cannot be read."""
     text_without: str
     problem: str = ""
-    """What is wrong with one that cannot."""
+    """Why it cannot be read."""
 
 
 def _words(block: _Block) -> tuple[FitnessWords | None, list[Finding]]:
@@ -125,7 +116,7 @@ def _words(block: _Block) -> tuple[FitnessWords | None, list[Finding]]:
 
 
 def _number(value: object) -> float | None:
-    """A finite number as such; None for anything else."""
+    """A finite number; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -135,7 +126,7 @@ def _number(value: object) -> float | None:
 
 
 def _last_object(text: str) -> _Block:
-    """The last JSON object that has one of the keys, fenced or not."""
+    """The last JSON object with one of the keys, fenced or not."""
     problem = ""
     for match in list(_OBJECT_STARTS.finditer(text))[: -_MOST_OBJECTS - 1 : -1]:
         start = match.end()

@@ -1,5 +1,4 @@
-"""The writer of a fitness for a sentence that has none: asks a language model until the critic lets
-one through."""
+"""The writer of a fitness: it asks a language model until the critic accepts one."""
 
 from __future__ import annotations
 
@@ -22,12 +21,12 @@ _ENDINGS = {
 
 
 class FitnessNotWrittenError(EurekaError):
-    """A model that gave no fitness which the critic lets through."""
+    """A failure of a model to write a fitness that the critic accepts."""
 
 
 class FitnessWriter:
-    """Writes a fitness with a language model, from `prompts/fitness*.md`, and has it judged like a
-    reward."""
+    """Writes a fitness with a language model, from `prompts/fitness*.md`, and has the critic judge
+    it like a reward."""
 
     def __init__(
         self,
@@ -37,8 +36,8 @@ class FitnessWriter:
         *,
         sample: int = 0,
     ) -> None:
-        """`judge`: the critic's verdict on a reward. `revisions`: times that a rejected one goes
-        back. `sample`: another one gives another reply."""
+        """`judge` is the critic; `revisions` bounds the revisions of a rejected fitness; another
+        `sample` gives another reply."""
         self._model = model
         self._judge = judge
         self._revisions = revisions
@@ -47,11 +46,10 @@ class FitnessWriter:
     async def write(
         self, description: TaskDescription, sentence: str
     ) -> tuple[WrittenFitness, Verdict]:
-        """A fitness for the sentence that the critic accepts, with its warnings. Nothing is told of
-        the metric that the environment's task has.
+        """A fitness for the sentence that the critic accepts, with its verdict. The model does not
+        see the task's own metric.
 
-        Raises FitnessNotWrittenError with the findings on the last one, and whatever the gateway
-        raises.
+        Raises FitnessNotWrittenError with the last findings, and the errors of the gateway.
         """
         messages = _opening(description, sentence)
         findings: Sequence[Finding] = ()
@@ -63,8 +61,8 @@ class FitnessWriter:
             findings = (*_notes(message, reply), *reply.findings, *verdict.findings)
             if reply.words is not None and not _errors(findings):
                 return self._written(reply, verdict.repaired or reply.source, sentence), verdict
-            # all that was said so far: a model that repeats itself sees that it does, and no
-            # request is like an earlier one
+            # the whole conversation, so that a model does not repeat itself and no request equals
+            # an earlier one
             messages = (
                 *messages,
                 ChatMessage("assistant", message.reply.strip() or "(no answer)"),
@@ -106,7 +104,7 @@ def _opening(description: TaskDescription, sentence: str) -> tuple[ChatMessage, 
 
 
 def _notes(message: Message, reply: FitnessReply) -> list[Finding]:
-    """Why a reply ends before its time, where something is missing in it."""
+    """A finding if the reply is incomplete because it was cut off or refused."""
     note = _ENDINGS.get(FinishReason(message.finish_reason), "")
     if not note or (reply.source and reply.words is not None):
         return []

@@ -1,4 +1,4 @@
-"""The designer that hands in a reward function which a person wrote."""
+"""The designer of a given reward, which the user wrote."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from eureka_agent.rewards import CodeReward, RewardSpecification
 
 
 def given_reward(source: str, *, trusted: bool = False) -> CodeReward:
-    """A reward that a person wrote. `trusted`: private variables may be read."""
+    """A reward of the user's own. A `trusted` one may read private variables."""
     return CodeReward(source=source, author=GIVEN_DESIGNER, trusted=trusted)
 
 
 class GivenDesigner:
-    """Proposes one given reward, whatever it is asked for."""
+    """Proposes one given reward for every request."""
 
     name = GIVEN_DESIGNER
     concurrent = False
 
     def __init__(self, reward: RewardSpecification, origin: str) -> None:
-        """`origin` says where the reward comes from, for the record."""
+        """`origin` names the reward's source for the record."""
         self.reward = reward
         self.origin = origin
 
@@ -36,5 +36,5 @@ class GivenDesigner:
     async def revise(
         self, request: DesignRequest, rejected: Proposal, verdict: Verdict
     ) -> Proposal:
-        """The given reward again: a person mends it, not a designer."""
+        """The given reward again, since the user revises it."""
         return rejected

@@ -1,5 +1,4 @@
-"""What a designer is asked and what it answers with. The offline designer and every LLM stand
-behind this."""
+"""Interface of designers: requests and proposals of the offline designer and of models."""
 
 from __future__ import annotations
 
@@ -21,27 +20,26 @@ class ParentSummary:
     diagnosis: Diagnosis | None
     reasoning: str
     fitness_per_seed: tuple[float, ...] = ()
-    """Of its trainings in the search; `fitness` is their mean."""
+    """Fitness of each of its trainings in the search; `fitness` is their mean."""
     progress: float = 1.0
-    """Part of a training after which that fitness was taken; below 1 in a search that works
-    ahead."""
+    """Part of the training at which the fitness was measured; below 1 for a stopped one."""
     analysis: str = ""
-    """What the trajectory analyst made of its training; empty without one."""
+    """The analyst's text on its training; empty without one."""
     exploits: tuple[str, ...] = ()
-    """Ways to cheat it that its reviewer saw, a sentence each."""
+    """Ways to cheat it by its reviewer, a sentence each."""
     episodes: int = 0
-    """Over which a training's fitness is a mean; 0 where that is not known."""
+    """Number of episodes of a training's fitness; 0 if unknown."""
     changes: tuple[str, ...] = ()
-    """A line for each difference from its own parent, and of each child from it, with the fitness
-    before and after."""
+    """Descriptions of the difference from its parent, and of each child's difference, with the
+    fitness before and after."""
     stopped: str = ""
-    """Reason for which racing stopped its training; `fitness` is then the score at that rung. Empty
-    for one that came to its end."""
+    """Reason why racing stopped its training, with `fitness` as the score at that rung; else
+    empty."""
 
 
 @dataclass(frozen=True)
 class TunedReward:
-    """A trained attempt as data for tuning: what it is, and what it was worth."""
+    """A trained attempt as data for tuning."""
 
     id: str
     reward: RewardSpecification
@@ -50,7 +48,7 @@ class TunedReward:
 
 @dataclass(frozen=True)
 class FailureSummary:
-    """An attempt that was turned down or broke off, so that it is not made again."""
+    """A rejected or failed attempt, which is not to be repeated."""
 
     id: str
     reward: RewardSpecification
@@ -61,7 +59,7 @@ class FailureSummary:
 
 @dataclass(frozen=True)
 class Rejection:
-    """An answer that was sent back, and why."""
+    """A rejected proposal with its verdict."""
 
     proposal: Proposal
     verdict: Verdict
@@ -69,81 +67,75 @@ class Rejection:
 
 @dataclass(frozen=True)
 class DesignRequest:
-    """All that a designer is told. Equal requests give equal proposals from a designer that can
-    promise it."""
+    """The input of a designer. A deterministic designer answers equal requests equally."""
 
     description: TaskDescription
     sentence: str
-    """The task in the searcher's words; it counts more than `description.sentence`."""
+    """The task in the user's words, which count more than `description.sentence`."""
     operator: Operator
     parents: tuple[ParentSummary, ...]
     """Best first. Empty for `Operator.FRESH`; two for `Operator.CROSSOVER`; for
     `Operator.REASON_OVER_PATH` one and its ancestors, nearest first."""
     failures: tuple[FailureSummary, ...]
     seed: int
-    """Derived from the run's seed, the iteration and the sample, so it differs between the
-    proposals of a run."""
+    """Derived from the run's seed, iteration and sample, so it differs between a run's
+    proposals."""
     _: KW_ONLY
     memory: tuple[ParentSummary, ...] = ()
-    """Other attempts, best first, then those that racing stopped, shown with their code in
-    short."""
+    """Other attempts, best first, then those that racing stopped, with compact code."""
     number: int = 1
-    """Number of the proposal in its generation, from 1; with the angle it makes the requests of a
-    generation differ."""
+    """Number of the proposal in its generation, from 1. With the angle it makes a generation's
+    requests differ."""
     angle: int = 0
-    """Number of the proposal in the run, from 0: it chooses the angle, or the focus, that tells it
-    from its neighbours."""
+    """Number of the proposal in the run, from 0. It chooses the angle or focus that sets it
+    apart."""
     seed_spread: float | None = None
-    """Standard deviation between trainings of the same reward from different seeds, pooled over
-    this run's attempts and baselines; None where none was repeated.
-    """
+    """Standard deviation between trainings of one reward, pooled over this run's attempts and
+    baselines; None without repeats."""
     siblings: tuple[str, ...] = ()
-    """Sources already proposed in this iteration, not to be repeated. Empty where proposals are
-    asked for concurrently."""
+    """Sources proposed earlier in this iteration, not to be repeated. Empty for concurrent
+    requests."""
     attempt: str = ""
-    """Id of the attempt that the answer becomes, for the ledger; no part of the prompt."""
+    """Id of the attempt, for the ledger of costs. It is no part of the prompt."""
     revision: int = 0
-    """How often this proposal was sent back; no part of the prompt, but the same conversation is
-    then asked for another answer."""
+    """Number of the revision. It is no part of the prompt, but gives another reply to the same
+    conversation."""
     rejections: tuple[Rejection, ...] = ()
-    """Earlier answers that were sent back, oldest first, without the one that is to be revised
-    now."""
+    """Earlier rejected proposals, oldest first, without the one to be revised."""
     model: str = ""
-    """Which of several models is to answer; empty where there is one."""
+    """Model to answer; empty if there is only one."""
     settings: SearchSettings | None = None
-    """The run's; None: the task's own."""
+    """The run's settings; None: the task's own."""
     references: tuple[Score, ...] = ()
-    """Scores of the baselines, where they are known and may be told."""
+    """Known scores of the baselines, for a prompt."""
     trained: tuple[TunedReward, ...] = ()
-    """For `Operator.TUNE_WEIGHTS`: all that has been trained so far, in the order of attempts."""
+    """All trained attempts in their order, for `Operator.TUNE_WEIGHTS`."""
     misleading: tuple[str, ...] = ()
-    """Sources of all rewards of this run that the trajectory gate refused; no part of the
-    prompt."""
+    """Sources of the rewards that the trajectory gate refused. It is no part of the prompt."""
 
 
 def prefers_failures(verdict: Verdict | None) -> bool:
-    """True where the trajectory gate refused the reward: it pays worse recorded episodes more than
-    better ones."""
+    """True if the trajectory gate refused the reward, since it prefers worse recorded episodes."""
     findings = () if verdict is None else verdict.findings
     return any(finding.code.startswith("G") and finding.severity == "error" for finding in findings)
 
 
 class Designer(Protocol):
-    """Writes reward functions. Raises EurekaError for what a person can act on (a key, a budget),
-    nothing else."""
+    """Writes reward functions. Raises EurekaError alone, for what a user can act on (a key, a
+    budget)."""
 
     name: str
     """`"offline"`, or the model's name; stored with every proposal."""
     concurrent: bool
-    """True: a generation's proposals are asked for at once, without siblings. False: one after the
-    other, each told of those before it."""
+    """True: a generation's proposals are asked for at once, without siblings. False: in order, each
+    with the earlier ones as siblings."""
 
     async def propose(self, request: DesignRequest) -> Proposal:
-        """A new proposal. Its source may be empty when the designer's reply held no code."""
+        """A new proposal. Its source is empty if the reply held no code."""
         ...
 
     async def revise(
         self, request: DesignRequest, rejected: Proposal, verdict: Verdict
     ) -> Proposal:
-        """The proposal again, mended where `verdict` (the critic's) found it broken."""
+        """A revision of a rejected proposal."""
         ...

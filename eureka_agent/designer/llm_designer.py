@@ -1,4 +1,4 @@
-"""The designer that asks language models, one request a proposal."""
+"""The designer that asks language models, one request per proposal."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ REPLY_NOTES = {
     FinishReason.REFUSED: "The model refused to answer.",
 }
 STANDARD_ERRORS = 2.0
-"""Difference of two means that counts, in its standard errors by the spread between seeds: 95 % of
-equal ones differ by less."""
+"""Least difference of two means that counts, in standard errors by the spread between seeds: 95 %
+of equal ones differ by less."""
 LONGEST_ANSWER_SHOWN = 20_000
-"""Characters of a rejected answer that the model is shown again; of a longer one it is shown the
-source, or the beginning."""
+"""Most characters of a rejected answer in the next request. A longer one is replaced by its source
+or its beginning."""
 
 
 class LanguageModelDesigner:
@@ -36,25 +36,25 @@ class LanguageModelDesigner:
     concurrent = True
 
     def __init__(self, models: Sequence[ConfiguredModel]) -> None:
-        """`models`: of one model at least; a request says which of them answers."""
+        """At least one model; a request names the one to answer."""
         self.name = ", ".join(model.name for model in models)
         self._models = {model.name: model for model in models}
         self._first = models[0].name
 
     async def propose(self, request: DesignRequest) -> Proposal:
-        """A new proposal; its source is empty where the reply held no code."""
+        """A new proposal. Its source is empty if the reply held no code."""
         return await self._ask(request, opening(request))
 
     async def revise(
         self, request: DesignRequest, rejected: Proposal, verdict: Verdict
     ) -> Proposal:
-        """The proposal again: the same conversation, each answer that was sent back with the
-        critic's findings on it.
+        """A revision, from the same conversation with each rejected answer and the critic's
+        findings on it.
 
-        Where the model refused or said nothing it is asked once more, with a plain word about that.
+        A model that refused or said nothing is asked once more, with a word about that.
         """
         request = replace(request, rejections=(*request.rejections, Rejection(rejected, verdict)))
-        return await self._ask(request, (*opening(request), *_dispute(request.rejections)))
+        return await self._ask(request, (*opening(request), *_rejected_answers(request.rejections)))
 
     async def _ask(self, request: DesignRequest, messages: tuple[ChatMessage, ...]) -> Proposal:
         model = self._models[request.model or self._first]
@@ -68,8 +68,8 @@ class LanguageModelDesigner:
 
 
 def opening(request: DesignRequest) -> tuple[ChatMessage, ChatMessage]:
-    """The conversation that asks for a proposal: what is equal in all requests of a run, then what
-    this one is about."""
+    """The messages that ask for a proposal: the part that is equal for a run, then this request's
+    own."""
     if request.operator is Operator.TUNE_WEIGHTS:
         raise ValueError("no model is asked to tune weights: that is a numeric optimiser's work")
     order = render(
@@ -94,8 +94,8 @@ def opening(request: DesignRequest) -> tuple[ChatMessage, ChatMessage]:
 
 
 def _known_scores(request: DesignRequest) -> str:
-    """Figures to compare a fitness with: baselines, the spread between seeds, and where the task is
-    solved, unless all that is shown is past that."""
+    """Scores for comparison: baselines, the spread between seeds, and the fitness of a solved task
+    unless all shown attempts have passed it."""
     shown = [each for each in (*request.parents, *request.memory) if each.fitness is not None]
     trained = [each for each in shown if not each.stopped]
     solved = request.description.success_fitness
@@ -117,8 +117,8 @@ def _known_scores(request: DesignRequest) -> str:
 
 
 def _not_told_apart(attempts: Sequence[ParentSummary], spread: float) -> list[str]:
-    """Ids of the best of these and of those that are within two standard errors of it, best first;
-    none where there is no other."""
+    """Ids of the best attempt and those within two standard errors of it, best first; empty without
+    another one."""
     order = sorted(attempts, key=lambda each: -(each.fitness or 0.0))
     alike = [
         each.id
@@ -131,9 +131,8 @@ def _not_told_apart(attempts: Sequence[ParentSummary], spread: float) -> list[st
     return list(dict.fromkeys(alike)) if len(set(alike)) > 1 else []
 
 
-def _dispute(rejections: Sequence[Rejection]) -> Iterator[ChatMessage]:
-    """Answers and findings by turns; without refusals and empty answers, of which there is nothing
-    to mend."""
+def _rejected_answers(rejections: Sequence[Rejection]) -> Iterator[ChatMessage]:
+    """Rejected answers and their findings in turn, without refusals and empty answers."""
     for rejection in rejections:
         rejected = rejection.proposal
         if _said_something(rejected):
@@ -164,15 +163,15 @@ def _proposal(request: DesignRequest, message: Message) -> Proposal:
         prompt=message.request,
         reply=printable(
             message.reply
-        ),  # `reply.md` is for a terminal, too; the message has it as it came
+        ),  # `reply.md` may be shown in a terminal; the message has the raw reply
         finish_reason=message.finish_reason,
         cost=message.cost,
     )
 
 
 def _answer(rejected: Proposal) -> str:
-    """What the model said, as it is shown it again; of a given source, which has no reply, the
-    source."""
+    """The model's answer as it is shown to it again; the source of a given reward, which has no
+    reply."""
     answer = without_thinking(printable(rejected.reply)).strip()
     code = rejected.reward.source
     source = fenced(code, "python") if code.strip() else ""

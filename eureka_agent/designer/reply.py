@@ -1,4 +1,4 @@
-"""From a language model's reply to reward source and reasoning, whatever the reply looks like."""
+"""Reward source and reasoning from a language model's reply of any form."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from eureka_agent.llm.markdown import Block, split_blocks, without_thinking
 from eureka_agent.text import clipped, printable
 
 LONGEST_REASONING = 10_000
-"""Characters of prose that are kept as a proposal's reasoning; the whole reply is kept apart."""
+"""Most characters of a proposal's reasoning. The whole reply is stored apart."""
 _DEFINITION = re.compile(rf"^(?P<indent>[ \t]*)(?:async )?def\s+{ENTRY_POINT}\b", re.MULTILINE)
 _CODE_START = re.compile(
     r"^(?:import [\w.]+|from [\w.]+ import\b|def \w+|@\w|[A-Za-z_]\w*(?: *: *[\w.]+)? *= *\S)",
@@ -32,18 +32,18 @@ _OTHER_LANGUAGES = (
     "console",
 )
 _MOST_TRIES = 8
-"""Times that a text without fences is tried as source, a shorter part of it each time."""
+"""Parts of a text without fences that are tried as source."""
 
 _MOST_BLOCKS = 100
-"""The last blocks of a reply, which are looked at."""
+"""Most blocks of a reply, from the last one."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What a reply holds."""
+    """Content of a reply."""
 
     source: str
-    """Empty where there is no `compute_reward` in it."""
+    """Empty without a `compute_reward`."""
     reasoning: str
     """The prose around the code."""
 
@@ -52,9 +52,9 @@ def parse_reply(text: str) -> Reply:
     """Find the reward in a reply: the last code block with `compute_reward`, with the blocks that
     define what it calls.
 
-    Helpers may stand before or after the function, or in blocks of their own; a block that was cut
-    off counts; code without a fence, in JSON or as a diff that holds all of it is found too. What
-    does not parse is handed on as it is: the critic says what is wrong with it.
+    Helpers may be anywhere, in blocks of their own too. A block that was cut off counts, as does
+    code without a fence, in JSON, or in a diff that holds all of it. Invalid code is returned
+    unchanged, for the critic to judge.
     """
     return _parse(without_thinking(printable(text)))
 
@@ -83,7 +83,7 @@ def _reply(source: str, reasoning: str) -> Reply:
 
 
 def _code(block: Block) -> str:
-    """A block as Python, where it is that in a wrapping; nothing where it is JSON."""
+    """A block as Python, taken out of a diff; empty for JSON."""
     body = block.body
     if ENTRY_POINT not in body or salvage.parses(body):
         return body
@@ -93,8 +93,8 @@ def _code(block: Block) -> str:
 
 
 def _main(blocks: list[Block], codes: list[str]) -> int | None:
-    """Which block holds the reward: the last one with its definition, unless that is a mere excerpt
-    and a whole one stands before it."""
+    """Index of the block with the reward: the last definition, unless it is an excerpt of a whole
+    one before it."""
     defining = [index for index, code in enumerate(codes) if _DEFINITION.search(code)]
     if not defining:
         return None
@@ -107,7 +107,7 @@ def _main(blocks: list[Block], codes: list[str]) -> int | None:
 
 
 def _with_helpers(codes: list[str], main: int) -> str:
-    """The main block below those other blocks that define a name which it needs."""
+    """The main block, after the blocks that define names which it needs."""
     source = codes[main]
     others = {
         index: salvage.names_defined(code)
@@ -128,14 +128,13 @@ def _with_helpers(codes: list[str], main: int) -> str:
 
 
 def _unfenced(text: str) -> Reply:
-    """Code that stands in the reply without a fence, from its first line that looks like code to
-    its last that parses."""
+    """Code without a fence, from the first line that looks like code to the last that parses."""
     definition = _DEFINITION.search(text)
     if definition is None:
         return _reply("", text)
     before, code = _indented_part(text, definition) if definition["indent"] else ("", text)
     place = _DEFINITION.search(code)
-    assert place is not None  # it is where the part was cut out
+    assert place is not None  # the part was cut out around it
     starts = [
         match.start() for match in _CODE_START.finditer(code) if match.start() < place.start()
     ]
@@ -152,8 +151,8 @@ def _unfenced(text: str) -> Reply:
 
 
 def _indented_part(text: str, definition: re.Match[str]) -> tuple[str, str]:
-    """What comes before an indented definition and the indented lines above it, and the rest
-    without that indent."""
+    """The text before an indented definition and the lines above it, and the rest without that
+    indent."""
     indent = definition["indent"]
     lines, line = text.split("\n"), text.count("\n", 0, definition.start())
     first = line

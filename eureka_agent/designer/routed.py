@@ -1,4 +1,4 @@
-"""Hands requests to the designer that is made for them."""
+"""Routing of requests between two designers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from eureka_agent.records import Operator, Proposal, Verdict
 
 
 class RoutedDesigner:
-    """Weights that an optimiser is to choose go to one designer, everything else to the other."""
+    """Sends tuning of weights to one designer, everything else to the other."""
 
     def __init__(self, designer: Designer, tuning: Designer) -> None:
         self.name = designer.name
@@ -22,7 +22,7 @@ class RoutedDesigner:
     async def revise(
         self, request: DesignRequest, rejected: Proposal, verdict: Verdict
     ) -> Proposal:
-        """The proposal again, by who made it."""
+        """A revision, by the designer of the proposal."""
         return await self._for(request).revise(request, rejected, verdict)
 
     def _for(self, request: DesignRequest) -> Designer:

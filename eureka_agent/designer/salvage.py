@@ -1,5 +1,4 @@
-"""Source that a model wrapped into something, or wrote with characters that Python does not take.
-Nothing is run here."""
+"""Repair of source that a model wrapped or wrote with wrong characters. Nothing is run here."""
 
 from __future__ import annotations
 
@@ -14,11 +13,11 @@ from typing import Any
 from eureka_agent.text import printable
 
 LONGEST_SOURCE = 50_000
-"""Characters beyond which a text is not read as source: the critic refuses it unread, too."""
+"""Most characters of a source, as for the critic."""
 _MOST_TRIES = 20
-"""Times that a text is cut before the parser's error and tried again."""
+"""Times that a text is cut before the parser's error and parsed again."""
 _MOST_OBJECTS = 5
-"""Brackets that are tried as the beginning of JSON."""
+"""Opening brackets that are tried as the start of JSON."""
 _MENDED = str.maketrans(
     {
         **dict.fromkeys("\u00a0\u2002\u2003\u2007\u2009\u202f\u3000", " "),
@@ -30,7 +29,7 @@ _MENDED = str.maketrans(
     }
 )
 _DIFF_HEADER = re.compile(r"^(?:@@.*|---.*|\+\+\+.*|diff .*|index [0-9a-f]+.*|\\ No newline.*)$")
-# nothing in it can be matched in two ways: a model may write a line of 50,000 hashes
+# it has no ambiguous part, since a model may write a line of 50,000 hashes
 _ELISION = re.compile(
     r"^[ \t]*+#?[ \t]*+(?:\.{3}|…)|\([ \t]*+(?:\.{3}|…)|^[^#\n]*+#[^\n]*\b(?:unchanged|(?:same )?as"
     r" (?:before|above))\b",
@@ -39,7 +38,7 @@ _ELISION = re.compile(
 
 
 def statements(source: str) -> list[ast.stmt]:
-    """The top level of a source; nothing where it does not parse or is too long to be source."""
+    """The top-level statements; empty if the source does not parse or is too long."""
     try:
         return _parse(source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -47,32 +46,27 @@ def statements(source: str) -> list[ast.stmt]:
 
 
 def parses(source: str) -> bool:
-    """Whether the text is Python with a statement in it."""
+    """True if the text is Python with a statement in it."""
     return bool(statements(source))
 
 
 def is_whole(source: str, function: str) -> bool:
-    """Whether the source defines the function at its top level, with a body that is one."""
-    found = [
-        node
-        for node in statements(source)
-        if isinstance(node, ast.FunctionDef) and node.name == function
-    ]
+    """True if the source defines the whole function at its top level."""
+    functions = [node for node in statements(source) if isinstance(node, ast.FunctionDef)]
+    found = [node for node in functions if node.name == function]
     if not found or _ELISION.search(source):
         return False
-    return any(
-        isinstance(node, ast.Return) and node.value is not None for node in ast.walk(found[-1])
-    )
+    returned = (node.value for node in ast.walk(found[-1]) if isinstance(node, ast.Return))
+    return any(value is not None for value in returned)
 
 
 def is_excerpt(source: str) -> bool:
-    """Whether a definition that is not whole was not meant to be: dots stand for the rest, or it is
-    a mere stub."""
+    """True if an incomplete definition was meant as an excerpt or a stub."""
     return parses(source) or _ELISION.search(source) is not None
 
 
 def names_defined(source: str) -> set[str]:
-    """Names that the top level binds; none where the source does not parse."""
+    """Names that the top level binds; none if the source does not parse."""
     names: set[str] = set()
     for statement in statements(source):
         match statement:
@@ -92,7 +86,7 @@ def names_defined(source: str) -> set[str]:
 
 
 def names_missing(source: str) -> set[str]:
-    """Names that are read and bound nowhere in the source."""
+    """Names that are read but bound nowhere in the source."""
     bound = names_defined(source) | set(dir(builtins))
     read: set[str] = set()
     for statement in statements(source):
@@ -107,10 +101,9 @@ def names_missing(source: str) -> set[str]:
 
 
 def leading_code(text: str, function: str) -> int:
-    """How many characters of the text, from its start, are Python that defines the function; 0
-    where they are not.
+    """Length of the Python at the text's start that defines the function; 0 without it.
 
-    What follows a parser's error is prose, and so are the bare words before it.
+    The text from a parser's error on is prose, as are the bare words before it.
     """
     lines = text[:LONGEST_SOURCE].split("\n")
     for _ in range(_MOST_TRIES):
@@ -132,7 +125,7 @@ def leading_code(text: str, function: str) -> int:
 
 def from_json(text: str, function: str) -> tuple[str, str] | None:
     """The longest string in a JSON text that defines the function, and the other strings; None
-    where there is none."""
+    without one."""
     if not re.search(rf"def\s+{function}\b", text):
         return None
     decoder = json.JSONDecoder(strict=False)
@@ -152,8 +145,7 @@ def from_json(text: str, function: str) -> tuple[str, str] | None:
 
 
 def from_diff(text: str) -> str | None:
-    """What a diff leaves behind where it shows all of a file; None for a text that is no diff, or
-    one of single lines."""
+    """The new file of a diff that shows all of it; else None."""
     lines = [line for line in text.split("\n") if not _DIFF_HEADER.match(line)]
     if not any(line.startswith("+") for line in lines):
         return None
@@ -164,8 +156,7 @@ def from_diff(text: str) -> str | None:
 
 
 def mended(source: str) -> str:
-    """The source with typographic characters replaced, or its tabs, where that makes Python of
-    it."""
+    """The source with typographic characters and tabs replaced if that makes it valid Python."""
     plain = source.translate(_MENDED)
     return next(
         (

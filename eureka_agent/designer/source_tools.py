@@ -1,5 +1,4 @@
-"""Reading reward source without running it: its parameters, its constants, and whether two sources
-are the same reward."""
+"""Analysis of reward source without running it: parameters, constants, equality."""
 
 from __future__ import annotations
 
@@ -11,64 +10,51 @@ ENTRY_POINT = "compute_reward"
 
 
 def parsed(source: str) -> ast.Module | None:
-    """The syntax tree, or None for what is no Python or is nested too deeply."""
+    """The syntax tree, or None for invalid or too deeply nested source."""
     try:
         return ast.parse(source)
-    except (
-        SyntaxError,
-        ValueError,
-        RecursionError,
-        MemoryError,
-    ):  # ValueError: a null byte, a lone surrogate
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # ValueError: a null byte
         return None
 
 
 def normalized(source: str) -> str:
-    """A text that is equal for two sources that differ only in layout, comments, docstrings,
-    annotations and decorators.
-
-    Source that does not parse is its own normal form.
-    """
+    """A text that is equal for sources that differ only in layout, comments, docstrings,
+    annotations and decorators. Invalid source is its own normal form."""
     tree = parsed(source)
     return source.strip() if tree is None else ast.dump(without_annotations(tree))
 
 
 def without_annotations(tree: ast.Module) -> ast.Module:
-    """The tree, changed in place: without docstrings, annotations and decorators."""
+    """Remove docstrings, annotations and decorators from the tree, in place."""
     stripped = _Stripper().visit(tree)
     assert isinstance(stripped, ast.Module)
     return stripped
 
 
 def same_reward(first: str, second: str) -> bool:
-    """Whether two sources are the same program but for layout and comments."""
+    """True if two sources are the same program apart from layout and comments."""
     return normalized(first) == normalized(second)
 
 
 def entry_function(source: str) -> ast.FunctionDef | None:
-    """The last `compute_reward` at the top level, or None (also for source that does not parse)."""
+    """The last top-level `compute_reward`; None without one or for invalid source."""
     tree = parsed(source)
-    body = tree.body if tree is not None else []
-    found = [
-        node for node in body if isinstance(node, ast.FunctionDef) and node.name == ENTRY_POINT
-    ]
+    functions = (node for node in tree.body if isinstance(node, ast.FunctionDef)) if tree else ()
+    found = [node for node in functions if node.name == ENTRY_POINT]
     return found[-1] if found else None
 
 
 def parameter_names(source: str) -> tuple[str, ...]:
-    """Names of `compute_reward`'s parameters, in order; empty where there is no such function."""
+    """Names of `compute_reward`'s parameters, in order; empty without the function."""
     function = entry_function(source)
     if function is None:
         return ()
-    return tuple(
-        argument.arg
-        for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
-    )
+    arguments = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+    return tuple(argument.arg for argument in arguments)
 
 
 def number_constants(source: str) -> dict[str, float]:
-    """Top-level `NAME = <number>` assignments, annotated ones too; of several to one name the
-    last."""
+    """Values of the top-level `NAME = <number>` assignments, the last one of each name."""
     tree = parsed(source)
     found: dict[str, float] = {}
     for name, literal in number_assignments(tree) if tree is not None else ():
@@ -78,7 +64,7 @@ def number_constants(source: str) -> dict[str, float]:
 
 
 def number_assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
-    """Name and literal of every top-level `NAME = <number>`, `NAME: float = <number>`. A sign
+    """Name and literal of every top-level `NAME = <number>` or `NAME: float = <number>`. A sign
     belongs to the literal."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
@@ -101,7 +87,7 @@ def _is_sign(operation: ast.unaryop) -> bool:
 
 
 class _Stripper(ast.NodeTransformer):
-    """Removes what does not change what a function computes."""
+    """Removes annotations, decorators and docstrings."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         self.generic_visit(node)
@@ -121,11 +107,9 @@ class _Stripper(ast.NodeTransformer):
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         self.generic_visit(node)
-        return (
-            ast.Assign(targets=[node.target], value=node.value)
-            if node.value is not None
-            else ast.Pass()
-        )
+        if node.value is None:
+            return ast.Pass()
+        return ast.Assign(targets=[node.target], value=node.value)
 
 
 def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:

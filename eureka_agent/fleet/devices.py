@@ -1,43 +1,42 @@
-"""What trainings run on, and the leases by which workers share it: a group of CPU cores, or a GPU,
-for each.
+"""Devices of trainings, each a group of CPU cores or a GPU, and the leases of workers on them.
 
-One-thread processes use a CPU best, so a worker has one thread and, where there are as many workers
-as cores, a core of its own, to which it is pinned. With fewer workers the cores are shared out
-evenly, and each worker moves within its group; with more, cores are shared. Dry runs and
-evaluations are short, and something waits for them: they run on whatever core is free.
+One-thread processes use a CPU best, so a worker has one thread. With as many workers as cores, each
+is pinned to a core of its own. With fewer workers the cores are shared out evenly, and each worker
+moves within its group; with more, workers share cores. Dry runs and evaluations are short and
+something waits for them, so they run on any free core.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import command, install_extra
-from eureka_agent.protocol.messages import Opened
+from eureka_agent.protocol.events import Opened
 from eureka_agent.sandbox.cores import available_cores, share_cores, usable_cores
 from eureka_agent.sandbox.wall import VISIBLE_GPUS, Limits
+from eureka_agent.wording import plural
 
 DeviceKind = Literal["cpu", "cuda"]
 
 
 class DeviceError(EurekaError):
-    """A device that was asked for and is not there, or on which the environment does not run."""
+    """A requested device that is missing, or on which the environment does not run."""
 
 
 @dataclass(frozen=True)
 class Device:
-    """What one worker trains on."""
+    """Device of one worker's trainings."""
 
     name: str
-    """`"cpu"`, or `"cuda:<i>"` as this process counts the GPUs."""
+    """`"cpu"`, or `"cuda:<i>"` in the driver's count of the GPUs."""
     cores: tuple[int, ...] = ()
-    """Cores that the worker is pinned to; empty: none in particular."""
+    """Cores that the worker is pinned to; empty: it is not pinned."""
     visible_gpu: str | None = None
-    """The GPU as the driver's CUDA_VISIBLE_DEVICES names it: all that the worker sees. None for a
-    CPU."""
+    """Value of the worker's CUDA_VISIBLE_DEVICES: the one GPU that it sees. None for a CPU."""
 
     @property
     def kind(self) -> DeviceKind:
@@ -45,7 +44,7 @@ class Device:
 
     @property
     def name_within(self) -> str:
-        """What torch calls it in the worker, which sees no other GPU."""
+        """Torch's name of it in the worker, which sees no other GPU."""
         return "cpu" if self.kind == "cpu" else "cuda:0"
 
     def limit(self, limits: Limits) -> Limits:
@@ -64,33 +63,33 @@ class Lease:
         holders[device] += 1
 
     def give_back(self) -> None:
-        """Let go of the device. Nothing happens the second time."""
+        """Free the device. A second call does nothing."""
         if self._held:
             self._held = False
             self._holders[self.device] -= 1
 
 
 class DeviceLeases:
-    """Gives every worker the device that the fewest others have."""
+    """Leases each worker the least used device."""
 
     def __init__(self, devices: Sequence[Device]) -> None:
         """`devices`: at least one, no two of them equal."""
         self._holders = dict.fromkeys(devices, 0)
 
     def take(self) -> Lease:
-        """A lease of the least used device, the first of several. It never waits: workers beyond
-        the devices share them."""
+        """A lease of the first of the least used devices. It never waits; surplus workers share
+        devices."""
         return Lease(min(self._holders, key=lambda device: self._holders[device]), self._holders)
 
 
 @dataclass(frozen=True)
 class Hardware:
-    """What all trainings of a run share."""
+    """Devices that all trainings of a run share."""
 
     names: tuple[str, ...]
     """`("cpu",)` or `("cuda:0", …)`."""
     note: str = ""
-    """Why it is the CPU, where there are GPUs."""
+    """Reason for the CPU on a machine with GPUs."""
 
     @property
     def kind(self) -> DeviceKind:
@@ -98,29 +97,26 @@ class Hardware:
 
     @property
     def places(self) -> int:
-        """Workers that it has room for without two of them on a core or a GPU."""
+        """Number of workers without two of them on a core or a GPU."""
         return usable_cores() if self.kind == "cpu" else len(self.names)
 
     def devices(self, workers: int) -> tuple[Device, ...]:
-        """What to lease to that many workers."""
+        """Devices to lease to that many workers."""
         if self.kind == "cpu":
             return tuple(Device("cpu", cores) for cores in share_cores(available_cores(), workers))
-        visible = _visible_gpus(os.environ)
-        return tuple(Device(name, (), _visible_name(name, visible)) for name in self.names)
+        return tuple(Device(name, (), _visible_name(name)) for name in self.names)
 
     def sentence(self, workers: int) -> str:
-        """For a person: where trainings run, and why there."""
+        """Sentence for the user: the devices of trainings, and the reason for them."""
         if self.kind == "cuda":
             each = (
-                "a worker on each" if workers == len(self.names) > 1 else _count(workers, "worker")
+                "a worker on each" if workers == len(self.names) > 1 else plural(workers, "worker")
             )
             return f"trainings run on {' and '.join(self.names)}, {each}"
         cores = len(available_cores())
-        each = (
-            f"{_count(workers, 'worker')}, each on a core of its own"
-            if workers == cores > 1
-            else f"{_count(workers, 'worker')} on {_count(cores, 'core')}"
-        )
+        each = f"{plural(workers, 'worker')} on {plural(cores, 'core')}"
+        if workers == cores > 1:
+            each = f"{plural(workers, 'worker')}, each on a core of its own"
         return f"trainings run on the CPU, {each}" + (f" ({self.note})" if self.note else "")
 
 
@@ -128,10 +124,9 @@ CPU = Hardware(("cpu",))
 
 
 def choose_hardware(asked: str, opened: Opened) -> Hardware:
-    """What `--device` comes to on this machine and for this environment, of which a worker said
-    what it found.
+    """Hardware for the `--device` setting `asked`, given what a worker found.
 
-    Raises DeviceError for what was asked for and cannot be had; `auto` takes the CPU then.
+    Raises DeviceError when the device cannot be had; `auto` takes the CPU instead.
     """
     there = tuple(f"cuda:{number}" for number in range(opened.gpus.count))
     runs_on_gpu = "cuda" in opened.device_types
@@ -139,12 +134,8 @@ def choose_hardware(asked: str, opened: Opened) -> Hardware:
         return CPU
     if asked == "auto":
         if there and not runs_on_gpu:
-            lacking = opened.gpus.missing
-            why = (
-                f"the environment does not run on a GPU here: {lacking}"
-                if lacking
-                else "the environment does not run on a GPU"
-            )
+            lacking = f" here: {opened.gpus.missing}" if opened.gpus.missing else ""
+            why = f"the environment does not run on a GPU{lacking}"
             return Hardware(("cpu",), why)
         return Hardware(there) if there else CPU
     if not there:
@@ -175,17 +166,8 @@ def choose_hardware(asked: str, opened: Opened) -> Hardware:
     return Hardware(names)
 
 
-def _visible_gpus(variables: Mapping[str, str]) -> list[str] | None:
-    """What CUDA_VISIBLE_DEVICES lists; None where it is not set."""
-    text = variables.get(VISIBLE_GPUS)
-    return None if text is None else [part.strip() for part in text.split(",")]
-
-
-def _visible_name(name: str, visible: list[str] | None) -> str:
+def _visible_name(name: str) -> str:
     """The name of a GPU for a worker's CUDA_VISIBLE_DEVICES."""
     number = int(name.removeprefix("cuda:"))
-    return str(number) if visible is None or number >= len(visible) else visible[number]
-
-
-def _count(amount: int, noun: str) -> str:
-    return f"{amount} {noun}" if amount == 1 else f"{amount} {noun}s"
+    visible = os.environ.get(VISIBLE_GPUS, "").split(",") if VISIBLE_GPUS in os.environ else []
+    return visible[number].strip() if number < len(visible) else str(number)

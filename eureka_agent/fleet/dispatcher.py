@@ -1,9 +1,8 @@
-"""Placement of trainings: which worker trains which job, and which population gets a worker.
+"""Placement of trainings on workers, and of workers on populations.
 
-A worker holds one population. Jobs start in the order of their priority and their call. Each
-population with work has at least its share of the workers: where it has less, the next worker of
-the largest population takes no further job, and its place goes to the smaller one when its last
-job has ended.
+A worker holds one population. Jobs start by priority, then in the order of their calls. Each
+population with work gets at least its share of the workers. If it has less, a worker of the largest
+population takes no further jobs, and ends for the smaller population after its last job.
 """
 
 from __future__ import annotations
@@ -21,16 +20,17 @@ from eureka_agent.fleet.training_worker import TrainingWorker
 from eureka_agent.sandbox.wall import Limits, Wall
 
 _MOST_DEATHS_AT_START = 2
-"""In a row. The first is taken for an accident, such as a machine that was short of memory."""
+"""Deaths in a row after which no further start is tried. A single one may be an accident, such as
+a lack of memory."""
 
 
 class Dispatcher:
-    """Starts workers when there is work for them, and gives them jobs."""
+    """Starts workers on demand and gives them jobs."""
 
     def __init__(
         self, wall: Wall, scratch: Path, limits: Limits, devices: Sequence[Device], workers: int
     ) -> None:
-        """`workers`: the most at a time; they share the `devices`."""
+        """At most `workers` run at a time and share the `devices`."""
         self._wall = wall
         self._scratch = scratch
         self._limits = limits
@@ -39,31 +39,31 @@ class Dispatcher:
         self._waiting: list[TrainingJob] = []
         self._workers: list[TrainingWorker] = []
         self._reserved: dict[TrainingWorker, Population] = {}
-        """Workers that take no further job, and the population that gets their place."""
+        """Workers that take no further job, with the population that gets their place."""
         self._closed = False
         self._tasks: set[asyncio.Task[None]] = set()
-        self._lives: dict[TrainingWorker, asyncio.Task[None]] = {}
+        self._runs: dict[TrainingWorker, asyncio.Task[None]] = {}
         self._most: dict[Population, int] = {}
-        """Workers of a population of which one more could not be started."""
+        """Most workers of a population, once a further one could not be started."""
         self._deaths_at_start: Counter[Population] = Counter()
-        """Since a worker of the population was last started."""
+        """Deaths since a worker of the population last started."""
 
     def submit(self, job: TrainingJob) -> None:
-        """Start a job as soon as it has a slot."""
+        """Queue a job for the next free slot."""
         self._waiting.append(job)
         self._dispatch()
 
-    async def forget(self, job: TrainingJob) -> None:
-        """Drop a job whose caller has left, and give its slot to the next."""
+    async def drop(self, job: TrainingJob) -> None:
+        """Drop a cancelled job and give its slot to the next."""
         if job in self._waiting:
             self._waiting.remove(job)
         for worker in self._workers:
             if worker.jobs.get(job.key) is job:
-                await worker.take_back(job)
+                await worker.cancel(job)
         self._dispatch()
 
     async def save(self, jobs: Iterable[TrainingJob], timeout_s: float) -> None:
-        """Store the states of these jobs, as far as their workers give them in time."""
+        """Store the states of these jobs that arrive within the timeout."""
         keys = {job.key for job in jobs}
         saving = [
             asyncio.create_task(worker.save())
@@ -89,13 +89,13 @@ class Dispatcher:
         self._waiting.clear()
 
     def in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Do some work beside everything else, until the fleet is closed."""
+        """Run a coroutine as a task that ends with the fleet."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
-    # ── who trains where ──────────────────────────────────────────────────────────────────────────
+    # ── placement ─────────────────────────────────────────────────────────────────────────────────
 
     def _dispatch(self) -> None:
         if self._closed:
@@ -111,10 +111,11 @@ class Dispatcher:
                 self._waiting.remove(job)
                 free.reserve(job)
                 if free.ready:
-                    self.in_background(self._give(free, job))
+                    self.in_background(self._send(free, job))
 
     def _worker_for(self, population: Population) -> TrainingWorker | None:
-        """The worker with the most free slots; a new one rather than a busy one; None: no slot."""
+        """The worker with the most free slots, or a new one before a busy one; None if all slots
+        are taken."""
         own = [each for each in self._of(population) if each not in self._reserved]
         best = max(own, key=lambda each: each.free_slots, default=None)
         if (best is None or best.jobs) and len(own) < self._most.get(population, len(own) + 1):
@@ -124,7 +125,7 @@ class Dispatcher:
         return best if best is not None and best.free_slots > 0 else None
 
     def _has_place(self, population: Population) -> bool:
-        """True where a worker may be started; an idle one of another population makes room."""
+        """True if a worker may be started. Ends an idle worker of another population for it."""
         if len(self._workers) < self._most_workers:
             return True
         for worker in self._workers:
@@ -134,7 +135,7 @@ class Dispatcher:
         return False
 
     def _reserve_place(self, population: Population, workers: int) -> None:
-        """Promise a busy worker's place to a population that has less than its share."""
+        """Reserve a busy worker's place for a population with less than its share."""
         populations = {each.population for each in self._workers} | {population}
         workers += sum(each == population for each in self._reserved.values())
         if workers >= max(1, self._most_workers // len(populations)):
@@ -152,14 +153,14 @@ class Dispatcher:
     def _of(self, population: Population) -> list[TrainingWorker]:
         return [each for each in self._workers if each.population == population]
 
-    # ── lives of workers ──────────────────────────────────────────────────────────────────────────
+    # ── workers ───────────────────────────────────────────────────────────────────────────────────
 
     def _started(self, population: Population) -> TrainingWorker:
         worker = TrainingWorker(
             population, self._wall, self._scratch, self._limits, self._leases.take(), self.submit
         )
         self._workers.append(worker)
-        self._lives[worker] = self.in_background(self._run(worker))
+        self._runs[worker] = self.in_background(self._run(worker))
         return worker
 
     def _remove(self, worker: TrainingWorker) -> None:
@@ -170,10 +171,10 @@ class Dispatcher:
     def _retire(self, worker: TrainingWorker) -> None:
         """End a worker without jobs."""
         self._remove(worker)
-        self._lives[worker].cancel()
+        self._runs[worker].cancel()
 
     async def _run(self, worker: TrainingWorker) -> None:
-        """A worker's life. Jobs may be reserved in it from the beginning."""
+        """Start a worker, serve its events and close it. Jobs may be reserved in it at once."""
         try:
             try:
                 await worker.start()
@@ -182,7 +183,7 @@ class Dispatcher:
                 return
             self._deaths_at_start.pop(worker.population, None)
             for job in list(worker.jobs.values()):
-                await worker.give(job)
+                await worker.send(job)
             self._dispatch()
             try:
                 await worker.serve(self._dispatch)
@@ -191,26 +192,26 @@ class Dispatcher:
                 for job in list(worker.jobs.values()):
                     del worker.jobs[job.key]
                     job.on_worker_death(job, error.message)
-        except EnvironmentFaultError as error:  # later trainings of the problem would meet it too
+        except EnvironmentFaultError as error:  # all trainings of the problem would fail
             problem = worker.population.problem
             for job in [*worker.jobs.values(), *self._waiting]:
                 if job.population.problem == problem:
                     job.raise_error(error)
             self._waiting = [job for job in self._waiting if not job.result.done()]
-        except Exception as error:  # noqa: BLE001  (a full disk, a defect of ours: callers must hear of it)
+        except Exception as error:  # noqa: BLE001  (a full disk or a defect; it is raised in the callers)
             for job in worker.jobs.values():
                 job.raise_error(error)
         finally:
             if worker in self._workers:
                 self._remove(worker)
-            del self._lives[worker]
+            del self._runs[worker]
             for job in worker.jobs.values():
                 job.result.cancel()
             self._dispatch()  # its place is free
             await worker.close()
 
     def _start_failed(self, worker: TrainingWorker, error: EurekaError) -> None:
-        """Leave a dead worker's jobs to its successor or to the others; raise where neither is."""
+        """Queue a dead worker's jobs for a new worker or the others, or fail them."""
         self._remove(worker)
         population = worker.population
         self._deaths_at_start[population] += isinstance(error, WorkerDiedError)
@@ -230,9 +231,9 @@ class Dispatcher:
                     job.raise_error(error)
             self._waiting = [job for job in self._waiting if not job.result.done()]
 
-    async def _give(self, worker: TrainingWorker, job: TrainingJob) -> None:
+    async def _send(self, worker: TrainingWorker, job: TrainingJob) -> None:
         try:
-            await worker.give(job)
-        except Exception as error:  # noqa: BLE001  (a full disk: the caller must hear of it)
+            await worker.send(job)
+        except Exception as error:  # noqa: BLE001  (a full disk; it is raised in the caller)
             worker.jobs.pop(job.key, None)
             job.raise_error(error)

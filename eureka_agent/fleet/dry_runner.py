@@ -1,5 +1,4 @@
-"""Dry runs and scores on stored episodes as the critic asks for them: one warm worker, replaced
-when it dies."""
+"""Dry runs, measurements and scores on stored episodes, for the critic, in one warm worker."""
 
 from __future__ import annotations
 
@@ -13,31 +12,23 @@ from pathlib import Path
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.fleet.problem import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
-from eureka_agent.protocol.messages import (
-    EPISODES_PREFIX,
-    DryRun,
-    DryRunDone,
-    Measure,
-    Measured,
-    Opened,
-    Scored,
-    ScoreTransitions,
-)
+from eureka_agent.protocol.bounds import EPISODES_PREFIX
+from eureka_agent.protocol.commands import DryRun, Measure, ScoreTransitions
+from eureka_agent.protocol.events import DryRunDone, Measured, Opened, Scored
 from eureka_agent.records import Finding, Measurements, TaskDescription
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.sandbox.inbox import DO_NOT_TRUST
 from eureka_agent.sandbox.wall import Limits, Wall
 
 _GRACE_SECONDS = 30.0
-"""Time that a busy machine may take over that of a dry run itself."""
+"""Time for a busy machine on top of a dry run's own timeout."""
 _ATTEMPTS = 2
 MEASUREMENT_SECONDS = 60.0
-"""The built-in environments take a second or two; what takes longer than this is not worth waiting
-for."""
+"""Timeout of a measurement, which takes a second or two for the built-in environments."""
 
 
 class EpisodesFileError(EurekaError):
-    """Recorded episodes that cannot be read any more."""
+    """Recorded episodes that cannot be read."""
 
 
 class DryRunner:
@@ -51,7 +42,7 @@ class DryRunner:
         timeout_s: float = 10.0,
         limits: Limits | None = None,
     ) -> None:
-        """Starts nothing yet. `timeout_s`: wall-clock seconds that one dry run may take."""
+        """Starts nothing yet. `timeout_s` is the wall time of one dry run."""
         self._worker = WarmWorker(wall, problem, scratch, limits, rehearse=True)
         self._timeout_s = timeout_s
         self._turn = asyncio.Lock()
@@ -60,20 +51,20 @@ class DryRunner:
 
     @property
     def description(self) -> TaskDescription:
-        """What the worker said of environment and task, with what it measured; there once `start`
-        or a first dry run is done."""
+        """The worker's description of environment and task, with its measurements. It is there
+        after `start` or a first dry run."""
         return self.opened.description.model_copy(update={"measured": self._measured})
 
     @property
     def opened(self) -> Opened:
-        """What the worker found, GPUs included; there once `start` or a first dry run is done."""
+        """The worker's answer to `Open`. It is there after `start` or a first dry run."""
         if self._worker.opened is None:
             raise EurekaError("the dry runner has not been started", "await its `start` first")
         return self._worker.opened
 
     async def start(self) -> TaskDescription:
-        """Open the environment and try it out. Raises EurekaError with the worker's words when it
-        cannot be loaded, EnvironmentFaultError when it fails."""
+        """Open the environment and rehearse a dry run. Raises EurekaError with the worker's message
+        when it cannot be loaded, EnvironmentFaultError when it fails."""
         async with self._turn:
             await self._worker.ready()
             return self.description
@@ -83,11 +74,8 @@ class DryRunner:
         async with self._turn:
             reason = ""
             for _ in range(_ATTEMPTS):
-                command = DryRun(
-                    job=f"dry-run-{next(self._jobs)}",
-                    reward=reward,
-                    timeout_s=self._timeout_s,
-                )
+                job = f"dry-run-{next(self._jobs)}"
+                command = DryRun(job=job, reward=reward, timeout_s=self._timeout_s)
                 try:
                     answer = await self._worker.ask(command, self._timeout_s + _GRACE_SECONDS)
                 except WorkerDiedError as error:
@@ -104,11 +92,8 @@ class DryRunner:
             )
 
     async def measure(self, timeout_s: float = MEASUREMENT_SECONDS, *, scores: bool = True) -> None:
-        """Look at start states, and with `scores` at what zero and random actions are worth; the
-        description holds it from then on.
-
-        Raises WorkerDiedError or WorkerFaultError where there is no answer.
-        """
+        """Measure start states, and with `scores` the scores of zero and random actions, for
+        `description`. Raises WorkerDiedError or WorkerFaultError."""
         async with self._turn:
             command = Measure(job=f"measure-{next(self._jobs)}", scores=scores)
             answer = await self._worker.ask(command, timeout_s)
@@ -121,30 +106,26 @@ class DryRunner:
     async def score(self, reward: RewardSpecification, episodes: Mapping[str, Path]) -> Scored:
         """Totals and returns of a reward on stored episodes, `returns` in the order of `episodes`.
 
-        `episodes`: trajectory files (npz) by a name that stands for the same content always, and
-        can be a part of a file's name. Never raises for what the reward does, nor for a file that
-        holds no episodes: then `reason` says why there are no numbers.
+        `episodes` are trajectory files (npz) by name. A name always has the same content and can be
+        a part of a file name. A failing reward and a file without episodes raise nothing; `reason`
+        tells why there are no numbers.
         """
         async with self._turn:
             job = f"score-{next(self._jobs)}"
             try:
-                names = await self._hand_over(episodes)
+                names = await self._send_episodes(episodes)
                 command = ScoreTransitions(
-                    job=job,
-                    reward=reward,
-                    transitions=names,
-                    timeout_s=self._timeout_s,
+                    job=job, reward=reward, transitions=names, timeout_s=self._timeout_s
                 )
                 answer = await self._worker.ask(command, self._timeout_s + _GRACE_SECONDS)
             except (WorkerDiedError, WorkerFaultError, EpisodesFileError) as error:
                 return Scored(job=job, reason=error.message.splitlines()[0])
             if not isinstance(answer, Scored) or not _is_whole(answer, len(episodes)):
-                return Scored(job=job, reason="its worker sent something else than was asked for")
+                return Scored(job=job, reason="its worker sent an invalid answer")
             return answer
 
-    async def _hand_over(self, episodes: Mapping[str, Path]) -> tuple[str, ...]:
-        """Names of the files as the worker knows them, which gets those that it does not have
-        yet."""
+    async def _send_episodes(self, episodes: Mapping[str, Path]) -> tuple[str, ...]:
+        """Send the files that the worker lacks. Returns the names of all files there."""
         client = await self._worker.ready()
         names = {name: f"{EPISODES_PREFIX}{name}.npz" for name in episodes}
         for name, path in episodes.items():
@@ -152,7 +133,7 @@ class DryRunner:
                 await client.give(path, names[name], once=True)
             except EurekaError as error:
                 raise EpisodesFileError(error.message, "train it again") from None
-        client.keeps(names.values())
+        client.keep_only(names.values())
         return tuple(names.values())
 
     async def close(self) -> None:
@@ -161,8 +142,8 @@ class DryRunner:
 
 
 def _is_whole(answer: Scored, files: int) -> bool:
-    """Whether numbers are there for all files, and are such as a reward's float32 totals give. The
-    process that wrote them ran the reward."""
+    """True if the scores cover all files and could come from float32 totals. The process that wrote
+    them ran the reward, so they are not trusted."""
     if answer.reason:
         return not answer.returns and not answer.totals and not answer.extreme_totals
     sums = [value for each in answer.returns for value in each.values()]

@@ -1,4 +1,4 @@
-"""Scoring policies in workers that have never been sent a reward."""
+"""Evaluation of policies in workers that never load a reward."""
 
 from __future__ import annotations
 
@@ -18,27 +18,26 @@ from eureka_agent.errors import (
 )
 from eureka_agent.fleet.problem import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
-from eureka_agent.protocol.messages import Evaluate, Evaluated, PolicyFile
+from eureka_agent.protocol.commands import Evaluate, PolicyFile
+from eureka_agent.protocol.events import Evaluated, PolicyScore
 from eureka_agent.records import Evaluation
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.inbox import DO_NOT_TRUST, check_trajectories
 from eureka_agent.sandbox.wall import Limits, Wall
 
 MOST_WORKERS = 4
-"""Each takes some 250 MiB, and trainings that end together are scored while the cores have little
-else to do."""
+"""Most workers of one evaluator. Each takes some 250 MiB."""
 MOST_TOGETHER = 64
-"""Policies that one worker is given at a time: the next ones that come must not wait for too
-many."""
+"""Most policies in one pass, so that later requests do not wait long."""
 _LEAST_SHARE = 4
-"""Of fewer waiting policies no part is left to another worker: together they take little longer
-than one."""
+"""Policies that one worker takes without sharing them with another. Scored together they take
+little longer than one."""
 _MOST_DEATHS = 2
 
 
 @dataclass(eq=False)
 class _Request:
-    """Somebody who waits for a score."""
+    """A request for a score."""
 
     policy: Path
     seed: int
@@ -46,23 +45,21 @@ class _Request:
     trajectories: Path | None
     score: asyncio.Future[Evaluation]
     alone: bool = False
-    """A pass with others failed, and nobody knows by whose fault."""
+    """True after a shared pass failed without a hint at the faulty policy."""
     deaths: int = 0
-    """Workers that died over it."""
+    """Workers that died during its passes."""
 
     def fail(self, error: Exception) -> None:
-        """Raise `error` where the score is waited for."""
+        """Raise `error` in the caller."""
         if not self.score.done():
             self.score.set_exception(error)
 
 
 class Evaluator:
-    """Scores policies of one problem, in few workers that are kept open.
+    """Scores policies of one problem in a few workers that stay open.
 
-    A policy, a seed and a number of episodes always give the same score.
-
-    Policies that wait at the same time are scored in one pass. A further worker is started when the
-    ones that wait would take the workers that are there longer than its start does.
+    A policy, a seed and a number of episodes always give the same score. Queued policies are scored
+    in one pass. A further worker starts when the queue would take longer than its start.
     """
 
     def __init__(
@@ -74,9 +71,7 @@ class Evaluator:
         limits: Limits | None = None,
         most_workers: int = 1,
     ) -> None:
-        """Starts nothing yet. `timeout_s`: wall-clock seconds that one evaluation may take;
-        `most_workers`: passes at once.
-        """
+        """Starts nothing yet. `timeout_s` is the wall time per policy."""
         self._setup = (wall, problem, scratch, limits)
         self._timeout_s = timeout_s
         self._most_workers = max(1, min(most_workers, MOST_WORKERS))
@@ -86,28 +81,30 @@ class Evaluator:
         self._starting = 0
         self._idle = 0
         self._unanswered: set[_Request] = set()
+        """All requests without a score, those of a running pass included."""
         self._waiting: deque[_Request] = deque()
-        """Those of them that no worker has taken."""
+        """Requests that no worker has taken."""
         self._work = asyncio.Event()
-        """Set while somebody waits."""
+        """Set while requests wait."""
         self._closed = False
         self._start_s = 0.0
+        """Duration of the last start."""
         self._evaluation_s = 0.0
-        """What the last start took, and the last pass for each of its policies."""
+        """Duration of the last pass, per policy."""
 
     def warm_up(self) -> None:
-        """Start the first worker, so that the first evaluation need not wait for it."""
+        """Start the first worker before it is needed."""
         if not self._workers:
             self._add_worker()
 
     async def evaluate(
         self, policy: Path, seed: int, episodes: int, trajectories: Path | None = None
     ) -> Evaluation:
-        """Episodes of a policy acting without noise; the worst and the best are written to
-        `trajectories` (npz) if that is given.
+        """Score a policy acting without noise. The worst and the best episode are written to
+        `trajectories` (npz).
 
-        Raises WorkerFaultError with the worker's words when the policy cannot be scored,
-        WorkerDiedError when workers died twice over it, EnvironmentFaultError when the
+        Raises WorkerFaultError with the worker's message when the policy cannot be scored,
+        WorkerDiedError when two workers died during it, EnvironmentFaultError when the
         environment's own code fails.
         """
         request = _Request(
@@ -126,7 +123,7 @@ class Evaluator:
                 self._waiting.remove(request)
 
     async def close(self) -> None:
-        """End the workers. Who still waits for a score is cancelled."""
+        """End the workers. Callers that wait get a CancelledError."""
         self._closed = True
         for task in self._serving:
             task.cancel()
@@ -136,7 +133,7 @@ class Evaluator:
         for worker in self._workers:
             await worker.drop()
 
-    # ── who takes what ────────────────────────────────────────────────────────────────────────────
+    # ── the queue ─────────────────────────────────────────────────────────────────────────────────
 
     def _put(self, requests: Sequence[_Request], first: bool = False) -> None:
         self._waiting = deque([*requests, *self._waiting] if first else [*self._waiting, *requests])
@@ -144,7 +141,7 @@ class Evaluator:
         self._add_worker_where_it_pays()
 
     def _take(self) -> list[_Request]:
-        """What a worker that is free does next: its share of what waits, now."""
+        """Take an idle worker's share of the queue."""
         share = max(_LEAST_SHARE, -(-len(self._waiting) // max(1, self._idle)))
         taken: list[_Request] = []
         while self._waiting and len(taken) < min(share, MOST_TOGETHER):
@@ -173,7 +170,7 @@ class Evaluator:
         task.add_done_callback(self._serving.discard)
 
     async def _serve(self, worker: WarmWorker) -> None:
-        """Start a worker and give it what waits, until the evaluator is closed."""
+        """Start a worker and have it score queued requests until the evaluator is closed."""
         if not await self._start(worker):
             return
         while True:
@@ -190,12 +187,12 @@ class Evaluator:
                 self._add_worker_where_it_pays()
 
     async def _start(self, worker: WarmWorker) -> bool:
-        """Whether the worker is of use."""
+        """Start a worker. False if it does not start and others are there."""
         began = time.monotonic()
         try:
             await worker.ready()
-        except Exception:  # noqa: BLE001  (whoever takes the worker starts it again, and hears why it does not start)
-            if len(self._workers) > 1:  # the others do without it
+        except Exception:  # noqa: BLE001  (the first pass starts it again and raises the error)
+            if len(self._workers) > 1:
                 self._workers.remove(worker)
                 self._most_workers = len(self._workers)
                 return False
@@ -207,11 +204,11 @@ class Evaluator:
     # ── one pass ──────────────────────────────────────────────────────────────────────────────────
 
     async def _score(self, worker: WarmWorker, requests: Sequence[_Request]) -> None:
-        """Answer the requests. Those of a pass that failed as a whole wait again, each for a pass
-        of its own."""
+        """Answer the requests. After a pass that failed as a whole, each gets a pass of its
+        own."""
         try:
             await self._pass(worker, requests)
-        except Exception as error:  # noqa: BLE001  (whoever waits for a score hears of it)
+        except Exception as error:  # noqa: BLE001  (it is raised in the callers)
             died = isinstance(error, WorkerDiedError)
             unclear = (
                 isinstance(error, (WorkerFaultError, EnvironmentFaultError)) and len(requests) > 1
@@ -230,10 +227,8 @@ class Evaluator:
                 self._put(again, first=True)
 
     async def _pass(self, worker: WarmWorker, requests: Sequence[_Request]) -> None:
-        """Score policies together; what concerns one of them alone is answered there.
-
-        Raises WorkerDiedError, WorkerFaultError and other EurekaErrors for what concerns all.
-        """
+        """Score policies together. Raises EurekaError for a failure of the whole pass; a failure of
+        one policy is raised in its caller."""
         client = await worker.ready()
         job = f"evaluation-{next(self._jobs)}"
         names = [f"{job}-{index}" for index in range(len(requests))]
@@ -251,32 +246,30 @@ class Evaluator:
             if not isinstance(answer, Evaluated) or len(answer.scores) != len(among):
                 raise WorkerFaultError(f"the worker did not give {len(among)} scores", DO_NOT_TRUST)
             for (request, policy), score in zip(among, answer.scores, strict=True):
-                if score.evaluation is None:
-                    request.fail(WorkerFaultError(score.fault, score.hint))
-                    continue
-                if len(score.evaluation.episodes) != policy.episodes:
-                    request.fail(
-                        WorkerFaultError(
-                            f"the worker did not score {policy.episodes} episodes", DO_NOT_TRUST
-                        )
-                    )
-                    continue
-                if (
-                    request.trajectories is not None
-                    and policy.trajectories is not None
-                    and not request.score.done()
-                ):
-                    try:
-                        await client.inbox.take(
-                            policy.trajectories, request.trajectories, check_trajectories
-                        )
-                    except EurekaError as error:
-                        request.fail(error)
-                if not request.score.done():
-                    request.score.set_result(score.evaluation)
+                try:
+                    await _answer(client, request, policy, score)
+                except EurekaError as error:
+                    request.fail(error)
         finally:
             for name in names:
                 client.inbox.drop(f"{name}.npz")
+
+
+async def _answer(
+    client: WorkerClient, request: _Request, policy: PolicyFile, score: PolicyScore
+) -> None:
+    """Give a request its score. Raises EurekaError for an invalid one."""
+    if score.evaluation is None:
+        raise WorkerFaultError(score.fault, score.hint)
+    if len(score.evaluation.episodes) != policy.episodes:
+        what = f"the worker did not score {policy.episodes} episodes"
+        raise WorkerFaultError(what, DO_NOT_TRUST)
+    if request.score.done():
+        return
+    if request.trajectories is not None and policy.trajectories is not None:
+        await client.inbox.take(policy.trajectories, request.trajectories, check_trajectories)
+    if not request.score.done():
+        request.score.set_result(score.evaluation)
 
 
 async def _give(client: WorkerClient, request: _Request, name: str) -> PolicyFile:

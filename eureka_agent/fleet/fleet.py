@@ -1,4 +1,4 @@
-"""The fleet: all workers of this machine, which serve any number of searches at once."""
+"""The fleet: all workers of this machine, shared by any number of searches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from eureka_agent.sandbox.wall import Limits, Wall, shared_limits
 
 
 class Fleet:
-    """Trains and scores for searches. It starts workers when there is work for them."""
+    """Trains and scores policies for searches. It starts workers on demand."""
 
     def __init__(
         self,
@@ -31,8 +31,8 @@ class Fleet:
         devices: Sequence[Device] = (),
         limits: Limits | None = None,
     ) -> None:
-        """`workers`: the most that train at a time. They share the `devices`, or the CPU's cores
-        where none is given. `limits`: each worker's own; by default they share the memory."""
+        """At most `workers` train at a time. They share the `devices`, by default the CPU's cores.
+        `limits` holds for each worker; by default they share the memory."""
         self._wall = wall
         self._scratch = scratch
         self._dispatcher = Dispatcher(
@@ -68,9 +68,9 @@ class Fleet:
     ) -> AsyncIterator[Trainings]:
         """The trainings of one search, which end with the block.
 
-        `snapshots` keeps their states; None: nothing does. The observers get a job's name with
-        new points of its curve, with the reason of its worker's death, and with the points that
-        it goes on from.
+        `snapshots` stores their states; None: nothing is saved. Each observer gets a job's name:
+        `on_progress` with new points of its curve, `on_retry` with the reason of its worker's
+        death, `on_resume` with the points before its saved state.
         """
         trainings = Trainings(
             self._dispatcher, self._order, population, snapshots, on_progress, on_retry, on_resume
@@ -82,8 +82,7 @@ class Fleet:
 
     @asynccontextmanager
     async def evaluator(self, problem: Problem) -> AsyncIterator[Evaluator]:
-        """The evaluator of a problem. Searches for the same problem share it; it ends with the
-        last one's block."""
+        """The evaluator of a problem, shared by its searches. It ends with the last block."""
         if problem not in self._evaluators:
             self._evaluators[problem] = Evaluator(
                 self._wall, problem, self._scratch / "evaluations", most_workers=usable_cores()

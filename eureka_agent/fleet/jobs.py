@@ -1,4 +1,4 @@
-"""Trainings as jobs: what they share, the job, the decision at its pauses, and its result."""
+"""Trainings as jobs: the population, the job, its pauses and its result."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.fleet.problem import Problem
-from eureka_agent.protocol.messages import Train
+from eureka_agent.protocol.commands import Train
 from eureka_agent.records import CurvePoint, Outcome
 from eureka_agent.settings import SNAPSHOT_SECONDS, TrainingSettings
 
@@ -19,37 +19,36 @@ ProgressObserver = Callable[[str, tuple[CurvePoint, ...]], None]
 
 @dataclass(frozen=True)
 class Population:
-    """Trainings that can share one simulator batch in one worker. Equal populations do."""
+    """Trainings that can share one simulator batch. Jobs of equal populations share a worker."""
 
     problem: Problem
     settings: TrainingSettings
     slots: int
     """Trainings side by side in one worker."""
     timeout_s: float = 120.0
-    """Seconds without a sign of life after which a worker is killed."""
+    """Seconds without progress after which a worker is killed."""
     snapshot_s: float = SNAPSHOT_SECONDS
-    """Seconds between two saved states of a training: what a kill costs at most."""
+    """Seconds between two saved states of a training, the most that a kill costs."""
     kernels: Path | None = None
     """Folder of the environment's compiled kernels, on a GPU."""
 
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """An outcome with its policies, or the reason why there is none."""
+    """An outcome with its policies, or the reason of a failure."""
 
     outcome: Outcome | None
     points: tuple[CurvePoint, ...]
     policies: Mapping[int, Path]
-    """Safetensors files of the best checkpoints by their index, none for a failure. They stay until
-    the search has left the fleet."""
+    """Safetensors files of the best checkpoints by their index. They stay until the search ends."""
     failure_code: str = ""
     """`"not-a-number"`, `"raised"`, `"timeout"`, `"contract"` (the reward's fault), `"fitness"`,
     `"worker-died"`, `"fault"`, or `"stopped"` by the caller at a pause; empty for an outcome."""
     failure_reason: str = ""
     retries: int = 0
-    """Times that it was started again because its worker died."""
+    """Restarts after a worker's death."""
     timers: dict[str, float] = field(default_factory=dict)
-    """Its worker's wall seconds up to here, by part: physics, policy, reward, update, rest."""
+    """Wall seconds of its worker so far, by part: physics, policy, reward, update, rest."""
 
     @property
     def policy(self) -> Path | None:
@@ -59,27 +58,27 @@ class TrainingResult:
 
 @dataclass(eq=False)
 class TrainingJob:
-    """A training that was asked for and has no result yet."""
+    """A training without a result yet."""
 
     name: str
-    """The search's name for it; the command's is unique in the fleet."""
+    """Name within the search; the command's name is unique in the fleet."""
     population: Population
     command: Train
     result: asyncio.Future[TrainingResult]
     order: tuple[int, int]
-    """Priority, then the number of the call. Smaller goes first."""
+    """Priority, then the number of the call. Smaller starts first."""
     snapshots: SnapshotStore | None
-    """Keeps its states; None: nothing does."""
+    """Store of its saved states; None: nothing is saved."""
     on_progress: ProgressObserver
     on_worker_death: Callable[[TrainingJob, str], None]
-    """Decides, with the reason, whether the job starts again."""
+    """Gets the job and the reason; restarts it or gives it up."""
     on_pause: PauseObserver | None = None
-    """Gets the points so far and the policy of the moment at each of the command's pauses, and
-    answers why the training is to be stopped, or "". The policy (safetensors) is gone once there is
-    an answer; it is None for a pause that an earlier process passed."""
+    """Decision at a pause of the command: it gets the points so far and the policy (safetensors),
+    and returns the reason to stop, or "". The policy is deleted after the answer. It is None for a
+    pause that an earlier process passed."""
     points: list[CurvePoint] = field(default_factory=list)
     state: Path | None = None
-    """Saved state from which it goes on; `points` begins with the points that belong to it."""
+    """Saved state to resume from, at the end of `points`."""
     retries: int = 0
 
     @property
@@ -88,7 +87,7 @@ class TrainingJob:
         return self.command.job
 
     def resolve(self, result: TrainingResult) -> None:
-        """Give the result to the caller, unless the caller has one or has left."""
+        """Give the result to the caller, unless the call has ended."""
         if not self.result.done():
             self.result.set_result(result)
 
@@ -97,6 +96,6 @@ class TrainingJob:
         self.resolve(TrainingResult(None, tuple(self.points), {}, code, reason, self.retries))
 
     def raise_error(self, error: Exception) -> None:
-        """Raise an error where the caller waits."""
+        """Raise an error in the caller."""
         if not self.result.done():
             self.result.set_exception(error)

@@ -1,13 +1,11 @@
-"""Compiled kernels for workers on a GPU: compiled by a worker that loads no reward, and copied to
-each one that does.
+"""Compiled kernels for workers on a GPU.
 
-Warp keeps the kernels of `mujoco_warp`, which take a minute or more to compile, as machine code in
-a cache folder. It finds them there by the hash of their *source* and loads what it finds: whoever
-can write into that folder decides what the next worker executes. So no folder is shared. A worker's
-cache is in its own scratch folder and goes with it; what it begins with is the driver's copy, which
-is filled once for an environment by a worker that ran the person's code alone. A wall that keeps
-workers from the user's files keeps them from that copy; the process wall does not keep them from
-anything that the user may write.
+Warp compiles the kernels of `mujoco_warp` in a minute or more and keeps the machine code in a cache
+folder. It finds the code there by the hash of the kernels' *source* and loads it, so write access
+to that folder decides what the next worker executes. So no folder is shared. A worker that loads no
+reward compiles the kernels once for an environment, and the driver keeps them. Each training worker
+gets a copy in its own scratch folder, which is deleted with the worker. A wall that hides the
+user's files from workers also hides the driver's copy; the process wall hides nothing.
 """
 
 from __future__ import annotations
@@ -25,11 +23,11 @@ from pathlib import Path
 from eureka_agent.archive.baseline_cache import CACHE_FOLDER
 from eureka_agent.archive.run_folder import versions
 from eureka_agent.archive.storage_errors import storage_errors
-from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.fleet.devices import Device, Hardware
 from eureka_agent.fleet.problem import Problem
-from eureka_agent.protocol.messages import KERNELS_FILE, Fault, Prepare, Prepared
-from eureka_agent.sandbox.client import START_SECONDS, WorkerClient
+from eureka_agent.protocol.bounds import KERNELS_FILE
+from eureka_agent.protocol.commands import Prepare
+from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.inbox import WorkerFileError, check_state
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.settings import DAY_SECONDS, TrainingSettings
@@ -46,17 +44,17 @@ async def kernels_for(
     runs: Path,
     scratch: Path,
 ) -> Path | None:
-    """Folder of the environment's compiled kernels, which lies under `runs` and is made where it
-    is missing; None on a CPU.
+    """Folder of the environment's compiled kernels under `runs`, compiled if missing; None on a
+    CPU.
 
-    `fingerprint`: the environment's. Raises EurekaError where the environment cannot be made on a
+    `fingerprint` is the environment's. Raises EurekaError when the environment cannot be made on a
     GPU.
     """
     if hardware.kind == "cpu":
         return None
-    # a home that several machines share: their GPUs need not be alike
+    # several machines may share a home folder and have different GPUs
     key = json.dumps([platform.node(), fingerprint, versions()], sort_keys=True)
-    # a worker reads it from a folder of its own
+    # absolute, since a worker has a working folder of its own
     entry = runs.resolve() / CACHE_FOLDER / "kernels" / hashlib.sha256(key.encode()).hexdigest()
     if not entry.is_dir():
         device = hardware.devices(1)[0]
@@ -72,30 +70,18 @@ async def compile_kernels(
     device: Device,
     scratch: Path,
 ) -> None:
-    """Have a worker prepare trainings and keep in the folder `entry` what it compiled for that; an
-    entry that is there is whole.
+    """Have a worker compile the kernels, and put them into the folder `entry` atomically.
 
-    Kernels do not depend on the number of simulations, so a single slot is prepared. Raises
-    EurekaError with the worker's words.
+    Kernels do not depend on the number of simulations, so one slot is enough. Raises EurekaError
+    with the worker's message.
     """
     environment = problem.environment
     client = await WorkerClient.start(wall, scratch, device.limit(Limits()), environment)
     try:
         await client.open(environment, problem.task, device.name_within)
-        await client.send(Prepare(settings=settings, slots=1, snapshot_s=DAY_SECONDS, kernels=True))
-        try:
-            event = await client.receive(START_SECONDS)
-        except TimeoutError:
-            raise WorkerDiedError(
-                f"the kernels of {environment!r} were not compiled within {START_SECONDS:g} s",
-                "try again on a less busy machine, or use --device cpu",
-            ) from None
-        if isinstance(event, Fault):
-            raise EurekaError(event.message, event.hint)
-        if not isinstance(event, Prepared):
-            raise WorkerDiedError(
-                f"the worker answered 'prepare' with {event.type!r}", "expected 'prepared'"
-            )
+        await client.prepare(
+            Prepare(settings=settings, slots=1, snapshot_s=DAY_SECONDS, kernels=True)
+        )
         packed = await client.inbox.take(
             KERNELS_FILE, entry.with_suffix(".safetensors"), check_state
         )
@@ -105,8 +91,8 @@ async def compile_kernels(
 
 
 def _keep(packed: Path, entry: Path) -> None:
-    """Unpack a worker's cache; an environment without kernels leaves an empty entry. Raises
-    WorkerFileError for a path that leads elsewhere."""
+    """Unpack a worker's cache. An environment without kernels gets an empty entry. Raises
+    WorkerFileError for a path out of the folder."""
     from safetensors.numpy import load_file  # numpy comes with it
 
     with storage_errors(entry.parent):
@@ -120,7 +106,7 @@ def _keep(packed: Path, entry: Path) -> None:
                 path = draft / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content.tobytes())
-            if not entry.is_dir():  # nor has another search put it there
+            if not entry.is_dir():  # another search may have been faster
                 os.rename(draft, entry)
         finally:
             shutil.rmtree(draft, ignore_errors=True)

@@ -1,8 +1,7 @@
-"""The trainings of one search on a fleet: saved states, pauses, and starting again.
+"""The trainings of one search on a fleet: saved states, pauses and restarts.
 
-A worker that dies takes its trainings with it. They are started again, each from its last saved
-state. A job whose worker died twice has failed. A reward runs in a process of its own and does not
-end a worker.
+A dead worker's trainings are restarted, each from its last saved state. A training whose worker
+died twice has failed. A reward runs in its own process and cannot end a worker.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ from eureka_agent.fleet.jobs import (
     TrainingJob,
     TrainingResult,
 )
-from eureka_agent.protocol.messages import Train
+from eureka_agent.protocol.commands import Train
 from eureka_agent.rewards import RewardSpecification
 
 _MAX_RETRIES = 1
-"""Times that a job is started again after its worker died."""
+"""Restarts of a job after its worker's death."""
 
 
 class Trainings:
-    """Trains the rewards of one search. Other searches may use the same workers."""
+    """Trains the rewards of one search, in workers shared with other searches."""
 
     def __init__(
         self,
@@ -51,7 +50,7 @@ class Trainings:
         self._on_resume = on_resume
         self._jobs: set[TrainingJob] = set()
         self._policies: list[Path] = []
-        """Files of all results."""
+        """Policy files of all results."""
 
     async def train(
         self,
@@ -62,16 +61,15 @@ class Trainings:
         pauses: tuple[int, ...] = (),
         on_pause: PauseObserver | None = None,
     ) -> TrainingResult:
-        """Train one reward, from its last saved state where there is one. A failure of the reward
-        or of its workers is part of the result.
+        """Train one reward, from its last saved state if there is one. A failure of the reward or
+        of its workers is a result.
 
-        At each of `pauses` (env steps) the training gives its slot away until `on_pause`, which
-        gets the points so far and the policy, says "" or why it is to be stopped. `on_pause` also
-        hears of pauses that an earlier process passed; its answer is ignored there.
+        At each of `pauses` (env steps) the training frees its slot until `on_pause` decides. It is
+        also called for pauses that an earlier process passed, and its answer is ignored there.
 
         Smaller priorities start first, equal ones in the order of the calls. Raises EurekaError
-        when no worker can be started, EnvironmentFaultError when the environment's own code fails:
-        so will all other trainings. A cancelled call gives its slot back.
+        when no worker can be started, EnvironmentFaultError when the environment's own code fails,
+        as it would in all other trainings. A cancelled call frees its slot.
         """
         number = next(self._order)
         command = Train(job=f"{number}:{name}", reward=reward, seed=seed, pauses=pauses)
@@ -83,7 +81,7 @@ class Trainings:
             (priority, number),
             self._snapshots,
             self._on_progress,
-            self._start_again,
+            self._restart,
             on_pause,
         )
         self._jobs.add(job)
@@ -93,7 +91,7 @@ class Trainings:
             self._policies += result.policies.values()
             return result
         except asyncio.CancelledError:
-            await self._dispatcher.forget(job)
+            await self._dispatcher.drop(job)
             raise
         finally:
             self._jobs.discard(job)
@@ -104,33 +102,32 @@ class Trainings:
         return bool(self._jobs)
 
     async def save(self, timeout_s: float) -> None:
-        """Store the states of all trainings under way, as far as the workers give them in time: a
-        slow iteration is not waited for.
+        """Store the states of the running trainings that arrive within the timeout.
 
-        A training whose state cannot be stored (a full disk, a dead worker) goes on from its last.
+        Another training (a slow iteration, a full disk, a dead worker) resumes from its last state.
         """
         await self._dispatcher.save(self._jobs, timeout_s)
 
     async def close(self) -> None:
-        """Drop all trainings, and the policies of those that have ended. Callers that wait get a
-        CancelledError."""
+        """Cancel all trainings and delete the policies of the finished ones. Callers that wait get
+        a CancelledError."""
         for job in list(self._jobs):
             job.result.cancel()
-            await self._dispatcher.forget(job)
+            await self._dispatcher.drop(job)
         for policy in self._policies:
             policy.unlink(missing_ok=True)
 
     def _start(self, job: TrainingJob) -> None:
-        """Start a job from its last saved state, or from its first step where there is none."""
+        """Start a job from its last saved state, or from the first step."""
         saved = None if self._snapshots is None else self._snapshots.find(job.name)
         job.state, job.points = (None, []) if saved is None else (saved.state, list(saved.points))
         if saved is not None:
             self._on_resume(job.name, saved.points)
-            if self._tell_of_pauses(job, saved):
+            if self._replay_pauses(job, saved):
                 return
         self._dispatcher.submit(job)
 
-    def _start_again(self, job: TrainingJob, reason: str) -> None:
+    def _restart(self, job: TrainingJob, reason: str) -> None:
         if job.result.done():
             return
         if job.retries >= _MAX_RETRIES:
@@ -140,9 +137,9 @@ class Trainings:
         self._on_retry(job.name, reason.splitlines()[0])
         self._start(job)
 
-    def _tell_of_pauses(self, job: TrainingJob, saved: SavedTraining) -> bool:
-        """Tell of the pauses that are passed, and ask at the one where the training was saved. True
-        where the job waits for the answer."""
+    def _replay_pauses(self, job: TrainingJob, saved: SavedTraining) -> bool:
+        """Call `on_pause` for each pause up to the saved state. True if the job was saved at a
+        pause and waits for its decision."""
         waits = False
         for steps in job.command.pauses if job.on_pause is not None else ():
             reached = next(
@@ -156,10 +153,10 @@ class Trainings:
         return waits
 
     async def _decided(self, job: TrainingJob, decision: Awaitable[str], waits: bool) -> None:
-        """Hear the decision at a pause; submit or stop the job where it `waits` for it."""
+        """Submit or stop the job by the decision, if it `waits` for it."""
         try:
             stop = await decision
-        except Exception as error:  # noqa: BLE001  (a full disk: the caller must hear of it)
+        except Exception as error:  # noqa: BLE001  (a full disk; it is raised in the caller)
             job.raise_error(error)
             return
         if not waits or job.result.done():

@@ -1,4 +1,4 @@
-"""One worker that stays open between jobs and is replaced when it dies."""
+"""A worker that stays open between jobs and is replaced when it dies."""
 
 from __future__ import annotations
 
@@ -8,25 +8,15 @@ from pathlib import Path
 
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.fleet.problem import Problem
-from eureka_agent.protocol.messages import (
-    DryRun,
-    DryRunDone,
-    Evaluate,
-    Evaluated,
-    Fault,
-    Measure,
-    Measured,
-    Opened,
-    Scored,
-    ScoreTransitions,
-)
+from eureka_agent.protocol.commands import DryRun, Evaluate, Measure, ScoreTransitions
+from eureka_agent.protocol.events import DryRunDone, Evaluated, Fault, Measured, Opened, Scored
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.sandbox.worker_faults import raised_by
 
 
 class WarmWorker:
-    """Starts a worker when one is needed. For one caller at a time."""
+    """Starts a worker on demand. It serves one caller at a time."""
 
     def __init__(
         self,
@@ -36,7 +26,7 @@ class WarmWorker:
         limits: Limits | None,
         rehearse: bool = False,
     ) -> None:
-        """`rehearse`: see whether the environment works before it is ready."""
+        """Starts nothing yet. See `Open` for `rehearse`."""
         self._rehearse = rehearse
         self._wall = wall
         self._problem = problem
@@ -44,11 +34,10 @@ class WarmWorker:
         self._limits = limits or Limits()
         self._client: WorkerClient | None = None
         self.opened: Opened | None = None
-        """What the worker said of environment, task and GPUs; None before the first `ready`."""
+        """The worker's answer to `Open`; None before the first `ready`."""
 
     async def ready(self) -> WorkerClient:
-        """A live worker with the environment open. Raises EurekaError when that cannot be
-        loaded."""
+        """A live worker with the environment open. Raises EurekaError when it cannot be loaded."""
         if self._client is not None and self._client.alive:
             return self._client
         await self.drop()
@@ -73,18 +62,18 @@ class WarmWorker:
         timeout_s: float,
         client: WorkerClient | None = None,
     ) -> DryRunDone | Scored | Evaluated | Measured:
-        """Send a command to the live worker and wait for its answer. `client`: the one that was
-        given the files that the command names, and no other; None: any.
+        """Send a command and wait for its answer. `client` is the worker that has the files of the
+        command, if it names any.
 
-        Raises WorkerDiedError when the worker dies or says nothing for `timeout_s`,
-        WorkerFaultError with its words when it reports a fault, EnvironmentFaultError when that is
-        the environment's. The worker is dropped when it dies, and when the caller gives up.
+        Raises WorkerDiedError when the worker dies or the timeout passes, WorkerFaultError with its
+        message when it reports a fault, EnvironmentFaultError for a fault of the environment. A
+        dead worker is dropped, as is one whose caller gave up.
         """
         client = client or await self.ready()
         deadline = time.monotonic() + timeout_s
         try:
             async with asyncio.timeout(timeout_s):
-                await client.send(command)  # which waits where the worker reads nothing
+                await client.send(command)  # it blocks while the worker reads nothing
             while True:
                 event = await client.receive(max(0.0, deadline - time.monotonic()))
                 if (
@@ -99,18 +88,15 @@ class WarmWorker:
             raise WorkerDiedError(
                 f"the worker gave no answer to {command.type!r} within {timeout_s:g} s and was"
                 " killed",
-                "see whether the machine is overloaded",
+                "look whether the machine is overloaded",
             ) from None
-        except EurekaError as error:
-            if isinstance(error, WorkerDiedError):
+        except BaseException as error:
+            if isinstance(error, WorkerDiedError) or not isinstance(error, EurekaError):
                 await self.drop()
-            raise
-        except BaseException:
-            await self.drop()
             raise
 
     async def drop(self) -> None:
-        """End the worker, if there is one."""
+        """End the worker if there is one."""
         client, self._client = self._client, None
         if client is not None:
             await client.close()

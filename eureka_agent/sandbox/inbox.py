@@ -1,4 +1,4 @@
-"""Files from a worker: bounded at arrival, checked before use."""
+"""Files from a worker, bounded at arrival and checked before use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eureka_agent.archive.files import write_file
 from eureka_agent.archive.storage_errors import storage_errors
 from eureka_agent.array_files import check_arrays, open_tensors
 from eureka_agent.errors import EurekaError
-from eureka_agent.protocol.messages import FileHeader
+from eureka_agent.protocol.bounds import FileHeader
 
 MOST_BYTES = 1 << 30
 """Most bytes of files from one worker that were not taken yet."""
@@ -23,22 +23,23 @@ DO_NOT_TRUST = "do not trust what this worker wrote"
 
 
 class WorkerFileError(EurekaError):
-    """A file that a worker named but did not send, or whose content is invalid."""
+    """A file that a worker named but did not send, or a file with invalid content."""
 
 
 class Inbox:
-    """One worker's files, in a folder that it does not see, under names of the driver's choice."""
+    """Files of one worker, under the driver's own names, in a folder that the worker does not
+    see."""
 
     def __init__(self, folder: Path) -> None:
-        """`folder`: made with the first file."""
+        """The first file makes `folder`."""
         self._folder = folder
         self._files: dict[str, Path] = {}
         self._sizes: dict[str, int] = {}
         self._received = 0
 
     async def receive(self, header: FileHeader, read: Callable[[int], Awaitable[bytes]]) -> None:
-        """Store the file after a header, unless its stream ends early. `read`: gives at most so
-        many bytes. Raises WorkerFileError for too many, EurekaError for a full disk."""
+        """Store the file after a header, unless the stream ends early. `read(n)` gives at most n
+        bytes. Raises WorkerFileError for too many bytes or files, EurekaError for a full disk."""
         self.drop(header.name)
         if len(self._files) >= MOST_FILES or sum(self._sizes.values()) + header.size > MOST_BYTES:
             sent = f"a worker sent more than {MOST_FILES} files, or {MOST_BYTES} bytes"
@@ -59,8 +60,8 @@ class Inbox:
         self._files[header.name], self._sizes[header.name] = path, header.size
 
     async def take(self, name: str, destination: Path, check: Callable[[Path], None]) -> Path:
-        """Move a file atomically to `destination` after `check`. Raises WorkerFileError for one
-        that was not sent or fails the check, EurekaError where it cannot be stored."""
+        """Check a file and move it atomically to `destination`. Raises WorkerFileError for a file
+        that was not sent or fails the check, EurekaError when it cannot be stored."""
         path = self._files.pop(name, None)
         self._sizes.pop(name, None)
         if path is None:
@@ -70,7 +71,7 @@ class Inbox:
         return destination
 
     def drop(self, name: str) -> None:
-        """Delete a file, if there is one."""
+        """Delete a file if it is there."""
         path = self._files.pop(name, None)
         self._sizes.pop(name, None)
         if path is not None:
@@ -80,7 +81,7 @@ class Inbox:
 def _move_checked(path: Path, destination: Path, check: Callable[[Path], None]) -> None:
     try:
         check(path)
-        # a move works across file systems
+        # unlike a rename, a move works across file systems
         write_file(destination, lambda draft: shutil.move(path, draft))
     finally:
         path.unlink(missing_ok=True)

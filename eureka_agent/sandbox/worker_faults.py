@@ -6,13 +6,8 @@ import shlex
 
 from eureka_agent.errors import EnvironmentFaultError, EurekaError
 from eureka_agent.invocation import command
-from eureka_agent.protocol.messages import (
-    LONGEST_FAULT,
-    LONGEST_HINT,
-    Fault,
-    plain_line,
-    plain_text,
-)
+from eureka_agent.protocol.bounds import LONGEST_FAULT, LONGEST_HINT, plain_line, plain_text
+from eureka_agent.protocol.events import Fault
 
 
 def raised_by(

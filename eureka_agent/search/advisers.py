@@ -27,26 +27,25 @@ from eureka_agent.search.summary import model_limits
 
 @dataclass(frozen=True)
 class Advisers:
-    """Who advises a run."""
+    """Designer, reviewer and analyst of a run."""
 
     designer: Designer
     models: tuple[str, ...] = ()
     """Names of the models that share the proposals."""
     reviewer: Reviewer | None = None
     review_all: bool = True
-    """True: it reads every reward; False: those that the critic doubts."""
+    """True: the reviewer reads every reward; False: only those that the critic doubts."""
     analyst: Analyst | None = None
     gateway: Gateway | None = None
-    """None where no model is asked."""
+    """None if no model is asked."""
     budget: Budget | None = None
 
     def spent(self) -> bool:
-        """Whether the budget for models has turned a request down."""
+        """True once the budget for models has refused a request."""
         return self.budget is not None and bool(self.budget.closed)
 
-    async def leave(self, observer: Observer) -> None:
-        """Wait for the replies that are under way, so that nothing is paid twice; another Ctrl-C
-        leaves them."""
+    async def finish(self, observer: Observer) -> None:
+        """Wait for the replies that are paid for. A second Ctrl-C ends the wait."""
         if self.gateway is None:
             return
         waiting = self.gateway.under_way
@@ -61,7 +60,7 @@ class Advisers:
 
 
 def designer_name(models: Models | None, given: GivenDesigner | None) -> str:
-    """Who designs, as reports say it."""
+    """The designer's name in reports."""
     if given is not None:
         return given.name
     if models is None:
@@ -71,7 +70,7 @@ def designer_name(models: Models | None, given: GivenDesigner | None) -> str:
 
 
 def recorded_of(models: Models | None) -> dict[str, Any]:
-    """What the journal's first entry keeps of the models."""
+    """The models' part of the journal's first entry."""
     if models is None:
         return {}
     prices = {name: price.model_dump(mode="json") for name, price in models.prices.items()}
@@ -82,8 +81,7 @@ def recorded_of(models: Models | None) -> dict[str, Any]:
 def budget_of(
     models: Models, run: Run, time_is_up: Callable[[], str], observer: Observer
 ) -> Budget:
-    """The run's budget for models: with the prices that it began with, and what it has spent so
-    far."""
+    """The run's budget for models, with the prices from its start and what it has spent."""
     frozen = {
         name: Price.model_validate(price) for name, price in run.archive.state.began.prices.items()
     }
@@ -112,8 +110,7 @@ def advisers_of(
     time_is_up: Callable[[], str],
     observer: Observer,
 ) -> Advisers:
-    """The advisers of a run, from its models; the offline designer where there are none, a person's
-    own reward where one is given."""
+    """The advisers of a run: a given reward, the models, or the offline designer."""
     if given is not None:
         return Advisers(given)
     tuning = TuningDesigner()
@@ -127,54 +124,38 @@ def advisers_of(
         [models.configured(model, gateway) for model in models.designers]
     )
     task = (run.description, run.sentence, run.settings)
+    reviewer, analyst = (
+        None if model is None else models.configured(model, gateway)
+        for model in (models.reviewer, models.analyst)
+    )
     return Advisers(
         RoutedDesigner(designer, tuning),
         tuple(model.name for model in models.designers),
-        None
-        if models.reviewer is None
-        else Reviewer(models.configured(models.reviewer, gateway), *task),
+        None if reviewer is None else Reviewer(reviewer, *task),
         models.review_all,
-        None
-        if models.analyst is None
-        else Analyst(models.configured(models.analyst, gateway), *task),
+        None if analyst is None else Analyst(analyst, *task),
         gateway,
         budget,
     )
 
 
 def notes_on(models: Models | None) -> list[Notice]:
-    """What a person should know about the models before anything is spent."""
+    """Notices on the models for the user, before anything is spent."""
     if models is None:
-        return [
-            Notice(
-                text=(
-                    "the offline designer writes the rewards; --model openai/<name> or"
-                    " anthropic/<name> asks an LLM instead"
-                )
-            )
-        ]
+        text = (
+            "the offline designer writes the rewards; --model openai/<name> or anthropic/<name>"
+            " asks an LLM instead"
+        )
+        return [Notice(text=text)]
     if models.replayed:
-        return [
-            Notice(
-                text=(
-                    f"replies are played back from {models.replayed}: no model is asked, and"
-                    " nothing is paid"
-                )
-            )
-        ]
+        text = f"replies are played back from {models.replayed}: no model is asked, and nothing is"
+        return [Notice(text=f"{text} paid")]
     unpriced = [model.name for model in models.all if model.name not in models.prices]
     if not unpriced:
         return []
-    limited = (
-        ""
-        if models.limits.tokens is not None
-        else "; --max-tokens limits it, --price says what it costs"
+    text = (
+        f"the price of {' and '.join(unpriced)} is not known, so neither is what this search costs"
     )
-    return [
-        Notice(
-            text=(
-                f"the price of {' and '.join(unpriced)} is not known, so neither is what this"
-                f" search costs{limited}"
-            )
-        )
-    ]
+    if models.limits.tokens is None:
+        text += "; --max-tokens limits it, --price says what it costs"
+    return [Notice(text=text)]

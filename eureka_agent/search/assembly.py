@@ -1,4 +1,4 @@
-"""A run's parts put together: workers behind the wall, critic, engine and final trainings."""
+"""The parts of a run, assembled: workers, critic, engine and final trainings."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from eureka_agent.search.trial import TrialRunner
 from eureka_agent.settings import SearchSettings
 
 SAVING_SECONDS = 5.0
-"""Time that the trainings under way have to be saved when the run is stopped."""
+"""Time for saving the running trainings when a run is stopped."""
 
 
 async def search(
@@ -54,14 +54,14 @@ async def search(
     deadline: Deadline | None,
     observer: Recorder,
 ) -> None:
-    """See a run through on a fleet: its generations, its final trainings and its best attempt's
-    files."""
+    """Run a search on a fleet: its generations, its final trainings, and the files of its best
+    attempt."""
     settings, description = run.settings, run.description
     snapshots = SnapshotStore(run.folder)
     population = ready.population(plan_capacity(settings, ready.hardware.places).slots)
 
     def on_progress(job: str, points: Sequence[CurvePoint]) -> None:
-        evaluator.warm_up()  # the trainings have started: the first policies come soon
+        evaluator.warm_up()  # policies to score follow soon
         observer(TrainingProgress(job=job, points=progress_of(tuple(points))))
 
     def on_resume(job: str, points: Sequence[CurvePoint]) -> None:
@@ -126,8 +126,8 @@ def _engine(
 
 @contextmanager
 def keeping_best(run: Run) -> Iterator[None]:
-    """Fill `best/` after the block, also where that failed, such as for a wall that went away: what
-    there is can be taken from the run folder."""
+    """Fill `best/` after the block, even if that fails, so that the run folder has what there
+    is."""
     try:
         yield
     except EurekaError:
@@ -146,8 +146,8 @@ def _keep_best(run: Run) -> None:
 async def saving_when_stopped(
     work: Coroutine[Any, Any, None], trainings: Trainings, observer: Observer
 ) -> None:
-    """Do the work. Cancelled, it stores the states of the trainings under way before these end;
-    cancelled again, it does not wait for that."""
+    """Await the work. On the first cancellation, save the running trainings before they end; on a
+    second one, end at once."""
     task = asyncio.create_task(work)
     try:
         await asyncio.shield(task)
@@ -167,25 +167,20 @@ async def _all_trainings(
     async with asyncio.TaskGroup() as group:
         if baselines:
             group.create_task(final.baselines())
-        group.create_task(_generations(engine, final, finalists))
-
-
-async def _generations(engine: SearchEngine, final: FinalTrainings, finalists: int) -> None:
-    trained = await engine.search()
-    if finalists:
-        await final.finalists(trained[:finalists])
+        trained = await engine.search()
+        if finalists:
+            await final.finalists(trained[:finalists])
 
 
 class AnalystIfReachable:
-    """An analyst without whom the search goes on where the model cannot be asked."""
+    """An analyst that gives no text when its model cannot be asked."""
 
     def __init__(self, analyst: Analyses, observer: Observer) -> None:
         self._analyst = analyst
         self._observer = observer
 
     async def analyse(self, attempt: str, reward: RewardSpecification, diagnosis: Diagnosis) -> str:
-        """What was learned from the training of an attempt; empty where there is nothing to be
-        had."""
+        """The analysis of an attempt's training; empty if the model cannot be asked."""
         try:
             return await self._analyst.analyse(attempt, reward, diagnosis)
         except LanguageModelError as error:
@@ -195,7 +190,6 @@ class AnalystIfReachable:
 
 
 def strategy_of(settings: SearchSettings) -> Strategy:
-    """The strategy that the settings name; with an optimiser that chooses constants, where they ask
-    for it."""
+    """The strategy that the settings name, with tuning of constants if they ask for it."""
     strategy = STRATEGIES[settings.strategy]()
     return WithTuning(strategy, worth_tuning) if settings.tuning else strategy

@@ -1,5 +1,5 @@
-"""What the designers of a generation are told: plans, parents with what was learned from them,
-failures, and who is to answer."""
+"""Design requests: plans, parents with what was learned from them, failures, and the model that
+answers."""
 
 from __future__ import annotations
 
@@ -38,27 +38,26 @@ from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.strategies.interface import ProposalPlan, Strategy
 
 FAILURES_SHOWN = 4
-"""Failures that a designer is reminded of, newest first."""
+"""Failures in a request, newest first."""
 MEMORY_SHOWN = 3
-"""Good attempts beside the parents that a designer is shown in short."""
+"""Good attempts besides the parents in a request."""
 STOPPED_SHOWN = 2
-"""Attempts that racing stopped, which it is shown besides: weaker ones, not mistakes."""
+"""Attempts stopped by racing in a request. They are weaker, not mistaken."""
 
 
 class Analyses(Protocol):
-    """Somebody who reads trainings: `eureka_agent.analysis.analyst.Analyst`."""
+    """An analyst of trainings: `eureka_agent.analysis.analyst.Analyst`."""
 
     async def analyse(self, attempt: str, reward: RewardSpecification, diagnosis: Diagnosis) -> str:
-        """What was learned from the training of an attempt; empty where there is nothing to be
-        had."""
+        """The analysis of an attempt's training; empty if there is none."""
         ...
 
 
 class Briefing:
-    """Plans proposals, and turns plans into design requests.
+    """Plans proposals and turns plans into design requests.
 
-    A plan is recorded with what it was made from. A request follows from the plan and from what was
-    known then, so a resumed run asks what it would have asked.
+    A plan is recorded with the number of the entries that it was made from. A request depends on
+    the plan and these entries alone, so a resumed run makes the same requests.
     """
 
     def __init__(
@@ -69,7 +68,7 @@ class Briefing:
         models: Sequence[str] = (),
         analyst: Analyses | None = None,
     ) -> None:
-        """`models`: names of the models that share the proposals."""
+        """`models` are the names of those that share the proposals."""
         self._run = run
         self._observer = observer
         self._strategy = strategy
@@ -77,15 +76,15 @@ class Briefing:
         self._analyst = analyst
 
     def plan(self, iteration: int, samples: range) -> list[Planned]:
-        """The plans for these places of a generation, all from what is known now; those that are
-        recorded stay."""
+        """The plans for these samples of a generation: the recorded ones, and new ones from the
+        present state."""
         archive = self._run.archive
         recorded = archive.state.plans
         known = {
             each: recorded[iteration, each] for each in samples if (iteration, each) in recorded
         }
         if len(known) < len(samples):
-            # those that a killed process had no time to record are made from what it knew
+            # plans that a killed process did not record are made from the same state
             seen = next((plan.seen for plan in known.values()), None)
             number, state = archive.view() if seen is None else (seen, archive.state_at(seen))
             for plan in self._plans(iteration, samples, state.attempts(), number):
@@ -97,7 +96,7 @@ class Briefing:
     def _plans(
         self, iteration: int, samples: range, history: Sequence[Attempt], seen: int
     ) -> Iterator[Planned]:
-        """The strategy thinks in generations: of its plan for one these places are taken."""
+        """Take these samples from the strategy's plan for the whole generation."""
         size = self._run.settings.samples
         whole = range(samples.start // size * size, -(-samples.stop // size) * size)
         plans = self._strategy.plan(iteration, history, len(whole))
@@ -114,15 +113,14 @@ class Briefing:
                 )
 
     async def request(self, plan: Planned) -> DesignRequest:
-        """What the designer is asked for this plan, once the analyst has read the parents'
-        trainings."""
+        """The design request for a plan, after the analyst has read the first parent's training."""
         settings, state = self._run.settings, self._run.archive.state_at(plan.seen)
         history = state.attempts()
         known = {attempt.id: attempt for attempt in history}
         analysis = await self._analysis(plan, known)
         refused = [each for each in failures(history) if each.stage is not Stage.STOPPED]
         references = self._references(plan, state.trainings())
-        fresh = plan.operator is Operator.FRESH  # such owe nothing to what is there
+        fresh = plan.operator is Operator.FRESH
         tuning = plan.operator is Operator.TUNE_WEIGHTS
         trained = tuple(
             TunedReward(each.id, each.proposal.reward, each.fitness)
@@ -158,7 +156,7 @@ class Briefing:
         )
 
     def _memory(self, plan: Planned, history: Sequence[Attempt]) -> tuple[ParentSummary, ...]:
-        """The best beside the parents, then the best of those that racing stopped."""
+        """The best attempts besides the parents, then the best of those that racing stopped."""
         others = [each for each in ranked(history) if each.id not in plan.parents]
         stopped = sorted(
             (
@@ -174,13 +172,13 @@ class Briefing:
         )
 
     def _references(self, plan: Planned, trainings: Sequence[FinalTraining]) -> tuple[Score, ...]:
-        """Scores of the baselines: none in the first generation, where it depends on earlier runs
-        which are known."""
+        """Scores of the baselines for a model. None in the first generation, where they would
+        depend on earlier runs' caches."""
         if plan.iteration == 0 or not self._models:
             return ()
-        told = [name for name in BASELINES if name != "human" or not self._run.settings.blind]
+        shown = [name for name in BASELINES if name != "human" or not self._run.settings.blind]
         scores = score_table(trainings)
-        return tuple(each for each in scores if each.name in told and each.mean is not None)
+        return tuple(each for each in scores if each.name in shown and each.mean is not None)
 
     def _answering(
         self,
@@ -189,7 +187,7 @@ class Briefing:
         iteration: int,
         samples: range,
     ) -> list[str]:
-        """The model of each proposal; none for those that an optimiser makes."""
+        """The model of each proposal; empty for tuned ones and for a single model."""
         if len(self._models) < 2:
             return [""] * len(samples)
         asking = [
@@ -202,19 +200,17 @@ class Briefing:
         return [models.get(sample, "") for sample in samples]
 
     async def _analysis(self, plan: Planned, known: dict[str, Attempt]) -> str:
-        """The analyst's words on the attempt that a model is to start from."""
-        if not plan.parents or plan.operator is Operator.TUNE_WEIGHTS:
+        """The analysis of the first parent, for a model."""
+        if not plan.parents or plan.operator is Operator.TUNE_WEIGHTS or self._analyst is None:
             return ""
-        return await self._analyse(known[plan.parents[0]])
-
-    async def _analyse(self, parent: Attempt) -> str:
-        if self._analyst is None or parent.diagnosis is None:
+        parent = known[plan.parents[0]]
+        if parent.diagnosis is None:
             return ""
         text = await self._analyst.analyse(parent.id, parent.proposal.reward, parent.diagnosis)
-        known = self._run.archive.attempt(parent.id)
-        if text and known is not None and known.analysis != text:
+        latest = self._run.archive.state.by_id[parent.id]
+        if text and latest.analysis != text:
             self._observer(Analysed(attempt=parent.id, text=text))
-            write_analysis(self._run.folder, known.model_copy(update={"analysis": text}))
+            write_analysis(self._run.folder, latest.model_copy(update={"analysis": text}))
         return text
 
     def _summary(self, attempt: Attempt, progress: float = 1.0) -> ParentSummary:
@@ -232,7 +228,7 @@ class Briefing:
         )
 
     def _stopped(self, attempt: Attempt) -> ParentSummary:
-        """An attempt that racing stopped, with its score at the rung where that was."""
+        """The summary of a stopped attempt, with its score at the last rung."""
         settings = self._run.settings
         progress = attempt.rungs[-1].env_steps / (
             settings.updates * settings.horizon * settings.num_envs
@@ -244,7 +240,7 @@ class Briefing:
 
 
 def without_vain(attempt: Attempt, history: Sequence[Attempt]) -> Attempt:
-    """The attempt with a diagnosis that does not repeat what was advised in vain."""
+    """The attempt without the findings whose advice did not help."""
     vain = vain_findings(attempt, history)
     if not vain or attempt.diagnosis is None:
         return attempt

@@ -1,4 +1,4 @@
-"""How many workers and slots a search needs, where the settings leave it open."""
+"""Workers and slots of a search."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Capacity:
 
 
 def plan_capacity(settings: SearchSettings, places: int) -> Capacity:
-    """Slots for a generation and the baselines beside the first one; a worker for each of `places`
-    cores or GPUs, as far as there is work.
+    """Slots for a generation and the baselines, on at most one worker for each of `places` cores or
+    GPUs.
 
-    A steady search has the repeats of its best in training beside its candidates.
+    A steady search repeats its best attempts beside its candidates.
     """
     made = TrainingCounts.of(settings)
     beside = made.baselines

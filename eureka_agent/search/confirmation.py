@@ -1,4 +1,4 @@
-"""Attempts that are trained again before parents or finalists are taken."""
+"""Confirmation: the best attempts are trained again before parents or finalists are chosen."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from eureka_agent.search.seeds import derive_seed
 
 
 def to_confirm(attempts: Sequence[Attempt], count: int) -> list[str]:
-    """Ids of those among the `count` best that have been trained only once, best first.
+    """Ids of those among the `count` best that have one training, best first; none for a single
+    attempt.
 
-    The best by plain mean, since a high one that rests on a single training is what needs a second
-    look. None where a single attempt was trained: there is nothing to choose from.
+    They are ranked by the plain mean, since a high fitness from a single training needs
+    confirmation most.
     """
     known = by_fitness(attempts)
     if len(known) < 2:
@@ -22,6 +23,5 @@ def to_confirm(attempts: Sequence[Attempt], count: int) -> list[str]:
 
 
 def repeat_seeds(attempt: Attempt, run_seed: int, count: int) -> tuple[int, ...]:
-    """Training seeds of an attempt's repeats; they depend on the run's seed and the attempt
-    alone."""
+    """Training seeds of an attempt's repeats, from the run's seed and the attempt alone."""
     return tuple(derive_seed(run_seed, "repeat", attempt.id, index) for index in range(count))

@@ -1,5 +1,4 @@
-"""The end of a limit in wall time: no generation begins that would not end in time for the final
-trainings."""
+"""The deadline of a run: a generation begins only if it ends in time for the final trainings."""
 
 from __future__ import annotations
 
@@ -9,42 +8,40 @@ from eureka_agent import wording
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.journal.entries import DeadlineReached, Notice, Observer
 from eureka_agent.records import BASELINES, Stage
-from eureka_agent.search.budget import steps_of_a_training
+from eureka_agent.search.budget_plan import steps_of_a_training
 from eureka_agent.search.summary import run_cost
 from eureka_agent.search.time_limit import TimeLimit
 from eureka_agent.training_counts import TrainingCounts
 
 
 class Deadline:
-    """Decides before every generation whether it still ends in time.
+    """Decides before every generation whether it would end in time.
 
-    That depends on this machine's speed, so it is decided once: the archive has what was decided,
-    and a resumed run keeps to it.
+    The decision depends on this machine's speed, so it is recorded, and a resumed run keeps it.
     """
 
     def __init__(
         self, run: Run, limit: TimeLimit, used_seconds: Callable[[], float], observer: Observer
     ) -> None:
-        """`used_seconds`: wall time spent on the run up to now, over all its resumptions."""
+        """`used_seconds` gives the run's wall time so far, over all its resumptions."""
         self._run = run
         self.limit = limit
         self._used_seconds = used_seconds
         self._observer = observer
 
     def seconds_left(self) -> float:
-        """Seconds until the limit; 0 behind it."""
+        """Seconds until the limit, at least 0."""
         return max(0.0, self.limit.seconds - self._used_seconds())
 
     def is_up(self) -> str:
-        """Why no request to a model may be made any more; empty while there is time."""
+        """The reason to ask no model any more; empty while there is time."""
         used = self._used_seconds()
         if used < self.limit.seconds:
             return ""
         return f"{wording.duration(used)} have passed of {self.limit.text}"
 
     def allows(self, iteration: int) -> bool:
-        """Whether this generation may begin, or go on. The first one always may: without it there
-        is nothing to show."""
+        """True if this generation may begin or go on. The first one always may."""
         archive, settings = self._run.archive, self._run.settings
         reached = archive.state.deadline_reached
         if reached is not None and reached.limit == self.limit.text:
@@ -65,13 +62,13 @@ class Deadline:
         return False
 
     def _seconds_needed(self, iteration: int) -> float:
-        """For one more generation like those before, the finals and the missing baselines, at the
-        speed of the run so far."""
+        """Wall time of one more generation, the finals and the missing baselines, at the run's
+        speed so far."""
         archive, settings = self._run.archive, self._run.settings
         attempts, trainings = archive.attempts(), archive.trainings()
         done = run_cost(attempts, trainings).env_steps
         searched = run_cost(attempts, ()).env_steps
-        # what is still in training counts with what it has behind it, and with what is left of it
+        # running trainings count with the steps behind them and ahead of them
         under_way = [
             each.rungs[-1].env_steps if each.rungs else 0
             for each in attempts
@@ -91,6 +88,5 @@ class Deadline:
         final_trainings = to_come.finals + to_come.baselines
         before = archive.state.began.seconds_before
         speed = done / max(self._used_seconds() - before, 1e-9)
-        # a generation like those before, with its repeats
         generation = searched / iteration
         return (generation + left + final_trainings * steps_of_a_training(settings)) / speed

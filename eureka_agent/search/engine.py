@@ -1,8 +1,7 @@
 """The loop: proposals are planned, made, judged and trained until the settings are used up.
 
-Each decision is recorded before it is acted on, and a resumed run keeps to what is recorded. By
-generations what is decided depends on the archive and the seed alone, so that a run which was
-killed and resumed goes the way that it would have gone.
+Each decision is recorded before anything acts on it, and a resumed run keeps it. With `generations`
+decisions depend on archive and seed alone, so a resumed run goes on as the unbroken one would.
 """
 
 from __future__ import annotations
@@ -47,7 +46,8 @@ class SearchFailedError(EurekaError):
 
 
 class SearchEngine:
-    """Sees the proposals of one search through; when each is planned is its schedule's."""
+    """Takes the proposals of one search through their stages. A schedule decides when each is
+    planned."""
 
     def __init__(
         self,
@@ -60,10 +60,9 @@ class SearchEngine:
         spent: Callable[[], bool] = lambda: False,
         baselines: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`deadline`: of a search with a limit in wall time. `spent`: whether the budget for models
-        has turned a request down. `baselines`: waits until all of them are in the archive; None
-        where there are none.
-        """
+        """`deadline` is there for a limit in wall time. `spent` tells if the budget for models has
+        refused a request. `baselines` waits until all of them are archived; None if there are
+        none."""
         self.run = run
         self.designer = designer
         self._attempts = attempts
@@ -74,15 +73,14 @@ class SearchEngine:
         self.baselines = baselines
         self.rungs = rungs_of(run.settings)
         self._why_ended: tuple[int, EurekaError] | None = None
-        """The generation that could not be designed or came to nothing, and why: what is there is
-        finished, and nothing follows."""
+        """The last generation, and the error that makes it the last."""
 
     async def search(self) -> list[Attempt]:
-        """All generations that the settings, the deadline and the designer allow; returns the
+        """Run all generations that the settings, the deadline and the designer allow. Returns the
         trained attempts, best first.
 
-        A generation that comes to nothing, or cannot be designed, is the end of it. Raises
-        EurekaError where nothing at all was trained.
+        A generation that comes to nothing, or cannot be designed, is the last. Raises EurekaError
+        if nothing was trained.
         """
         with first_error():
             async with asyncio.TaskGroup() as group:
@@ -99,56 +97,52 @@ class SearchEngine:
             raise self._why_ended[1]
         if not trained:
             raise self.failed("no candidate's training came to its end", failures(attempts))
-        self._tell_why_ended()
+        self._record_why_ended()
         return trained
 
-    def _tell_why_ended(self) -> None:
-        """Archive and tell why there are fewer generations than were asked for; a resumed search
-        may have got beyond that."""
+    def _record_why_ended(self) -> None:
+        """Record why there are fewer generations than asked for, or that a resumed search got
+        beyond that."""
         text = ""
         if self._why_ended is not None:
             iteration, error = self._why_ended
-            another = (
-                f" --retry-rounds {self.rounds(iteration)}"
-                if isinstance(error, SearchFailedError)
-                else ""
-            )
+            another = isinstance(error, SearchFailedError)
+            flag = f" --retry-rounds {self.rounds(iteration)}" if another else ""
             text = (
                 f"the search ended with generation {iteration + 1}: {error.message}; what was"
                 " trained until then was finished, and"
-                f" `{resume_command(self.run.folder)}{another}` tries again"
+                f" `{resume_command(self.run.folder)}{flag}` tries again"
             )
             self.observer(Notice(text=text, level="warning"))
         if self.run.archive.state.ended_early != text:
             self.observer(SearchEndedEarly(text=text))
 
     def end_with(self, iteration: int, error: EurekaError) -> None:
-        """Let nothing follow this generation. Raises the error again where nothing could be kept of
-        what is there, the environment is at fault, or the first generation is not the recorded
-        one."""
+        """Make this generation the last. Raises the error if results could not be stored, the
+        environment is at fault, or a replayed search is not the recorded one."""
         other_search = isinstance(error, MissingReplyError) and iteration == 0
         if other_search or isinstance(error, RunFolderError | EnvironmentFaultError):
             raise error
         self._why_ended = self._why_ended or (iteration, error)
 
     def is_over(self, iteration: int) -> bool:
-        """True where this generation cannot be designed, nor was in an earlier process."""
+        """True if this generation cannot be designed and was not designed earlier."""
         return self._why_ended is not None or (
             self._spent() and not self.run.archive.attempts(iteration)
         )
 
     @property
     def is_cut_short(self) -> bool:
-        """What is paid for is all that there will be."""
+        """True if no further proposal can be made."""
         return self._spent() or self._why_ended is not None
 
     def allows(self, iteration: int) -> bool:
-        """True where there is time for this generation."""
+        """True if there is time for this generation."""
         return self._deadline is None or self._deadline.allows(iteration)
 
     async def baselines_are_known(self) -> bool:
-        """Wait for the baselines. False where the time was up before: then nobody waits or counts
-        with them any more, as the archive has it."""
+        """Wait for the baselines. False if there are none or the time was up before, which is
+        recorded."""
         if self.baselines is None:
             return False
         limit = None if self._deadline is None else self._deadline.limit.text
@@ -160,20 +154,18 @@ class SearchEngine:
             ):
                 await self.baselines()
         except TimeoutError:
-            assert limit is not None  # else nothing times out
+            assert limit is not None  # without a limit nothing times out
             self.observer(BaselinesNotAwaited(limit=limit))
             return False
         return True
 
     async def noise(self, checkpoint: int) -> float:
-        """How much the seed alone does at this checkpoint, once the baselines have shown it; 0
-        where they cannot."""
+        """Noise of a training at this checkpoint, from the baselines; 0 without them."""
         trainings = self.run.archive.trainings() if await self.baselines_are_known() else ()
         return training_noise(trainings, checkpoint)
 
     def rounds(self, iteration: int) -> int:
-        """Rounds that this generation may take; those that were made count, whatever the setting is
-        by now."""
+        """Rounds that this generation may take, at least those that were made."""
         last = max((attempt.sample for attempt in self.run.archive.attempts(iteration)), default=0)
         return max(self.run.settings.retry_rounds, last // self.run.settings.samples) + 1
 
@@ -185,22 +177,24 @@ class SearchEngine:
         )
 
     def plan(self, iteration: int, samples: range) -> list[Planned]:
-        """Plans for these places, which are judged by one gate."""
+        """Plans for these samples, which share one gate."""
         plans = self._briefing.plan(iteration, samples)
         self._attempts.open_round(iteration, samples)
         return plans
 
-    async def see_through(self, plan: Planned, race: Race | None) -> Attempt | None:
-        """A proposal until nothing more happens to it; None where it could not be made."""
-        life = await self.begin(plan, race)
-        return None if life is None else await life
+    async def take_to_end(self, plan: Planned, race: Race | None) -> Attempt | None:
+        """Make, judge and train a proposal. None if it could not be made."""
+        rest = await self.begin(plan, race)
+        return None if rest is None else await rest
 
     async def begin(
         self, plan: Planned, race: Race | None, siblings: Sequence[str] = ()
     ) -> Coroutine[Any, Any, Attempt | None] | None:
-        """Have a proposal made and judged; the rest of its life is left to whoever awaits what is
-        returned. None where there is no way to have it made or judged. `siblings`: sources of the
-        proposals before it, of a designer that works in order."""
+        """Make and judge a proposal; the returned coroutine trains it. None if it could not be made
+        or judged.
+
+        `siblings` are the sources of the earlier proposals, for a designer that works in order.
+        """
         iteration, sample = plan.iteration, plan.sample
         try:
             request = replace(await self._briefing.request(plan), siblings=tuple(siblings))
@@ -210,8 +204,8 @@ class SearchEngine:
         except EurekaError as error:
             if not isinstance(error, BudgetSpentError):
                 self.end_with(iteration, error)
-            self._attempts.leave_round(iteration, sample)
-            await self.leave(sample, race)
+            self._attempts.drop_from_round(iteration, sample)
+            await self.leave_race(sample, race)
             return None
         return self._finish(attempt, request, race)
 
@@ -220,20 +214,19 @@ class SearchEngine:
     ) -> Attempt | None:
         try:
             attempt = await self._attempts.finish(attempt, request, race)
-        except LanguageModelError as error:  # turned down by its review, and nobody mends it
+        except LanguageModelError as error:  # rejected by its review, and no model revises it
             self.end_with(attempt.iteration, error)
-        # not where it is cancelled: nothing is decided about the others by a search that ends
-        await self.leave(attempt.sample, race)
+        # not on cancellation: a search that ends decides nothing about the others
+        await self.leave_race(attempt.sample, race)
         return attempt
 
-    async def leave(self, sample: int, race: Race | None) -> None:
-        """Nobody waits for this candidate any more."""
+    async def leave_race(self, sample: int, race: Race | None) -> None:
+        """Take a candidate out of its race."""
         if race is not None:
             await race.leave(sample)
 
     async def confirm(self, iteration: int) -> None:
-        """Train the best so far again, so that luck in a single training leads the search less
-        often."""
+        """Train the best attempts again, to find those that were lucky in a single training."""
         state, chosen = self.run.archive.state, list[str]()
         recorded = [each for each in state.confirmations if each.iteration == iteration]
         if recorded:
@@ -245,43 +238,43 @@ class SearchEngine:
         await self.repeat(iteration, chosen)
 
     def record_confirmation(self, iteration: int, attempts: Sequence[str]) -> None:
-        """Record that these are to be trained again."""
+        """Record that these attempts will be trained again."""
         trainings = len(attempts) * self.run.settings.confirm_seeds
         self.observer(
             ConfirmationStarted(iteration=iteration, attempts=tuple(attempts), trainings=trainings)
         )
 
     async def repeat(self, iteration: int, attempts: Iterable[str]) -> None:
-        """Train these attempts again from their further seeds, as far as that is not done."""
+        """Train these attempts from their further seeds, unless that is done."""
         archive, settings = self.run.archive, self.run.settings
         with first_error():
             async with asyncio.TaskGroup() as group:
                 for attempt in (archive.state.by_id[each] for each in attempts):
                     for seed in repeat_seeds(attempt, settings.seed, settings.confirm_seeds):
                         if all(repeat.seed != seed for repeat in attempt.repeats):
-                            group.create_task(self._attempts.repeat(attempt.id, iteration, seed))
+                            group.create_task(
+                                self._attempts.trainer.repeat(attempt.id, iteration, seed)
+                            )
 
     def end_iteration(self, iteration: int) -> None:
-        """Tell that all of this generation has ended, once."""
+        """Record the end of this generation, once."""
         if iteration not in self.run.archive.state.iterations_ended:
             best = ranked(self.run.archive.attempts())
             self.observer(IterationEnded(iteration=iteration, best=best[0].id if best else None))
 
     def first_source(self, iteration: int, sample: int) -> str:
-        """Source of the first proposal for a place, as the designer made it or the critic mended
-        it."""
+        """Source of the first proposal for a sample, with the critic's repairs."""
         first = self.run.archive.attempt(attempt_id(iteration, sample, 0))
-        assert first is not None  # its last revision is settled
+        assert first is not None  # it was judged before this call
         return first.proposal.reward.source
 
 
 @contextmanager
 def first_error() -> Iterator[None]:
-    """Of a group of errors that a person can act on, raise the first one by itself. A group with
-    any other error stays as it is.
+    """Raise the first EurekaError of a group by itself. A group with another error stays as it is.
 
-    Not `except*`: what is raised in one, early versions of Python 3.11 put into a group again, on
-    which nobody who waits for a EurekaError acts.
+    `except*` does not do: early versions of Python 3.11 put an error that is raised in it into a
+    group again.
     """
     try:
         yield

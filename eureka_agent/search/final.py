@@ -1,5 +1,4 @@
-"""What counts in the end: finalists and baselines trained from the same fresh seeds, each policy
-scored apart."""
+"""Final trainings: finalists and baselines from the same fresh seeds, each policy scored apart."""
 
 from __future__ import annotations
 
@@ -28,13 +27,13 @@ from eureka_agent.search.seeds import final_seeds
 from eureka_agent.search.trial import TrialRequest, TrialRunner
 
 BASELINE_PRIORITY = 1
-"""Baselines take the slots that no candidate waits for; at its rung a candidate waits for them,
-without one."""
+"""Baselines take the slots that no candidate needs. Candidates at a rung wait for them without a
+slot."""
 
 
 class FinalTrainings:
-    """Trains finalists and baselines, each once per seed, skipping what the archive or the cache
-    already has."""
+    """Trains finalists and baselines once per seed, unless the archive or the cache has the
+    training."""
 
     def __init__(
         self, run: Run, trials: TrialRunner, cache: BaselineCache, observer: Observer
@@ -49,8 +48,8 @@ class FinalTrainings:
         self._baselines = run.description.baselines
 
     async def baselines(self) -> None:
-        """Train the human and the sparse reward, where the task has them, from the first of the
-        final seeds."""
+        """Train the human and the sparse reward, if the task has them, from the first final
+        seeds."""
         async with asyncio.TaskGroup() as group:
             for name, reward in self._baselines.items():
                 folder = training_folder(self._run.folder, name, 0).parent
@@ -60,15 +59,14 @@ class FinalTrainings:
         self._baselines_known.set()
 
     async def known(self) -> None:
-        """Wait until the archive has what came of every baseline, a failure too; no wait where an
-        earlier process trained all of them."""
+        """Wait until every baseline's training is archived, failures included."""
         known = {(training.name, training.seed) for training in self._run.archive.trainings()}
         if not {(name, seed) for name in self._baselines for seed in self._baseline_seeds} <= known:
             await self._baselines_known.wait()
 
     async def _baseline(self, name: str, reward: RewardSpecification, seed: int) -> None:
         kind: TrainingKind = "human" if name == "human" else "sparse"
-        if self._tell_if_known(name, kind, seed):
+        if self._report_if_known(name, kind, seed):
             return
         cached = self._cache.find(reward, seed)
         if cached is not None:
@@ -76,48 +74,38 @@ class FinalTrainings:
             copy_file(policy, training_folder(self._run.folder, name, seed) / POLICY)
             training = FinalTraining(name=name, seed=seed, outcome=outcome, cached=True)
             self._observer(FinalTrained(training=training))
-            self._tell_if_known(name, kind, seed)
+            self._report_if_known(name, kind, seed)
             return
         training = await self._train(name, kind, reward, seed, BASELINE_PRIORITY)
-        if training.outcome is not None:
-            try:
-                self._cache.put(
-                    reward,
-                    seed,
-                    training.outcome,
-                    training_folder(self._run.folder, name, seed) / POLICY,
-                )
-            except (
-                RunFolderError
-            ) as error:  # the run has its result; only later runs would have gained
-                self._observer(
-                    Notice(
-                        text=f"this baseline is not kept for later runs: {error.message}",
-                        level="warning",
-                    )
-                )
+        if training.outcome is None:
+            return
+        policy = training_folder(self._run.folder, name, seed) / POLICY
+        try:
+            self._cache.put(reward, seed, training.outcome, policy)
+        except RunFolderError as error:  # only later runs lose by it
+            text = f"this baseline is not kept for later runs: {error.message}"
+            self._observer(Notice(text=text, level="warning"))
 
     async def finalists(self, attempts: Sequence[Attempt]) -> None:
-        """Train each of these attempts again from every final seed."""
+        """Train each of these attempts from every final seed."""
         self._observer(FinalStarted(attempts=tuple(each.id for each in attempts)))
         async with asyncio.TaskGroup() as group:
             for attempt in attempts:
                 for seed in self._seeds:
-                    if not self._tell_if_known(attempt.id, "final", seed):
+                    if not self._report_if_known(attempt.id, "final", seed):
                         group.create_task(
                             self._train(attempt.id, "final", attempt.proposal.reward, seed)
                         )
 
     def scores(self) -> tuple[Score, ...]:
-        """The table so far: finalists best first, then the baselines."""
+        """The table of scores: finalists best first, then the baselines."""
         scores = score_table(self._run.archive.trainings())
         for score in scores:
             self._observer(Scored(score=score))
         return scores
 
-    def _tell_if_known(self, name: str, kind: TrainingKind, seed: int) -> bool:
-        """The archive has this training; the observer is told of its end, which no trial will
-        tell."""
+    def _report_if_known(self, name: str, kind: TrainingKind, seed: int) -> bool:
+        """Report a training that the archive has. False if it has not."""
         known = self._run.archive.state.by_training.get((name, seed))
         if known is None:
             return False
@@ -157,8 +145,8 @@ class FinalTrainings:
 
 
 def keep_best(run: Run, best: Attempt, trainings: Sequence[FinalTraining]) -> None:
-    """Fill `best/`: the reward, and the policy of the final training nearest to the mean (of the
-    search where there was no final)."""
+    """Fill `best/` with the reward, and the policy of the final training nearest to the mean, or of
+    the search without finals."""
     folder = inside(run.folder, BEST)
     write_text(folder / REWARD, best.proposal.reward.source)
     finals = [

@@ -1,5 +1,5 @@
-"""The trajectory gate's standing in a run: once it has refused most of a generation, its findings
-are warnings."""
+"""Trust in the trajectory gate: once it has refused most of a generation, its findings are
+warnings."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from eureka_agent.records import Verdict
 
 
 class GateOfRound:
-    """Counts what the gate says of the proposals of one round of a generation.
+    """Counts the gate's verdicts on one round of a generation.
 
-    Where proposals are made at once, one that it refuses waits until all of them have been judged;
-    where they are made one after the other it counts those before. So what is decided depends on
-    the archive, never on timing.
+    If proposals are made concurrently, a refused one waits until all have been judged; if they are
+    made in order, the earlier ones count. So a decision depends on the archive, never on timing.
     """
 
     def __init__(
         self, run: Run, iteration: int, samples: range, *, in_order: bool, observer: Observer
     ) -> None:
-        """`samples` of the round; earlier rounds of the generation are counted as the archive has
-        them."""
+        """`samples` are those of the round. Earlier rounds of the generation are counted from the
+        archive."""
         self._run = run
         self._iteration = iteration
         self._samples = samples
@@ -34,16 +33,16 @@ class GateOfRound:
             attempt for attempt in run.archive.attempts(iteration) if attempt.sample < samples.start
         ]
         self._verdicts: dict[int, Verdict] = {}
-        """Verdicts that the gate had a part in, by sample: of earlier rounds the last one, of this
-        round the first."""
+        """Verdicts with a gate step, by sample: the last one of earlier rounds, the first one of
+        this round."""
         for attempt in earlier:
             self._count(attempt.sample, attempt.verdict)
         self._missing = set(samples)
         self._all_known = asyncio.Event()
 
-    def tell(self, sample: int, verdict: Verdict | None) -> None:
-        """The verdict on the first proposal of a place; None where there is none. What was told
-        before stays."""
+    def count_first(self, sample: int, verdict: Verdict | None) -> None:
+        """Count the verdict on the first proposal for a sample; None if there is none. Only the
+        first call for a sample counts."""
         if sample in self._missing:
             self._count(sample, verdict)
             self._missing.discard(sample)
@@ -55,11 +54,11 @@ class GateOfRound:
             self._verdicts[sample] = verdict
 
     async def is_loose(self, sample: int) -> bool:
-        """True where the gate's findings on a proposal of this place are warnings; a decision is
-        archived, then told."""
+        """True if the gate's findings on this sample's proposal are warnings. A new decision is
+        recorded."""
         archive = self._run.archive
         if not self._run.settings.gate:
-            # switched off when the run was resumed: it counts for what has no successors yet
+            # the gate was switched off on resume, which holds for attempts without successors
             return all(attempt.iteration <= self._iteration for attempt in archive.attempts())
         known = archive.state.gate_loosened
         if known is not None and (known.iteration, known.sample) <= (self._iteration, sample):
@@ -74,7 +73,7 @@ class GateOfRound:
         refused = sum(map(refused_by_gate, counted))
         if not is_wrong(len(counted), refused):
             return False
-        if archive.state.gate_loosened is None:  # another may have waited too
+        if archive.state.gate_loosened is None:  # another sample may have decided it meanwhile
             text = (
                 f"the trajectory gate refused {refused} of the"
                 f" {wording.plural(len(counted), 'proposal')} of generation {self._iteration + 1}"

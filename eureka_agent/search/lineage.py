@@ -1,8 +1,6 @@
-"""Attempts along the lines in which they were made from each other: what was changed, what that
-gave, and which advice did not help.
+"""Lineages of attempts: changes, what they gave, and advice that did not help.
 
-Pure functions of the attempts as a generation is designed from them, so that a resumed run tells
-its designers the same.
+All functions are pure, so a resumed run tells its designers the same.
 """
 
 from __future__ import annotations
@@ -17,17 +15,16 @@ from eureka_agent.search.strategies.history import last_revisions
 from eureka_agent.wording import significant
 
 MOST_CHILDREN = 5
-"""Children of an attempt that are told of, newest first."""
-LEAST_TOLD = 2
-"""Children that must have followed an advice in vain before it is not given again: one may be bad
-luck."""
+"""Most children of an attempt that are described, newest first."""
+LEAST_ADVISED = 2
+"""Children that must follow an advice in vain before it is dropped, since one may be bad luck."""
 _ENDED = (Stage.TRAINED, Stage.STOPPED, Stage.FAILED)
-_NOT_TOLD = (Operator.FRESH, Operator.TUNE_WEIGHTS)
-"""Operators whose proposals are made without the findings on a parent."""
+_UNADVISED = (Operator.FRESH, Operator.TUNE_WEIGHTS)
+"""Operators whose proposals do not see the findings on a parent."""
 
 
 def children_of(parent: str, history: Sequence[Attempt]) -> list[Attempt]:
-    """The attempts that were made from this one first of all, and trained, newest first."""
+    """The trained attempts whose first parent is this one, newest first."""
     return [
         attempt
         for attempt in reversed(last_revisions(history))
@@ -36,8 +33,7 @@ def children_of(parent: str, history: Sequence[Attempt]) -> list[Attempt]:
 
 
 def ancestors_of(attempt: Attempt, known: Mapping[str, Attempt]) -> Iterator[Attempt]:
-    """The attempt that this one was made from, the one before that, and so on, as far as they are
-    known."""
+    """The known first parents of an attempt, nearest first."""
     seen = {attempt.id}
     while (
         attempt.proposal.parents and (parent := known.get(attempt.proposal.parents[0])) is not None
@@ -50,15 +46,15 @@ def ancestors_of(attempt: Attempt, known: Mapping[str, Attempt]) -> Iterator[Att
 
 
 def last_score(attempt: Attempt) -> float | None:
-    """Fitness; of what racing stopped, the score at its last rung. None for what has neither."""
+    """The fitness, or a stopped attempt's score at its last rung; None if there is neither."""
     if attempt.stage is Stage.STOPPED:
         return attempt.rungs[-1].fitness if attempt.rungs else None
     return attempt.fitness
 
 
 def changes(attempt: Attempt, history: Sequence[Attempt]) -> tuple[str, ...]:
-    """A line for how the attempt differs from its own parent, and one for each of its children,
-    with the fitness before and after."""
+    """Descriptions of the change from its parent, and to each child, with the fitness before and
+    after."""
     known = {each.id: each for each in history}
     lines = [
         f"{attempt.id} itself, made from {parent.id}: {_change(parent, attempt)}"
@@ -74,16 +70,16 @@ def changes(attempt: Attempt, history: Sequence[Attempt]) -> tuple[str, ...]:
 
 
 def _change(before: Attempt, after: Attempt) -> str:
-    told = (
+    change = (
         f"{difference(before.proposal.reward.source, after.proposal.reward.source)}: fitness"
         f" {significant(before.fitness)}"
     )
     if after.stage is Stage.STOPPED:
-        return f"{told} → stopped: {after.reason}"
+        return f"{change} → stopped: {after.reason}"
     if after.stage is Stage.FAILED:
-        return f"{told} → its training failed: {after.reason}"
+        return f"{change} → its training failed: {after.reason}"
     trainings = f"{_trainings(before)} against {_trainings(after)}"
-    return f"{told} → {significant(after.fitness)} ({trainings})"
+    return f"{change} → {significant(after.fitness)} ({trainings})"
 
 
 def _trainings(attempt: Attempt) -> str:
@@ -92,8 +88,8 @@ def _trainings(attempt: Attempt) -> str:
 
 
 def vain_findings(attempt: Attempt, history: Sequence[Attempt]) -> tuple[DiagnosisFinding, ...]:
-    """The attempt's findings whose advice did not help: given for it or an ancestor, and no child
-    that followed was better than that parent."""
+    """The attempt's findings whose advice did not help: an ancestor or itself had them too, and
+    none of its children was better."""
     if attempt.diagnosis is None:
         return ()
     known = {each.id: each for each in history}
@@ -109,19 +105,19 @@ def _in_vain(finding: DiagnosisFinding, parent: Attempt, history: Sequence[Attem
     given = () if parent.diagnosis is None else parent.diagnosis.findings
     if parent.fitness is None or all(_subject(each) != _subject(finding) for each in given):
         return False
-    told = [
+    advised = [
         child
         for child in children_of(parent.id, history)
-        if child.proposal.operator not in _NOT_TOLD
+        if child.proposal.operator not in _UNADVISED
     ]
     better = [
         child
-        for child in told
+        for child in advised
         if child.stage is Stage.TRAINED
         and child.fitness is not None
         and child.fitness > parent.fitness
     ]
-    return len(told) >= LEAST_TOLD and not better
+    return len(advised) >= LEAST_ADVISED and not better
 
 
 def _subject(finding: DiagnosisFinding) -> tuple[str, str | None, str | None]:
@@ -129,8 +125,8 @@ def _subject(finding: DiagnosisFinding) -> tuple[str, str | None, str | None]:
 
 
 def seed_spread(history: Sequence[Attempt], references: Sequence[Score] = ()) -> float | None:
-    """Standard deviation between trainings of one reward, pooled over attempts and baselines that
-    were trained more than once; None where none was."""
+    """Standard deviation between trainings of one reward, pooled over attempts and baselines; None
+    if nothing was trained twice."""
     trained = [attempt.fitness_per_seed for attempt in history]
     trained += [
         tuple(value for value in score.fitness if value is not None) for score in references

@@ -1,5 +1,5 @@
-"""What a run knows when a reward is judged: a function of the archive and the reward's place, never
-of timing."""
+"""Memory of a run for the critic, a function of the archive and the reward's place, never of
+timing."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from eureka_agent.errors import RunFolderError
 from eureka_agent.records import Attempt, Stage
 
 MOST_KNOWN_EPISODES = 64
-"""Attempts whose episodes are compared with, evenly spread over fitness: bounds what the worker
-reads in a long search."""
+"""Most attempts whose episodes are compared with, evenly spread over fitness. It bounds what the
+worker reads."""
 _PASSED = (Stage.ACCEPTED, Stage.FAILED, Stage.STOPPED, Stage.TRAINED)
-"""Stages of what the critic let pass."""
+"""Stages of accepted attempts."""
 _REDUCTIONS: dict[str, Callable[[npt.NDArray[np.float64]], float]] = {
     "sum": np.sum,
     "mean": np.mean,
@@ -29,21 +29,20 @@ _REDUCTIONS: dict[str, Callable[[npt.NDArray[np.float64]], float]] = {
 
 
 class RunMemory:
-    """A run's attempts as the critic compares with them.
+    """Finds the attempts that a reward is compared with.
 
-    Known is what the proposal's plan was made from. Where proposals are judged in order, sources
-    of those that were made since are known too: else whether another one has been judged by then
-    depends on timing.
+    They are those that the proposal's plan was made from. If proposals are judged in order, the
+    sources of later ones count too; otherwise their presence would depend on timing.
     """
 
     def __init__(self, run: Run, *, in_order: bool) -> None:
-        """`in_order`: each proposal of a round is judged before the next is made."""
+        """With `in_order` each proposal of a round is judged before the next is made."""
         self._run = run
         self._in_order = in_order
         self._read: dict[str, KnownEpisodes | None] = {}
 
     def before(self, attempt: Attempt) -> Memory:
-        """What is known when this attempt is judged."""
+        """The memory for judging this attempt."""
         archive, here = self._run.archive, (attempt.iteration, attempt.sample)
         plan = archive.state.plans.get(here)
         seen = archive.state if plan is None else archive.state_at(plan.seen)
@@ -61,8 +60,7 @@ class RunMemory:
         )
 
     def _episodes(self, attempt: Attempt) -> KnownEpisodes | None:
-        """The episodes of an attempt's first training; None where its file is gone or is not
-        one."""
+        """The episodes of an attempt's first training; None if its file is missing or invalid."""
         if attempt.id not in self._read:
             path = attempt_folder(self._run.folder, attempt.id) / TRAJECTORIES
             reduce = _REDUCTIONS[self._run.description.fitness_reduction]
@@ -85,7 +83,7 @@ def _known(attempts: list[Attempt]) -> tuple[KnownReward, ...]:
 
 
 def _spread(episodes: list[KnownEpisodes]) -> tuple[KnownEpisodes, ...]:
-    """At most `MOST_KNOWN_EPISODES` of them, the best and the worst included."""
+    """At most `MOST_KNOWN_EPISODES` of them, with the best and the worst."""
     if len(episodes) <= MOST_KNOWN_EPISODES:
         return tuple(episodes)
     ranked = sorted(episodes, key=lambda each: (max(each.fitness.values()), each.attempt))

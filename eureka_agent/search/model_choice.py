@@ -1,13 +1,11 @@
-"""Which of several models makes each proposal: by how well each has done so far, without ever
-giving one up.
+"""Choice of the model for each proposal by its success so far, without giving any model up.
 
-Thompson sampling: for every proposal each model draws how often it may succeed, from what is known
-of it, and the highest draw has the proposal. Little known means wide draws, so a model is not
-judged by its first few replies.
+Thompson sampling: for every proposal each model draws a rate of success from its record, and the
+highest draw wins. A short record gives wide draws, so a model is not judged by its first replies.
 
-An attempt has succeeded when it is in the better half of its own generation. Not of all attempts so
-far: generations get better whoever makes them, so the model that was asked more often of late would
-seem the better one, and be asked still more often.
+An attempt has succeeded if it is in the better half of its own generation. The comparison is not
+with all attempts: generations improve anyway, so the model that was asked more often lately would
+seem better and be asked still more often.
 """
 
 from __future__ import annotations
@@ -28,11 +26,10 @@ def choose_models(
     samples: Sequence[int],
     seed: int,
 ) -> list[str]:
-    """The model of each of these samples of a generation. `attempts`: all that is known where it is
-    designed; `seed`: the run's.
+    """The model of each of these samples, from the attempts known at planning and the run's seed.
 
-    The first generation goes in turns. Where there are as many samples as models, each model has at
-    least one.
+    The first generation takes the models in turn. With as many samples as models, each model gets
+    at least one.
     """
     if iteration == 0 or len(models) == 1:
         return [models[sample % len(models)] for sample in samples]
@@ -47,8 +44,8 @@ def choose_models(
 
 
 def successes(models: Sequence[str], attempts: Sequence[Attempt]) -> dict[str, tuple[int, int]]:
-    """Successes and failures of each model. What came to no fitness is behind all that did;
-    revisions count with what became of them."""
+    """Successes and failures of each model. Attempts without fitness rank last; only last revisions
+    count."""
     places = {attempt.id: place for place, attempt in enumerate(ranked(attempts))}
     theirs = [
         attempt for attempt in last_revisions(attempts) if attempt.proposal.reward.author in models
@@ -68,8 +65,7 @@ def successes(models: Sequence[str], attempts: Sequence[Attempt]) -> dict[str, t
 
 
 def _draws(counts: dict[str, tuple[int, int]], seed: int) -> dict[str, float]:
-    """Each model's rate of success, drawn from what is known of it: Beta(1 + successes, 1 +
-    failures)."""
+    """Each model's rate of success, drawn from Beta(1 + successes, 1 + failures)."""
     generator = random.Random(seed)
     return {
         model: generator.betavariate(1 + good, 1 + bad) for model, (good, bad) in counts.items()
@@ -77,7 +73,7 @@ def _draws(counts: dict[str, tuple[int, int]], seed: int) -> dict[str, float]:
 
 
 def _give_one(model: str, chosen: list[str], draws: Sequence[dict[str, float]]) -> None:
-    """A place for a model that has none: of those whose model has several, where its own draw was
-    highest."""
+    """Give a model without a proposal the one with its highest draw, of models that have
+    several."""
     places = [place for place, other in enumerate(chosen) if chosen.count(other) > 1]
     chosen[max(places, key=lambda place: draws[place][model])] = model

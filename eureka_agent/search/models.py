@@ -1,5 +1,5 @@
-"""Which language models a run asks, from its settings: those that design, the reviewer, the
-analyst; live or played back."""
+"""The language models of a run, from its settings: designers, reviewer and analyst, live or
+replayed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from eureka_agent.settings import SearchSettings, parse_settings, schedule_of
 
 OFF, AUTO = "off", "auto"
 RECORDINGS = "recorded"
-"""Folder of the recordings that ship with the package, beside the prompts that they answer."""
+"""Folder of the recordings in the package, beside the prompts."""
 RECORDING_SUFFIX = ".jsonl"
 
 NOTHING = Price(prompt=Decimal(0), completion=Decimal(0), origin="replayed")
@@ -39,28 +39,28 @@ NOTHING = Price(prompt=Decimal(0), completion=Decimal(0), origin="replayed")
 
 @dataclass(frozen=True)
 class Models:
-    """Who is asked."""
+    """The models of a run."""
 
     designers: tuple[LanguageModel, ...]
     """At least one."""
     reviewer: LanguageModel | None
     analyst: LanguageModel | None
     prices: Mapping[str, Price]
-    """By model; those that are not known are missing."""
+    """By model. Unknown prices are missing."""
     limits: Limits
     temperature: float | None
     reply_tokens: int | None
     review_all: bool = True
-    """True for a reviewer that a person named, which reads every reward. The designer's own model
+    """True for a reviewer that the user named, which reads every reward. The designer's own model
     reads those that the critic doubts."""
     replayed: str = ""
-    """Name of the recording that the replies come from; empty where models are asked."""
+    """Name of the replayed recording; empty for live models."""
     recorded_settings: Mapping[str, Any] = field(default_factory=dict)
-    """Its settings."""
+    """The recording's settings."""
 
     @property
     def all(self) -> tuple[LanguageModel, ...]:
-        """Every model once."""
+        """All models without duplicates."""
         asked = (
             *self.designers,
             *(model for model in (self.reviewer, self.analyst) if model is not None),
@@ -68,18 +68,18 @@ class Models:
         return tuple({model.name: model for model in asked}.values())
 
     async def close(self) -> None:
-        """Give the connections of all of them back."""
+        """Close the connections of all models."""
         for model in self.all:
             await model.close()
 
     def configured(self, model: LanguageModel, gateway: Asks) -> ConfiguredModel:
-        """One of them at a gateway, with the temperature and the bound of all."""
+        """A model with a gateway, the run's temperature and its bound on reply tokens."""
         return ConfiguredModel(model, gateway, self.temperature, self.reply_tokens)
 
 
 def models_of(settings: SearchSettings, on_retry: RetryObserver) -> Models | None:
-    """The models that the settings name; None for the offline designer. Raises SettingsError for
-    one that cannot be had, or a limit that cannot hold."""
+    """The models that the settings name; None for the offline designer. Raises SettingsError for a
+    model that cannot be had or a limit that cannot hold."""
     if settings.model == ("offline",):
         _refuse_models_without_designer(settings)
         return None
@@ -110,7 +110,7 @@ def _live(settings: SearchSettings, on_retry: RetryObserver) -> Models:
 
     designers = tuple(model(name) for name in settings.model)
     reviewer, analyst = role(settings.reviewer), role(settings.analyst)
-    # a server of one's own may call its model what it likes: the table's price is not its price
+    # the price table does not hold for names on the user's own server
     listed = find_prices((name for name in known if _provider(name) != own_server), settings.price)
     prices = {name: listed[name] for name in known if name in listed}
     for name in settings.price:
@@ -139,8 +139,8 @@ def _live(settings: SearchSettings, on_retry: RetryObserver) -> Models:
 
 
 def _replayed(settings: SearchSettings) -> Models:
-    """Models that answer from a recording, asked as they were then. They cost nothing, so no limit
-    is asked for."""
+    """Models that answer from a recording, with its settings. They cost nothing, so limits do not
+    apply."""
     recording = find_recording(settings.model[0].removeprefix(REPLAY))
     asked = parse_settings(
         SearchSettings, dict(recording.settings), f"the recording {recording.name!r}"
@@ -148,12 +148,9 @@ def _replayed(settings: SearchSettings) -> Models:
     flags = _flags_of(recording, settings)
 
     def role(now: str, then: str) -> LanguageModel | None:
-        name = OFF if now == OFF else then
-        return (
-            None
-            if name == OFF
-            else ReplayModel(asked.model[0] if name == AUTO else name, recording, flags)
-        )
+        if OFF in (now, then):
+            return None
+        return ReplayModel(asked.model[0] if then == AUTO else then, recording, flags)
 
     return Models(
         tuple(ReplayModel(name, recording, flags) for name in asked.model),
@@ -170,8 +167,8 @@ def _replayed(settings: SearchSettings) -> Models:
 
 
 def _flags_of(recording: Recording, settings: SearchSettings) -> str:
-    """Flags, as they are typed, for what a search has otherwise than the recorded one; a beginning
-    of that one has fewer generations."""
+    """Flags that give a search the recorded settings where it differs. Fewer generations do not
+    differ."""
     differing = {
         name: value
         for name, value in recording.search.items()
@@ -185,8 +182,8 @@ def _flags_of(recording: Recording, settings: SearchSettings) -> str:
 
 
 def find_recording(word: str) -> Recording:
-    """The recording that a person means: a file, a run, or one that ships with the package. Raises
-    RunFolderError where there is none."""
+    """The recording named by a file, a run, or a name in the package. Raises RunFolderError if
+    there is none."""
     path = Path(word)
     if path.is_file():
         return read_recording(path)
@@ -211,7 +208,7 @@ def find_recording(word: str) -> Recording:
 
 
 def recording_of(run: Run) -> Recording:
-    """A run's replies. One that replayed another has the other's settings."""
+    """Recording of a run's replies. A run that replayed another has the other's settings."""
     settings: dict[str, Any] = run.archive.state.began.recorded_settings or {
         name: value
         for name, value in run.settings.model_dump(mode="json").items()
@@ -234,7 +231,7 @@ def recording_of(run: Run) -> Recording:
 
 
 def _refuse_models_without_designer(settings: SearchSettings) -> None:
-    """A reviewer without a designer would never be heard."""
+    """Raise SettingsError for a reviewer or an analyst beside the offline designer."""
     for name, value in (("reviewer", settings.reviewer), ("analyst", settings.analyst)):
         if value not in (OFF, AUTO):
             raise SettingsError(

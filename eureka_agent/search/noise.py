@@ -1,9 +1,8 @@
-"""Noise of a task's trainings: how far the seeds of its baselines lie apart where candidates are
-compared.
+"""Noise of trainings, measured between seeds of the baselines.
 
-Measured at the rung, not at the end: on a task that all seeds solve there is no spread in the end,
-but a wide one while some have taken off and others have not (benchmarks/LOG.md). The curves have it
-there for nothing, of exploring policies, where candidates are scored without noise.
+It is measured at the rung, not at the end: on a task that all seeds solve there is no spread at the
+end, but a wide one while some are still learning (benchmarks/LOG.md). The values are those of the
+training curves, of exploring policies, and cost nothing.
 """
 
 from __future__ import annotations
@@ -16,12 +15,9 @@ from eureka_agent.records import BASELINES, FinalTraining
 
 
 def training_noise(trainings: Sequence[FinalTraining], checkpoint: int) -> float:
-    """Standard deviation of fitness between seeds of one reward, pooled over the human and the
-    sparse one: √(Σ (nᵢ − 1) sᵢ² / Σ (nᵢ − 1)).
-
-    In the fitness' unit, of the curves at this checkpoint. 0 where no baseline has two seeds that
-    came so far.
-    """
+    """Standard deviation of fitness between seeds of one reward at a checkpoint, in the fitness'
+    unit, pooled over the baselines: √(Σ (nᵢ − 1) sᵢ² / Σ (nᵢ − 1)). It is 0 if no baseline has two
+    seeds that reached it."""
     squares, degrees_of_freedom = 0.0, 0
     for name in BASELINES:
         outcomes = [training.outcome for training in trainings if training.name == name]

@@ -1,5 +1,5 @@
-"""A new run's size from its budget: what the plan must know of this machine and of earlier runs is
-found out here."""
+"""The size of a new run from its budget, with the measurements and the cache that the plan
+needs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from eureka_agent.archive.baseline_cache import BaselineCache
 from eureka_agent.archive.run_folder import runs_folder
 from eureka_agent.fleet.devices import Hardware
 from eureka_agent.records import TaskDescription
-from eureka_agent.search.budget import DIALLED, MOST_SAMPLES, Budget, Dial, Plan, Speed, plan
+from eureka_agent.search.budget import Budget
+from eureka_agent.search.budget_plan import (
+    MOST_SAMPLES,
+    PLANNED_SETTINGS,
+    CostModel,
+    Plan,
+    Speed,
+    plan,
+)
 from eureka_agent.search.seeds import final_seeds
 from eureka_agent.settings import SearchSettings
 
@@ -24,35 +32,31 @@ async def plan_within(
     began: float,
     measure: Callable[[SearchSettings], Awaitable[Speed]],
 ) -> Plan:
-    """The settings that fit the budget; for one in wall time the speed of trainings is measured.
+    """The settings that fit the budget. A budget in wall time needs a measured speed.
 
-    `given`: settings that stay as they are; `began`: when the run did, in `time.monotonic` seconds;
-    `measure`: the speed with these settings. Raises SettingsError where nothing fits.
+    `given` settings stay as they are; the run began at `began` (`time.monotonic`); `measure` gives
+    the speed with some settings. Raises SettingsError if nothing fits.
     """
-    if all(name in given for name in DIALLED):
+    if all(name in given for name in PLANNED_SETTINGS):
         return Plan(
             settings,
             f"the budget of {budget.text} chooses nothing: all that it could is set by hand",
         )
     speed = None
     if budget.seconds is not None:
-        largest = (
-            settings
-            if "samples" in given
-            else settings.model_copy(update={"samples": MOST_SAMPLES})
-        )
+        samples = {} if "samples" in given else {"samples": MOST_SAMPLES}
+        largest = settings.model_copy(update=samples)
         speed = await measure(largest)
     baselines = _MissingBaselines(description, hardware)
     used_seconds = time.monotonic() - began
-    dial = Dial(
+    costs = CostModel(
         budget, baselines, restorable=description.restorable, speed=speed, used_seconds=used_seconds
     )
-    return plan(settings, given, dial)
+    return plan(settings, given, costs)
 
 
 class _MissingBaselines:
-    """Counts the trainings of baselines that are not in the cache; looks once for settings that a
-    baseline depends on."""
+    """Counts the baselines' trainings that are not in the cache, once per relevant setting."""
 
     def __init__(self, description: TaskDescription, hardware: Hardware) -> None:
         self._description = description

@@ -1,7 +1,7 @@
 """The preparation of a run: its wall, models, dry runner, devices, settings and fitness.
 
-Nothing is trained and no run folder is made here. `prepared` does it for a new run,
-`prepared_again` for one that is resumed.
+It trains nothing and makes no run folder. `prepared` is for a new run, `prepared_again` for a
+resumed one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from eureka_agent.records import TaskDescription, Verdict, WrittenFitness
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.advisers import recorded_of
-from eureka_agent.search.budget import Speed, parse_budget
+from eureka_agent.search.budget import parse_budget
+from eureka_agent.search.budget_plan import Speed
 from eureka_agent.search.capacity import plan_capacity
 from eureka_agent.search.models import Models, models_of
 from eureka_agent.search.planning import plan_within
@@ -53,12 +54,12 @@ from eureka_agent.text import one_line
 
 
 class RewardRejectedError(EurekaError):
-    """A person's own reward that the critic rejects. No run was made."""
+    """A given reward that the critic rejects. No run was made."""
 
     exit_status = 1
 
     def __init__(self, verdict: Verdict, origin: str) -> None:
-        """`verdict`: the critic's; `origin`: where the reward is from."""
+        """`origin` names the reward's source."""
         first = next(finding for finding in verdict.findings if finding.severity == "error")
         super().__init__(
             f"the critic rejects the reward in {origin!r}: {first.code} {first.message}", first.hint
@@ -68,7 +69,7 @@ class RewardRejectedError(EurekaError):
 
 @dataclass
 class Prepared:
-    """A run's surroundings: all that it needs beside its folder and a fleet."""
+    """The parts of a run besides its folder and a fleet."""
 
     settings: SearchSettings
     wall: Wall
@@ -82,14 +83,14 @@ class Prepared:
     created: RunCreated | None = None
     """First entry of a new run's journal."""
     seconds: float = 0.0
-    """Wall time that a new run spent before it had a folder."""
+    """Wall time of a new run before it had a folder."""
 
     def problem(self) -> Problem:
-        """What the run's workers open."""
+        """The problem that the run's workers open."""
         return Problem(self.settings.env, self.settings.task, self.fitness)
 
     def population(self, slots: int) -> Population:
-        """Its trainings, so many in a worker."""
+        """Its trainings, `slots` in a worker."""
         return Population(
             self.problem(),
             training_part(self.settings),
@@ -112,8 +113,7 @@ async def prepared(
     observer: Observer,
     confirm: Confirm | None = None,
 ) -> AsyncIterator[Prepared]:
-    """A new run's surroundings, until the block ends. `values`: settings by name; `given`: a
-    person's own reward in place of a search; `confirm`: asked where a fitness is written for it.
+    """The prepared parts of a new run, until the block ends. See `session.start` for the arguments.
 
     Raises RewardRejectedError for a given reward that the critic rejects.
     """
@@ -121,87 +121,87 @@ async def prepared(
     asked = parse_settings(SearchSettings, values, "the settings")
     check_fitness_setting(asked, given, confirm)
     budget = None if asked.budget is None else parse_budget(asked.budget)
-    time_limit(asked)  # raises for one that cannot be read, before anything is started
-    models = None if given is not None else models_of(asked, _telling(observer))
-    wall = choose_wall(asked.sandbox)
-    with driver_scratch() as scratch:
-        async with AsyncExitStack() as stack:
-            if models is not None:
-                stack.push_async_callback(models.close)
-            dry_runner = await _dry_runner(stack, wall, asked, scratch)
-            written = await _written_fitness(asked, models, dry_runner, confirm, observer)
-            if written is not None:
-                began += written.shown_seconds
-                dry_runner = await _dry_runner(stack, wall, asked, scratch, written.fitness)
-            if given is not None:
-                verdict = await Critic(dry_runner.description, dry_runner).judge(given.reward)
-                if not verdict.accepted:
-                    raise RewardRejectedError(verdict, given.origin)
-            hardware = choose_hardware(asked.device, dry_runner.opened)
-            settings = effective_settings(values, dry_runner.description)
-            fitness = None if written is None else written.fitness
-            ready = Prepared(settings, wall, hardware, dry_runner, models, given, fitness)
-            await _add_kernels(ready, runs_folder(), scratch)
-            if models is not None:
-                await measure_task(dry_runner, observer)
-            recorded: dict[str, Any] = (
-                recorded_of(models) if given is None else {"given_source": given.reward.source}
+    time_limit(asked)  # raises SettingsError before anything is started
+    async with _surroundings(asked, given, observer) as (models, wall, scratch, stack):
+        dry_runner = await _dry_runner(stack, wall, asked, scratch)
+        written = await _written_fitness(asked, models, dry_runner, confirm, observer)
+        if written is not None:
+            began += written.shown_seconds
+            dry_runner = await _dry_runner(stack, wall, asked, scratch, written.fitness)
+        if given is not None:
+            verdict = await Critic(dry_runner.description, dry_runner).judge(given.reward)
+            if not verdict.accepted:
+                raise RewardRejectedError(verdict, given.origin)
+        hardware = choose_hardware(asked.device, dry_runner.opened)
+        settings = effective_settings(values, dry_runner.description)
+        fitness = None if written is None else written.fitness
+        ready = Prepared(settings, wall, hardware, dry_runner, models, given, fitness)
+        await _add_kernels(ready, runs_folder(), scratch)
+        if models is not None:
+            await measure_task(dry_runner, observer)
+        recorded: dict[str, Any] = (
+            recorded_of(models) if given is None else {"given_source": given.reward.source}
+        )
+        recorded |= {} if written is None else written.recorded()
+        if budget is not None:
+
+            async def measure(largest: SearchSettings) -> Speed:
+                capacity = plan_capacity(largest, hardware.places)
+                devices = hardware.devices(capacity.workers)
+                async with Fleet(wall, scratch / "speed", capacity.workers, devices) as fleet:
+                    population = ready.population(capacity.slots)
+                    description = dry_runner.description
+                    return await measure_speed(fleet, population, description, capacity.workers)
+
+            plan = await plan_within(
+                budget, settings, values, dry_runner.description, hardware, began, measure
             )
-            recorded |= {} if written is None else written.recorded()
-            if budget is not None:
-
-                async def measure(largest: SearchSettings) -> Speed:
-                    capacity = plan_capacity(largest, hardware.places)
-                    devices = hardware.devices(capacity.workers)
-                    async with Fleet(wall, scratch / "speed", capacity.workers, devices) as fleet:
-                        population = ready.population(capacity.slots)
-                        description = dry_runner.description
-                        return await measure_speed(fleet, population, description, capacity.workers)
-
-                plan = await plan_within(
-                    budget, settings, values, dry_runner.description, hardware, began, measure
-                )
-                ready.settings, ready.seconds = plan.settings, time.monotonic() - began
-                recorded |= {"budget": plan.text, "seconds_before": ready.seconds}
-            ready.created = RunCreated(**recorded)
-            yield ready
+            ready.settings, ready.seconds = plan.settings, time.monotonic() - began
+            recorded |= {"budget": plan.text, "seconds_before": ready.seconds}
+        ready.created = RunCreated(**recorded)
+        yield ready
 
 
 @asynccontextmanager
 async def prepared_again(run: Run, observer: Observer) -> AsyncIterator[Prepared]:
-    """The surroundings of a run that is resumed, until the block ends.
-
-    Raises EnvironmentLoadError where its environment has changed since.
-    """
+    """The prepared parts of a resumed run, until the block ends. Raises EnvironmentLoadError if its
+    environment has changed."""
     settings, source = run.settings, run.archive.state.began.given_source
     given = None if source is None else GivenDesigner(given_reward(source), "the run's own record")
-    models = None if given is not None else models_of(settings, _telling(observer))
+    async with _surroundings(settings, given, observer) as (models, wall, scratch, stack):
+        dry_runner = await _dry_runner(stack, wall, settings, scratch, run.written_fitness)
+        if dry_runner.description.fingerprint != run.description.fingerprint:
+            raise EnvironmentLoadError(
+                f"the environment {run.description.environment!r} has changed since the run"
+                f" {run.name!r} began{_changed(run.description, dry_runner.description)}",
+                "its old and new attempts could not be compared: bring the old files back, or"
+                " start a new search",
+            )
+        hardware = choose_hardware(settings.device, dry_runner.opened)
+        ready = Prepared(settings, wall, hardware, dry_runner, models, given, run.written_fitness)
+        await _add_kernels(ready, run.folder.parent, scratch)
+        yield ready
+
+
+@asynccontextmanager
+async def _surroundings(
+    settings: SearchSettings, given: GivenDesigner | None, observer: Observer
+) -> AsyncIterator[tuple[Models | None, Wall, Path, AsyncExitStack]]:
+    """Models, wall, a scratch folder, and a stack for what else ends with the block."""
+    models = None if given is not None else models_of(settings, _retry_notices(observer))
     wall = choose_wall(settings.sandbox)
     with driver_scratch() as scratch:
         async with AsyncExitStack() as stack:
             if models is not None:
                 stack.push_async_callback(models.close)
-            dry_runner = await _dry_runner(stack, wall, settings, scratch, run.written_fitness)
-            if dry_runner.description.fingerprint != run.description.fingerprint:
-                raise EnvironmentLoadError(
-                    f"the environment {run.description.environment!r} has changed since the run"
-                    f" {run.name!r} began{_changed(run.description, dry_runner.description)}",
-                    "its old and new attempts could not be compared: bring the old files back, or"
-                    " start a new search",
-                )
-            hardware = choose_hardware(settings.device, dry_runner.opened)
-            ready = Prepared(
-                settings, wall, hardware, dry_runner, models, given, run.written_fitness
-            )
-            await _add_kernels(ready, run.folder.parent, scratch)
-            yield ready
+            yield models, wall, scratch, stack
 
 
 def effective_settings(values: Mapping[str, Any], description: TaskDescription) -> SearchSettings:
-    """The settings of a run: the person's, else the task's, else the defaults.
+    """The settings of a run: the user's, else the task's, else the defaults.
 
-    Environment and task are the ones that were found, so that a resumption from another folder
-    finds them too. Raises SettingsError for settings that do not go together.
+    Environment and task are stored as they were found, so a resumption from another folder finds
+    them. Raises SettingsError for settings that do not go together.
     """
     task = {
         "env_steps": description.env_steps,
@@ -216,7 +216,7 @@ def effective_settings(values: Mapping[str, Any], description: TaskDescription) 
 
 
 def _check_exploration(settings: SearchSettings, description: TaskDescription) -> None:
-    """Raises SettingsError for a standard deviation of actions that have none."""
+    """Raise SettingsError for a standard deviation of discrete actions."""
     default = SearchSettings.model_fields["initial_action_std"].default
     if description.action_choices and settings.initial_action_std != default:
         raise SettingsError(
@@ -228,7 +228,7 @@ def _check_exploration(settings: SearchSettings, description: TaskDescription) -
 
 
 async def measure_task(dry_runner: DryRunner, observer: Observer, *, scores: bool = True) -> None:
-    """Measure, once for a run, what models are told beside the environment's own words."""
+    """Take the measurements for models, once in a run."""
     for with_scores in (True, False) if scores else (False,):
         try:
             await dry_runner.measure(scores=with_scores)
@@ -241,7 +241,7 @@ async def measure_task(dry_runner: DryRunner, observer: Observer, *, scores: boo
 
 
 def _changed(before: TaskDescription, now: TaskDescription) -> str:
-    """The files that are not as they were, in words; empty where nobody knows."""
+    """The changed files in a sentence's form; empty if they are not known."""
     if not (before.files and now.files):
         return ""
     names = sorted(
@@ -255,8 +255,8 @@ def _changed(before: TaskDescription, now: TaskDescription) -> str:
     return f": {shown}" if names else ""
 
 
-def _telling(observer: Observer) -> RetryObserver:
-    """Requests to models that are made again, as notices."""
+def _retry_notices(observer: Observer) -> RetryObserver:
+    """Observer that turns retried requests into notices."""
     return lambda reason: observer(Notice(text=reason, level="warning"))
 
 
@@ -281,8 +281,8 @@ async def _written_fitness(
     confirm: Confirm | None,
     observer: Observer,
 ) -> AcceptedFitness | None:
-    """The fitness that a model wrote and a person accepted, where one is asked for. The dry runner
-    is closed then: it has the task's own metric."""
+    """The fitness that a model wrote and the user accepted, if one is asked for. It closes the dry
+    runner, which has the task's own metric."""
     if settings.fitness != "written" or models is None or confirm is None:
         return None
     await measure_task(dry_runner, observer, scores=False)

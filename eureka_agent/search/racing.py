@@ -1,15 +1,15 @@
-"""Racing: the candidates of a generation are compared at rungs of their training, and those clearly
-behind are stopped there.
+"""Racing: candidates are compared at rungs of their training, and those clearly behind are stopped.
 
-Successive halving (Jamieson and Talwalkar 2016) that stops at most half of the candidates at a
-rung, and of these only who is behind by more than noise. What is compared are the policies of that
-moment, scored without exploration noise from the same start states: the curves of exploring
-policies tell much less (benchmarks/LOG.md). Noise is the larger of a part of the candidates' spread
-and of what the seed alone does to the task's baselines (`search/noise.py`), for which a race waits.
-In a search by generations a candidate waits at a rung, without a slot, until all who are still in
-the race have come to it, or until it is among the better half whatever the others will be worth: so
-what is decided depends on the scores alone, never on who trained faster. In a steady search it is
-compared with who came before. Either way the decision is recorded, and a resumed run keeps to it.
+The rule is successive halving (Jamieson and Talwalkar 2016). It stops at most half of the
+candidates at a rung, and only those that are behind by more than noise. Policies are scored without
+exploration noise from the same start states, since the curves of exploring policies tell much less
+(benchmarks/LOG.md). Noise is the larger of a part of the candidates' spread and the spread between
+seeds of the baselines (`search/noise.py`), for which a race waits.
+
+By generations a candidate waits at a rung, without a slot, until all others in the race have come
+to it, or until it is certainly in the better half. So decisions depend on the scores alone, never
+on speed. A steady search compares it with the earlier candidates. Decisions are recorded, and a
+resumed run keeps them.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from eureka_agent.settings import SearchSettings, TrainingSettings
 from eureka_agent.summaries import checkpoint_iterations, checkpoints_of
 
 MARGIN = 0.5
-"""How far below the median, in robust standard deviations of the candidates' fitness, is clearly
-behind at the first rung. At the n-th it is n times that: who is left there differs less, and has
-cost more (benchmarks/LOG.md)."""
+"""Distance below the median that counts as clearly behind at the first rung, in robust standard
+deviations of the candidates' fitness. At the n-th rung it is n times that, since the remaining
+candidates differ less and have cost more (benchmarks/LOG.md)."""
 LEAST_SPREAD = 0.05
-"""Spread, as a part of the median, that is taken for noise where the candidates differ by less."""
+"""Least spread that counts as noise, as a part of the median."""
 LEAST_OTHERS = 3
-"""Scores at a rung with which one that comes alone is compared."""
+"""Least number of other scores at a rung in a steady search."""
 
 
 def behind(
@@ -40,13 +40,12 @@ def behind(
     margin: float = MARGIN,
     noise: float = 0.0,
 ) -> dict[int, str]:
-    """Who of the candidates is to be stopped, and why.
+    """The candidates to stop, with the reasons.
 
-    `values`: score at the rung by candidate; None where it could not be had, of which nothing is
-    said. `earlier`: scores at the same rung of candidates that were not stopped in earlier
-    generations; they are compared with, and count neither as stopped nor as kept. `noise`: standard
-    deviation between trainings of one reward here, by which a candidate must be behind at the
-    least.
+    `values` are the scores at the rung by candidate; a score of None decides nothing. `earlier` are
+    scores at the rung of earlier generations' trained candidates, which count for the median alone.
+    `noise` is the standard deviation between trainings of one reward, the least distance for a
+    stop.
     """
     known = {candidate: value for candidate, value in values.items() if value is not None}
     if len(known) < 2:
@@ -63,9 +62,9 @@ def behind(
 def falls_behind(
     score: float | None, others: Sequence[float], margin: float = MARGIN, noise: float = 0.0
 ) -> str:
-    """Why a candidate is to be stopped that is compared with the scores known so far at its rung;
-    empty where it is not clearly behind them, or there are too few (asynchronous successive
-    halving, Li et al. 2020)."""
+    """The reason to stop a candidate that is compared with the scores known at its rung; empty if
+    it is not clearly behind or too few are known (asynchronous successive halving, Li et al.
+    2020)."""
     if score is None or len(others) < LEAST_OTHERS:
         return ""
     median, bar = _median_and_bar([score, *others], margin, noise)
@@ -73,7 +72,7 @@ def falls_behind(
 
 
 def _median_and_bar(field: Sequence[float], margin: float, noise: float) -> tuple[float, float]:
-    """The median of the scores, and what a candidate below is clearly behind."""
+    """The median of the scores, and the score below which a candidate is clearly behind."""
     median = statistics.median(field)
     # 1.4826 times the median distance to the median is the standard deviation of a normal
     # distribution (Hampel 1974)
@@ -89,10 +88,10 @@ def _reason(score: float, median: float) -> str:
 
 
 class Rungs:
-    """Where in a training candidates are compared: at some of its checkpoints."""
+    """Rungs of a training: checkpoints at which candidates are compared."""
 
     def __init__(self, settings: TrainingSettings, shares: Sequence[float]) -> None:
-        """`shares` of the sample budget, in (0, 1)."""
+        """`shares` are parts of the env steps, in (0, 1)."""
         self._iterations = settings.updates
         self._checkpoints = settings.checkpoints
         due = checkpoint_iterations(self._iterations, settings.checkpoints)
@@ -105,33 +104,33 @@ class Rungs:
             for share in shares
         }
         self.places = tuple(sorted(place for place in places if place < len(due) - 1))
-        """Indices of those checkpoints; not the last one, which is the end."""
+        """Indices of the checkpoints, without the last one."""
         self.env_steps = tuple(
             due[place] * settings.horizon * settings.num_envs for place in self.places
         )
 
     def checkpoints(self, points: Sequence[CurvePoint]) -> tuple[CheckpointRecord, ...]:
-        """What a training with these points has behind it."""
+        """Checkpoints of a training with these points."""
         return checkpoints_of(points, self._iterations, self._checkpoints)
 
     def score(self, rung: int, attempt: Attempt) -> float | None:
-        """What the attempt's policy was worth at this rung; None where that is not known."""
+        """The score of the attempt's policy at this rung; None if it is not known."""
         steps = self.env_steps[rung]
         return next((each.fitness for each in attempt.rungs if each.env_steps == steps), None)
 
     def scores(self, rung: int, attempts: Iterable[Attempt]) -> list[float]:
-        """Those of these attempts that are known."""
+        """The known scores of these attempts."""
         known = (self.score(rung, attempt) for attempt in attempts)
         return [score for score in known if score is not None]
 
 
 def rungs_of(settings: SearchSettings) -> Rungs:
-    """The places at which a search compares its candidates."""
+    """The rungs of a search."""
     return Rungs(settings, settings.rungs)
 
 
 def broken_off_outcome(checkpoints: Sequence[CheckpointRecord]) -> Outcome:
-    """What a training gave up to these checkpoints: no policy, so no fitness."""
+    """The outcome of a training that ended early: no policy, so no fitness."""
     known = [
         (record.fitness, place)
         for place, record in enumerate(checkpoints)
@@ -148,27 +147,26 @@ def broken_off_outcome(checkpoints: Sequence[CheckpointRecord]) -> Outcome:
 
 
 class Race(Protocol):
-    """Whom a candidate runs against."""
+    """The candidates that are compared with each other."""
 
     rungs: Rungs
 
     async def at_rung(self, attempt: Attempt, rung: int, score: float | None) -> str:
-        """Wait at a rung until it is certain what becomes of this candidate; why it is to be
-        stopped, or ""."""
+        """Wait for the decision on this candidate at a rung: the reason to stop it, or ""."""
         ...
 
-    async def tell(self, attempt: Attempt) -> None:
-        """The scores of one about which an earlier process decided."""
+    async def add_scores(self, attempt: Attempt) -> None:
+        """Add the scores of an attempt that an earlier process decided about."""
         ...
 
     async def leave(self, sample: int) -> None:
-        """A candidate's life has ended, whatever it came to: nobody waits for it any more."""
+        """Take a candidate that has ended out of the race."""
         ...
 
 
 class OpenRace:
-    """The race of a search without generations: whoever comes to a rung is compared with all who
-    have been there."""
+    """The race of a steady search: a candidate at a rung is compared with all earlier ones
+    there."""
 
     def __init__(
         self,
@@ -177,30 +175,30 @@ class OpenRace:
         noise: Callable[[int], Awaitable[float]],
         decided: Callable[[], None] = lambda: None,
     ) -> None:
-        """`attempts`: those of the run, as they are known by then. `noise`: waits until the noise
-        at a checkpoint is known. `decided`: called when a decision has been recorded."""
+        """`attempts` gives the run's attempts so far. `noise` waits for the noise at a checkpoint.
+        `decided` is called after a decision is recorded."""
         self.rungs = rungs
         self._attempts = attempts
         self._noise = noise
         self._decided = decided
 
     async def at_rung(self, attempt: Attempt, rung: int, score: float | None) -> str:
-        """Compare this candidate with those before it; why it is to be stopped, or ""."""
+        """Compare this candidate with the earlier ones: the reason to stop it, or ""."""
         noise = await self._noise(self.rungs.places[rung])
         others = [each for each in self._attempts() if each.id != attempt.id]
-        # whoever asked records it in this step of the event loop
+        # the caller records the decision in this step of the event loop
         asyncio.get_running_loop().call_soon(self._decided)
         return falls_behind(score, self.rungs.scores(rung, others), MARGIN * (rung + 1), noise)
 
-    async def tell(self, attempt: Attempt) -> None:
-        """Nothing: the archive has its scores."""
+    async def add_scores(self, attempt: Attempt) -> None:
+        """Do nothing, since the archive has its scores."""
 
     async def leave(self, sample: int) -> None:
-        """Nothing: nobody waits."""
+        """Do nothing, since no candidate waits for others."""
 
 
 class GenerationRace:
-    """One generation's race: it is decided when all have come to a rung."""
+    """The race of one generation, decided at each rung when all candidates have come to it."""
 
     def __init__(
         self,
@@ -210,57 +208,51 @@ class GenerationRace:
         *,
         noise_is_known: bool = True,
     ) -> None:
-        """`candidates`: samples of the generation. `earlier`: for each rung, the scores there of
-        what earlier generations trained to the end.
+        """`candidates` are the generation's samples; `earlier` has, for each rung, the scores of
+        earlier generations' trained candidates.
 
-        Where the noise is not known yet, nobody is stopped before `tell_noise`; else there is none.
+        Without known noise nothing is decided before `set_noise`; with it the noise is 0.
         """
         self.rungs = rungs
         self._racing = set(candidates)
         self._earlier = earlier
         self._scores: list[dict[int, float | None]] = [{} for _ in earlier]
         self._stopped: list[dict[int, str] | None] = [None] * len(earlier)
-        """By rung, once all have come to it."""
+        """By rung, once all candidates have come to it."""
         self._noise: Sequence[float] | None = [0.0] * len(earlier) if noise_is_known else None
         self._decided = asyncio.Condition()
 
     async def at_rung(self, attempt: Attempt, rung: int, score: float | None) -> str:
-        """Wait at a rung until it is certain what becomes of this candidate; why it is to be
-        stopped, or ""."""
+        """Wait for the decision on this candidate at a rung: the reason to stop it, or ""."""
         candidate = attempt.sample
         self._scores[rung][candidate] = score
+        await self._decide()
         async with self._decided:
-            self._decide()
-            self._decided.notify_all()  # one more may be certain to go on
             await self._decided.wait_for(
                 lambda: self._stopped[rung] is not None or self._is_safe(candidate, rung)
             )
         return (self._stopped[rung] or {}).get(candidate, "")
 
-    async def tell(self, attempt: Attempt) -> None:
-        """The scores of one about which an earlier process decided."""
+    async def add_scores(self, attempt: Attempt) -> None:
+        """Add the scores of an attempt that an earlier process decided about."""
         for score in attempt.rungs:
             rung = self.rungs.env_steps.index(score.env_steps)
             self._scores[rung][attempt.sample] = score.fitness
-        async with self._decided:
-            self._decide()
-            self._decided.notify_all()
+        await self._decide()
 
-    async def tell_noise(self, noise: Sequence[float]) -> None:
-        """The noise at each rung: whoever waits is decided about."""
+    async def set_noise(self, noise: Sequence[float]) -> None:
+        """Set the noise at each rung, and decide."""
         self._noise = noise
-        async with self._decided:
-            self._decide()
+        await self._decide()
 
     async def leave(self, candidate: int) -> None:
-        """A candidate's life has ended, whatever it came to: nobody waits for it any more."""
+        """Take a candidate that has ended out of the race."""
         self._racing.discard(candidate)
-        async with self._decided:
-            self._decide()
+        await self._decide()
 
     def _is_safe(self, candidate: int, rung: int) -> bool:
-        """Whether the candidate goes on at this rung even where all who have not come to it yet are
-        better: `behind` stops none of the better half."""
+        """True if the candidate goes on even if all that have not come to this rung are better:
+        `behind` stops none of the better half."""
         scores = self._scores[rung]
         known = [(score, other) for other, score in scores.items() if score is not None]
         mine = scores[candidate]
@@ -269,14 +261,15 @@ class GenerationRace:
         worse = sum(other < (mine, candidate) for other in known)
         return worse >= (len(known) + len(self._racing - scores.keys())) // 2
 
-    def _decide(self) -> None:
-        if self._noise is None:
-            return
+    async def _decide(self) -> None:
+        """Decide the rungs that all candidates have come to, and wake those that wait."""
         for rung, scores in enumerate(self._scores):
-            if self._stopped[rung] is None and self._racing <= scores.keys():
-                stopped = behind(
-                    scores, self._earlier[rung], MARGIN * (rung + 1), self._noise[rung]
-                )
+            if self._noise is None or self._stopped[rung] is not None:
+                continue
+            if self._racing <= scores.keys():
+                margin = MARGIN * (rung + 1)
+                stopped = behind(scores, self._earlier[rung], margin, self._noise[rung])
                 self._stopped[rung] = stopped
                 self._racing -= stopped.keys()
-                self._decided.notify_all()
+        async with self._decided:
+            self._decided.notify_all()

@@ -1,4 +1,4 @@
-"""The recorder: every entry goes into the run's journal before anybody hears of it."""
+"""The recorder: it stores every entry in the run's journal before anything reacts to it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eureka_agent.journal.entries import BaseEntry, Observer
 
 
 class Recorder:
-    """Appends every entry to the run's journal, and then hands it on."""
+    """Stores entries and passes them on."""
 
     def __init__(self, run: Run, observer: Observer) -> None:
         self._run = run
@@ -22,21 +22,21 @@ class Recorder:
         run.archive.clock = self.seconds
 
     def seconds(self) -> float:
-        """Wall time spent on the run up to now, over all its resumptions."""
+        """Wall time of the run so far, over all its resumptions."""
         return self._before + time.monotonic() - self._since
 
-    def tell(self, entry: BaseEntry) -> None:
-        """Hand on an entry that is recorded."""
+    def pass_on(self, entry: BaseEntry) -> None:
+        """Pass on an entry that is stored."""
         self._observer(entry)
 
     def __call__(self, entry: BaseEntry) -> None:
-        """Record the entry, and tell of it. Raises RunFolderError where it cannot be stored."""
+        """Store the entry and pass it on. Raises RunFolderError if it cannot be stored."""
         self._run.archive.append(entry)
         self._observer(entry)
 
     async def keep_current(self) -> None:
-        """Store what waits to be stored every second, for whoever looks on from elsewhere."""
+        """Flush the archive every second, for observers in other processes."""
         while True:
             await asyncio.sleep(1.0)
-            with suppress(RunFolderError):  # whoever decides next is told
+            with suppress(RunFolderError):  # the next decision raises it
                 self._run.archive.flush()

@@ -1,4 +1,4 @@
-"""Score a stored policy again, on episodes that a person asks for."""
+"""Evaluation of a stored policy on further episodes."""
 
 from __future__ import annotations
 
@@ -37,21 +37,15 @@ async def rescore(
 def evaluation_lines(
     summary: Mapping[str, Any], description: TaskDescription, fitness_origin: str
 ) -> dict[str, str]:
-    """The summary for a person: lines by what they are called."""
+    """The summary for the user, as lines by their labels."""
     unit = "" if summary["unit"] in ("", "1") else f" {summary['unit']}"
     fitness = f"{wording.plus_minus(summary['mean'], summary['std'])}{unit}"
-    spread = (
-        ""
-        if summary["std"] is None
-        else " (± is the deviation between episodes, not between seeds)"
-    )
+    spread = " (± is the deviation between episodes, not between seeds)"
+    origin = f"{fitness_origin}: " if fitness_origin else ""
     lines = {
-        "fitness": f"{fitness} over {wording.plural(summary['episodes'], 'episode')}{spread}",
-        "measures": (
-            f"{fitness_origin}: {description.fitness_doc}"
-            if fitness_origin
-            else description.fitness_doc
-        ),
+        "fitness": f"{fitness} over {wording.plural(summary['episodes'], 'episode')}"
+        + ("" if summary["std"] is None else spread),
+        "measures": f"{origin}{description.fitness_doc}",
     }
     if summary["success_rate"] is not None:
         threshold = f"{wording.number(description.success_fitness)}{unit}"

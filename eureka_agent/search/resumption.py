@@ -1,5 +1,4 @@
-"""Resumption of a run: the leftovers of a killed driver, the checks before it goes on, and the
-settings that a person changes then."""
+"""Resumption of a run: checks, changed settings, and leftovers of a killed driver."""
 
 from __future__ import annotations
 
@@ -35,10 +34,9 @@ _ASKED = ("model", "reviewer", "analyst", "temperature", "reply_tokens")
 
 
 def check_resumable(run: Run) -> None:
-    """Raise SettingsError where settings.yaml was edited in a way that would mix results which
-    cannot be compared."""
+    """Raise SettingsError if settings.yaml was edited so that results could not be compared."""
     stored = run.archive.state.began.settings
-    # as it is read today: an older version may have written a value in another form
+    # parsed, since an older version may have written a value in another form
     began = run_settings(stored, f"the archive of {run.name!r}").model_dump(mode="json")
     for name, value in run.settings.model_dump(mode="json").items():
         if name not in FREE_SETTINGS and began[name] != value:
@@ -51,8 +49,8 @@ def check_resumable(run: Run) -> None:
 
 
 def with_changes(run: Run, changes: Mapping[str, Any]) -> SearchSettings:
-    """The run's settings with those that a person gives when it is resumed. Raises SettingsError
-    for one that must stay as it was."""
+    """The run's settings with changes from the command line. Raises SettingsError for a setting
+    that may not change."""
     values = {**run.settings.model_dump(mode="json"), **changes}
     changed = parse_settings(SearchSettings, values, THE_FLAGS)
     for name in changes:
@@ -79,10 +77,10 @@ def _why_fixed(name: str) -> str:
 
 
 def record_changes(run: Run) -> list[str]:
-    """Archive which settings differ from those that the run was last worked on with, by flags or by
-    hand, and write all into its settings.yaml.
+    """Record the settings that differ from the last ones, by flag or by hand, and rewrite
+    settings.yaml.
 
-    Returns what changed, in words.
+    Returns descriptions of the changes.
     """
     known = run_settings(run.archive.state.began.settings, f"the archive of {run.name!r}")
     last = known.model_dump(mode="json")
@@ -97,15 +95,15 @@ def record_changes(run: Run) -> list[str]:
         run.archive.append(change)
     if changes:
         history = run.archive.state.changes
-        told = "".join(f"# {time}: {change_text(change)}\n" for time, change in history)
+        header = "".join(f"# {time}: {change_text(change)}\n" for time, change in history)
         text = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
-        write_text(run.folder / SETTINGS_FILE, told + text)
+        write_text(run.folder / SETTINGS_FILE, header + text)
     return [change_text(change) for change in changes]
 
 
 @contextmanager
 def driver_scratch() -> Iterator[Path]:
-    """A temporary folder of this process; those of drivers that were killed are removed first."""
+    """A temporary folder of this process. Folders of killed drivers are removed first."""
     parent = Path(tempfile.gettempdir())
     for folder in parent.glob(f"{_PREFIX}*"):
         owner = folder.name.removeprefix(_PREFIX).partition("-")[0]
@@ -119,7 +117,7 @@ def _alive(process: int) -> bool:
     with suppress(ProcessLookupError):
         try:
             os.kill(process, 0)
-        except PermissionError:  # somebody else's process
+        except PermissionError:  # another user's process
             return True
         return True
     return False

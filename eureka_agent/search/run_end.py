@@ -1,4 +1,4 @@
-"""The end of a run: its last entry, the recording of what models said, the report."""
+"""The end of a run: its last entry, the recording of replies, the report."""
 
 from __future__ import annotations
 
@@ -16,26 +16,25 @@ from eureka_agent.search.recorder import Recorder
 from eureka_agent.search.summary import run_report
 
 WORKERS_FOLDER = ".workers"
-"""Scratch of a run's workers; emptied when the run ends."""
+"""Scratch of a run's workers, deleted at the run's end."""
 REPORT_FILE = "report.md"
 
 
 def end_run(run: Run, status: RunStatus, message: str, observer: Recorder) -> None:
-    """Write down how a run stands when this process leaves it: its end, the recording of what
-    models said, the report."""
+    """Store how a run ended: its last entry, the recording of replies, the report."""
     ended = RunEnded(status=status, message=message, report_path=run.folder / REPORT_FILE)
-    # before the report, which is made from it; whoever looks on is told when the report is there
+    # stored before the report, which reads it, and passed on after it
     run.archive.append(ended)
     shutil.rmtree(run.folder / WORKERS_FOLDER, ignore_errors=True)
     if run.archive.account():
         write_file(run.folder / MESSAGES, lambda draft: write_recording(draft, recording_of(run)))
     report = run_report(run)
     write_file(run.folder / REPORT_FILE, lambda draft: write_report(draft, report))
-    observer.tell(ended)
+    observer.pass_on(ended)
 
 
 def has_results(run: Run) -> bool:
-    """True where a run has anything that took time or money: a proposal, a reply, a training of its
+    """True if a run has anything that took time or money: a proposal, a reply, or a training of its
     own."""
     archive = run.archive
     return bool(
@@ -46,8 +45,7 @@ def has_results(run: Run) -> bool:
 
 
 def remove_run(run: Run, message: str, observer: Observer) -> None:
-    """Remove the folder of a run that failed before it had any result, so that `latest` is not a
-    run of nothing."""
+    """Remove a run that failed without any result, so that `latest` is not an empty run."""
     observer(RunEnded(status=RunStatus.FAILED, message=message))
     run.archive.close()
     shutil.rmtree(run.folder, ignore_errors=True)

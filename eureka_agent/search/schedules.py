@@ -1,11 +1,9 @@
-"""When the proposals of a search are planned: generation by generation, or one by one as soon as
-there is room."""
+"""Schedules of proposals: generation by generation, or one as soon as there is room."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from eureka_agent import wording
@@ -19,31 +17,31 @@ from eureka_agent.search.strategies.history import last_revisions
 if TYPE_CHECKING:
     from eureka_agent.search.engine import SearchEngine
 
-Life = asyncio.Task[Attempt | None]
-"""Of a proposal, until nothing more happens to it; None where it could not be made."""
+ProposalTask = asyncio.Task[Attempt | None]
+"""Task that takes a proposal to its end; None if it could not be made."""
 LOOK_AHEAD = 0.25
-"""Part of a generation's size that a steady search designs while others are still in training, so
-that a slot which becomes free need not wait for a designer."""
+"""Share of a generation that a steady search designs in advance, so that a free slot need not wait
+for a designer."""
 
 
 def can_pause(engine: SearchEngine) -> bool:
-    """True where trainings of this search pause at rungs."""
+    """True if trainings of this search pause at rungs."""
     settings = engine.run.settings
     return settings.racing and engine.run.description.restorable and bool(engine.rungs.places)
 
 
 class Generations:
-    """A generation is planned when the one before has ended and its best are confirmed."""
+    """Plans a generation when the last one has ended and its best are confirmed."""
 
     def __init__(self, engine: SearchEngine, group: asyncio.TaskGroup) -> None:
         self._engine = engine
         self._group = group
 
     async def search(self) -> None:
-        """All generations that settings, deadline and designer allow."""
+        """Run all generations that settings, deadline and designer allow."""
         engine = self._engine
         for iteration in range(engine.run.settings.iterations):
-            # asked before the wait as well: an end that is certain does not wait for baselines
+            # also before the wait, so that a certain end does not wait for baselines
             if engine.is_over(iteration):
                 return
             if iteration > 0:
@@ -61,7 +59,7 @@ class Generations:
             engine.end_iteration(iteration)
 
     async def _generation(self, iteration: int) -> None:
-        """One generation, in as many rounds as it takes for something to come of it."""
+        """Run one generation, in further rounds while every proposal fails."""
         engine, archive = self._engine, self._engine.run.archive
         size, rounds = engine.run.settings.samples, engine.rounds(iteration)
         for number in range(rounds):
@@ -72,43 +70,38 @@ class Generations:
             this_round = [each for each in archive.attempts(iteration) if each.sample in samples]
             if any(each.stage is Stage.TRAINED for each in this_round) or engine.is_cut_short:
                 return
-        what = (
-            "the proposal failed"
-            if size * rounds == 1
-            else (
-                f"every proposal of iteration {iteration + 1} failed, in"
-                f" {wording.plural(rounds, 'round')} of {size}"
-            )
-        )
+        what = "the proposal failed"
+        if size * rounds > 1:
+            tries = f"{wording.plural(rounds, 'round')} of {size}"
+            what = f"every proposal of iteration {iteration + 1} failed, in {tries}"
         raise engine.failed(what, last_revisions(this_round))
 
     async def _round(self, iteration: int, samples: range) -> None:
         engine = self._engine
         race = self._race(iteration, samples)
         plans = engine.plan(iteration, samples)
-        lives: list[Life] = []
+        tasks: list[ProposalTask] = []
         siblings: list[str] = []
         for plan in plans:
             if engine.designer.concurrent:
-                lives.append(self._group.create_task(engine.see_through(plan, race)))
+                tasks.append(self._group.create_task(engine.take_to_end(plan, race)))
                 continue
-            # in order, so that each proposal knows the ones before it, and is compared with what
-            # the critic let pass of them; the first may be in training by then
-            life = await engine.begin(plan, race, siblings)
-            if life is None:  # nor could the others be made
+            # in order, so that each proposal knows the earlier ones and is compared with those that
+            # the critic accepted
+            training = await engine.begin(plan, race, siblings)
+            if training is None:  # the others could not be made either
                 for place in range(plan.sample + 1, samples.stop):
-                    await engine.leave(place, race)
+                    await engine.leave_race(place, race)
                 break
             siblings.append(engine.first_source(iteration, plan.sample))
-            lives.append(self._group.create_task(life))
+            tasks.append(self._group.create_task(training))
         if isinstance(race, GenerationRace) and engine.baselines is not None:
-            telling = self._group.create_task(self._tell_noise(race))
-            # where all have ended nobody is left to be told
-            asyncio.gather(*lives, return_exceptions=True).add_done_callback(
-                partial(_cancel, telling)
-            )
-        if lives:
-            await asyncio.wait(lives)
+            noise = self._group.create_task(self._await_noise(race))
+            # once all proposals have ended, no race waits for it
+            proposals = asyncio.gather(*tasks, return_exceptions=True)
+            proposals.add_done_callback(lambda _: noise.cancel())
+        if tasks:
+            await asyncio.wait(tasks)
 
     def _race(self, iteration: int, samples: range) -> Race | None:
         engine = self._engine
@@ -123,18 +116,16 @@ class Generations:
         known = engine.baselines is None
         return GenerationRace(engine.rungs, samples, scores, noise_is_known=known)
 
-    async def _tell_noise(self, race: GenerationRace) -> None:
-        """Tell a race how much the seed alone does, as soon as the baselines have shown it."""
-        await race.tell_noise(
-            [await self._engine.noise(each) for each in self._engine.rungs.places]
-        )
+    async def _await_noise(self, race: GenerationRace) -> None:
+        """Give a race the noise of trainings, once the baselines have shown it."""
+        await race.set_noise([await self._engine.noise(each) for each in self._engine.rungs.places])
 
 
 class Steady:
-    """A proposal is planned as soon as there is room for it, from what is known by then.
+    """Plans a proposal as soon as there is room for it, from all that is known.
 
-    As many candidates as a generation has are on their way at a time. While some of them are past
-    their last rung, a few more are designed.
+    It works on as many candidates at a time as a generation has, and designs a few more while some
+    are past their last rung.
     """
 
     def __init__(self, engine: SearchEngine, group: asyncio.TaskGroup) -> None:
@@ -143,7 +134,7 @@ class Steady:
         self._size = engine.run.settings.samples
         self._under_way: set[tuple[int, int]] = set()
         self._changed = asyncio.Event()
-        self._lives: list[Life] = []
+        self._tasks: list[ProposalTask] = []
         self._race: OpenRace | None = None
         if can_pause(engine):
             self._race = OpenRace(
@@ -151,7 +142,7 @@ class Steady:
             )
 
     async def search(self) -> None:
-        """All proposals that settings, deadline and designer allow."""
+        """Run all proposals that settings, deadline and designer allow."""
         engine = self._engine
         for confirmation in engine.run.archive.state.confirmations:
             self._group.create_task(engine.repeat(confirmation.iteration, confirmation.attempts))
@@ -161,9 +152,11 @@ class Steady:
         await self._ended()
         last, size = engine.run.settings.iterations - 1, self._size
         rounds = 1
-        while not self._any_trained() and not engine.is_cut_short:
+        while not engine.is_cut_short:
+            attempts = engine.run.archive.attempts()
+            if any(each.stage is Stage.TRAINED for each in attempts):
+                return
             if rounds >= engine.rounds(last):
-                attempts = engine.run.archive.attempts()
                 what = f"none of {len(attempts)} proposals was trained"
                 raise engine.failed(what, last_revisions(attempts))
             for sample in range(rounds * size, (rounds + 1) * size):
@@ -177,8 +170,7 @@ class Steady:
         return [(iteration, sample) for iteration in iterations for sample in range(self._size)]
 
     async def _plan(self, iteration: int, sample: int) -> bool:
-        """Begin the next proposal, once there is room for it. False where none is begun any
-        more."""
+        """Start the next proposal when there is room. False if no further one is started."""
         engine = self._engine
         state = engine.run.archive.state
         if (iteration, sample) not in state.plans:
@@ -195,7 +187,7 @@ class Steady:
             )
         (plan,) = engine.plan(iteration, range(sample, sample + 1))
         self._under_way.add((iteration, sample))
-        self._lives.append(self._group.create_task(self._life(plan)))
+        self._tasks.append(self._group.create_task(self._run_plan(plan)))
         return True
 
     def _has_room(self) -> bool:
@@ -212,10 +204,9 @@ class Steady:
             if each.stage is Stage.ACCEPTED and (each.iteration, each.sample) in self._under_way
         )
 
-    async def _life(self, plan: Planned) -> Attempt | None:
-        """A proposal until nothing more happens to it: then there is room for another, and others
-        may be the best."""
-        attempt = await self._engine.see_through(plan, self._race)
+    async def _run_plan(self, plan: Planned) -> Attempt | None:
+        """Take a proposal to its end, then make room for another and look for new best ones."""
+        attempt = await self._engine.take_to_end(plan, self._race)
         self._under_way.discard((plan.iteration, plan.sample))
         self._confirm(plan.iteration)
         self._end_iterations()
@@ -223,7 +214,7 @@ class Steady:
         return attempt
 
     def _confirm(self, iteration: int) -> None:
-        """Have the best so far trained again that nobody has asked for yet."""
+        """Start repeats of the best attempts that have none."""
         engine, state = self._engine, self._engine.run.archive.state
         ended = [each for each in state.by_id.values() if each.stage is Stage.TRAINED]
         if len(ended) < self._size:
@@ -235,22 +226,13 @@ class Steady:
             self._group.create_task(engine.repeat(iteration, new))
 
     def _end_iterations(self) -> None:
-        """Tell of generations whose last proposal has ended."""
+        """Record the end of generations whose last proposal has ended."""
         plans = self._engine.run.archive.state.plans
         for iteration in range(self._engine.run.settings.iterations):
             left = any(each[0] == iteration for each in self._under_way)
             if not left and sum(each[0] == iteration for each in plans) >= self._size:
                 self._engine.end_iteration(iteration)
 
-    def _any_trained(self) -> bool:
-        attempts = self._engine.run.archive.attempts()
-        return any(each.stage is Stage.TRAINED for each in attempts)
-
     async def _ended(self) -> None:
-        if self._lives:
-            await asyncio.wait(self._lives)
-
-
-def _cancel(task: asyncio.Task[None], _: object) -> None:
-    """Cancel a task when a future is done."""
-    task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)

@@ -12,38 +12,32 @@ from eureka_agent.report.comparison import told_apart
 
 @dataclass(frozen=True)
 class EpisodeStatistics:
-    """A policy's episodes in three numbers."""
+    """Statistics of a policy's episodes."""
 
     mean: float
     std: float | None
-    """Sample standard deviation over the episodes (n − 1); None for a single one."""
+    """Sample standard deviation (n − 1) over the episodes; None for a single one."""
     success_rate: float | None
-    """Share of episodes whose fitness reaches the task's threshold; None where it has none."""
+    """Share of episodes that reach the task's threshold; None without one."""
 
 
 def episode_statistics(evaluation: Evaluation, success_fitness: float | None) -> EpisodeStatistics:
     """Mean, spread and success rate of the evaluated episodes."""
     values = [episode.fitness for episode in evaluation.episodes]
-    solved = (
-        None
-        if success_fitness is None
-        else sum(value >= success_fitness for value in values) / len(values)
-    )
-    return EpisodeStatistics(
-        statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None, solved
-    )
+    rate = None
+    if success_fitness is not None:
+        rate = sum(value >= success_fitness for value in values) / len(values)
+    std = statistics.stdev(values) if len(values) > 1 else None
+    return EpisodeStatistics(statistics.fmean(values), std, rate)
 
 
 def score(name: str, trainings: Iterable[FinalTraining]) -> Score:
-    """The score of one reward from its final trainings. A failed seed has no fitness and is left
-    out of mean and std, but listed."""
-    ordered = sorted(
-        (training for training in trainings if training.name == name),
-        key=lambda training: training.seed,
-    )
-    fitness = tuple(
-        None if training.outcome is None else training.outcome.fitness for training in ordered
-    )
+    """The score of one reward from its final trainings. Failed seeds are listed but have no part in
+    mean and std."""
+    named = (training for training in trainings if training.name == name)
+    ordered = sorted(named, key=lambda training: training.seed)
+    outcomes = [training.outcome for training in ordered]
+    fitness = tuple(None if outcome is None else outcome.fitness for outcome in outcomes)
     known = [value for value in fitness if value is not None]
     return Score(
         name=name,
@@ -56,8 +50,8 @@ def score(name: str, trainings: Iterable[FinalTraining]) -> Score:
 
 
 def human_normalized(mean: float | None, human: float | None, sparse: float | None) -> float | None:
-    """(mean − sparse) / |human − sparse| (Ma et al. 2023); None where one is unknown or human and
-    sparse are equal."""
+    """(mean − sparse) / |human − sparse| (Ma et al. 2023); None if one is unknown or they are
+    equal."""
     if mean is None or human is None or sparse is None or human == sparse:
         return None
     return (mean - sparse) / abs(human - sparse)
@@ -67,16 +61,13 @@ def score_table(trainings: Sequence[FinalTraining]) -> tuple[Score, ...]:
     """Scores of all finalists, best first, then human and sparse, each with its human-normalised
     score.
 
-    It has none where human and sparse are not told apart: a unit of it would be noise.
+    There is none if human and sparse cannot be told apart: its unit would be noise.
     """
     names = dict.fromkeys(training.name for training in trainings)
     scores = {name: score(name, trainings) for name in names}
     human, sparse = (scores[name].mean if name in scores else None for name in BASELINES)
-    if (
-        human is not None
-        and sparse is not None
-        and not told_apart(scores["human"], scores["sparse"])
-    ):
+    known = human is not None and sparse is not None
+    if known and not told_apart(scores["human"], scores["sparse"]):
         human = sparse = None
     normalized = [
         entry.model_copy(update={"human_normalized": human_normalized(entry.mean, human, sparse)})

@@ -1,5 +1,4 @@
-"""Compares the sentence with the task before anything is trained: a person is told, and may know
-better."""
+"""Comparison of the sentence with the task before anything is trained, for the user's attention."""
 
 from __future__ import annotations
 
@@ -36,14 +35,13 @@ from eureka_agent.simulation.catalogue import (
 from eureka_agent.text import one_line
 
 _NEARLY = 0.6
-"""Overlap with another task's words from which a sentence is taken for that task's."""
+"""Overlap with another task's words from which a sentence counts as that task's."""
 _QUOTED, _LISTED = 100, 12
-"""Characters of a sentence, and words of it, that a notice repeats."""
+"""Characters of a sentence and words of it in a notice."""
 
 
 def notices(sentence: str, description: TaskDescription, *, offline: bool) -> list[Notice]:
-    """Words to a person before anything is trained. `offline`: the offline designer, which reads
-    word by word, writes the rewards."""
+    """Notices on the sentence. `offline` adds the words that the offline designer uses."""
     compared = comparison(sentence, description)
     remarks = [
         Notice(
@@ -53,14 +51,14 @@ def notices(sentence: str, description: TaskDescription, *, offline: bool) -> li
         )
         for remark in description.remarks
     ]
-    told = remarks if compared is None else [*remarks, compared]
+    found = remarks if compared is None else [*remarks, compared]
     if offline:
-        told.append(words_used(sentence, description))
-    return told
+        found.append(words_used(sentence, description))
+    return found
 
 
 def comparison(sentence: str, description: TaskDescription) -> Notice | None:
-    """A warning where the words seem to ask for something else than the fitness measures."""
+    """A warning if the words seem to ask for something else than the fitness measures."""
     if description.fitness_author or tokens(sentence) == tokens(description.sentence):
         return None
     asked, quoted = goals(sentence), repr(one_line(sentence, _QUOTED))
@@ -83,21 +81,20 @@ def comparison(sentence: str, description: TaskDescription) -> Notice | None:
 
 
 def agrees(sentence: str, description: TaskDescription) -> bool:
-    """True where the words ask for what the fitness measures, as far as they are known."""
+    """True if the known goals in the words are those of the fitness."""
     asked = goals(sentence)
     known = task_intents(description.sentence, description.sentence, description.fitness_doc)
     return bool(asked) and served(asked, known) == 1.0
 
 
 def goals(sentence: str) -> list[Intent]:
-    """Goals that the words name, as far as they are known: a manner (how it is to be done) only
-    where nothing else is said."""
+    """Known goals in the words. A manner, how to do something, counts only without another goal."""
     found = [intent for intent in read_intents(sentence) if intent.words and intent.named]
     return [intent for intent in found if intent.main] or found
 
 
 def served(asked: Sequence[Intent], known: Sequence[Intent]) -> float:
-    """Share of what is asked that is among what is known, directions included."""
+    """Share of the asked goals that are among the known ones, with their directions."""
     return sum(any(_agree(each, other) for other in known) for each in asked) / max(1, len(asked))
 
 
@@ -113,14 +110,14 @@ def _agree(asked: Intent, known: Intent) -> bool:
 def nearer_task(
     sentence: str, description: TaskDescription, asked: Sequence[Intent], known: Sequence[Intent]
 ) -> str:
-    """Flags that choose a task which fits better, with its sentence; empty where there is none.
-    `asked`, `known`: goals of sentence and task."""
+    """Flags for a task that fits better, with its sentence; empty if there is none. `asked` and
+    `known` are the goals of sentence and task."""
     spoken, here = stems(sentence), served(asked, known)
     tasks, environments = _other_tasks(description)
     better = {}
     for name, text in tasks.items():
         shared, fit = _overlap(spoken, stems(text)), served(asked, goals(text))
-        # as well served is better served where the sentence is nearly that task's own
+        # an equal fit is enough if the sentence is nearly that task's own
         if shared and (
             fit > here or shared > max(_NEARLY, _overlap(spoken, stems(description.sentence)))
         ):
@@ -144,11 +141,8 @@ def _other_tasks(description: TaskDescription) -> tuple[dict[str, str], list[Cat
     own = built_in.pop(description.environment, None)
     if own is None and (Path(description.environment) / ENVIRONMENT_FILE).is_file():
         own = read_entry(Path(description.environment))
-    tasks = (
-        {}
-        if own is None
-        else {name: text for name, text in own.tasks.items() if name != description.task}
-    )
+    tasks = {} if own is None else dict(own.tasks)
+    tasks.pop(description.task, None)
     return tasks, list(built_in.values())
 
 
@@ -158,7 +152,7 @@ def _overlap(spoken: frozenset[str], words: frozenset[str]) -> float:
 
 
 def _speaks_of(sentence: str, description: TaskDescription) -> bool:
-    """True for a word of what the task measures that says more than what things are there."""
+    """True if the sentence has a word of the task's goal that does not merely name a thing."""
     names = (
         Path(description.environment).name,
         description.doc,
@@ -169,8 +163,7 @@ def _speaks_of(sentence: str, description: TaskDescription) -> bool:
 
 
 def words_used(sentence: str, description: TaskDescription) -> Notice:
-    """The sentence's words as the offline designer takes them; a warning where most of them mean
-    nothing to it."""
+    """The words that the offline designer uses; a warning if it uses less than half of them."""
     used = word_use(description, sentence)
     unused = [
         word
@@ -198,8 +191,8 @@ def words_used(sentence: str, description: TaskDescription) -> Notice:
 
 
 def how_to_name_a_model() -> str:
-    """The flag for a model that this machine has a key for; else all ways to have one. No key's
-    value is looked at beyond being there."""
+    """The flag for a model whose key is set here, else all ways to get one. It looks only if a key
+    is set."""
     ready = [
         f"{key} is set: --model {provider}/<name>"
         for provider, key in KEY_VARIABLES.items()

@@ -1,4 +1,4 @@
-"""A search from its settings to its report: it is prepared, run on a fleet, and written down."""
+"""A search from its settings to its report."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ async def start(
     confirm: Confirm | None = None,
     fleet: Fleet | None = None,
 ) -> Run:
-    """Start a new search and see it through. `values`: settings by name; `given`: a person's own
-    reward in place of a search; `confirm`: asked where a fitness is written for it; `fleet`: one
-    that other searches use too, None: one of its own.
+    """Run a new search from settings by name.
 
-    Raises RewardRejectedError before a run is made.
+    `given` is the user's own reward in place of a search. `confirm` asks the user to accept a
+    written fitness. `fleet` may be shared; None makes an own one. Raises RewardRejectedError before
+    a run is made.
     """
     async with prepared(values, given, observer, confirm) as ready:
         assert ready.created is not None  # it is new
@@ -67,11 +67,11 @@ async def resume(
     changes: Mapping[str, Any] | None = None,
     fleet: Fleet | None = None,
 ) -> Run:
-    """Go on with a run from what is missing, with some settings changed. It is this user's run from
-    then on: who calls this trusts what the folder asks for.
+    """Resume a run, with some settings changed. The caller trusts what the folder asks for; the run
+    is this user's from then on.
 
-    Raises EnvironmentLoadError where its environment has changed since, SettingsError where a
-    setting has that its results depend on.
+    Raises EnvironmentLoadError if its environment has changed, SettingsError if a setting has that
+    its results depend on.
     """
     run = open_run(folder)
     check_resumable(run)
@@ -90,7 +90,7 @@ async def run_search(
     *,
     resumed: bool = False,
 ) -> None:
-    """Run a prepared search to its end, and write down how it ended."""
+    """Run a prepared search, and record how it ended."""
     with locked(run.folder):
         changes = record_changes(run) if resumed else []
         if resumed:
@@ -132,7 +132,7 @@ async def run_search(
         except EurekaError as error:
             if isinstance(error, LanguageModelError):
                 kept = resumed or has_results(run)
-                _say_how_to_go_on(error, run, kept)
+                _add_resume_hint(error, run, kept)
             message = str(error)
             raise
         finally:
@@ -156,41 +156,41 @@ async def _search(run: Run, ready: Prepared, recorder: Recorder, fleet: Fleet | 
         try:
             await search(run, ready, fleet, advisers, deadline, recorder)
         finally:
-            await advisers.leave(recorder)
+            await advisers.finish(recorder)
 
 
 def _opening_notices(
     run: Run, ready: Prepared, changes: Sequence[str], *, resumed: bool
 ) -> list[Notice]:
-    """The notices at a run's beginning. `changes`: of settings, in words."""
-    began, told = run.archive.state.began, []
+    """The notices at a run's start. `changes` describes changed settings."""
+    began, opening = run.archive.state.began, []
     if run.why_unsigned:
         text = (
             "this run is not signed, so later commands take it for a stranger's and ask for"
             f" --trust: {run.why_unsigned}"
         )
-        told.append(Notice(text=text, level="warning", stays=True))
-    told += [Notice(text=change) for change in changes]
+        opening.append(Notice(text=text, level="warning", stays=True))
+    opening += [Notice(text=change) for change in changes]
     if not resumed and run.settings.budget is not None:
-        told.append(Notice(text=began.budget, stays=True))
+        opening.append(Notice(text=began.budget, stays=True))
     if resumed and began.versions != versions():
         text = (
             "the run began with other versions of its packages: its scores may not be"
             " comparable (see report.md)"
         )
-        told.append(Notice(text=text, level="warning"))
+        opening.append(Notice(text=text, level="warning"))
     workers = plan_capacity(run.settings, ready.hardware.places).workers
-    told.append(Notice(text=ready.hardware.sentence(workers)))
+    opening.append(Notice(text=ready.hardware.sentence(workers)))
     if ready.given is None:
-        told += notes_on(ready.models)
+        opening += notes_on(ready.models)
         if not resumed:
-            told += notices(run.sentence, run.description, offline=ready.models is None)
-    return told
+            opening += notices(run.sentence, run.description, offline=ready.models is None)
+    return opening
 
 
 def moved_devices(run: Run, before: str, kind: str) -> list[Notice]:
-    """A warning where the run trained on another kind of device `before`. Its saved states are of
-    no use then, and are dropped."""
+    """A warning if the run trained on another kind of device `before`. Its saved states are of no
+    use then and are deleted."""
     if before.startswith("cuda") == (kind == "cuda"):
         return []
     SnapshotStore(run.folder).clear()
@@ -201,13 +201,11 @@ def moved_devices(run: Run, before: str, kind: str) -> list[Notice]:
     return [Notice(text=text, level="warning")]
 
 
-def _say_how_to_go_on(error: LanguageModelError, run: Run, kept: bool) -> None:
-    """Put into the hint what has become of the run. A recording gives the same the next time."""
+def _add_resume_hint(error: LanguageModelError, run: Run, kept: bool) -> None:
+    """Add to the hint if and how the run can be resumed. A replayed search would fail again."""
     if isinstance(error, MissingReplyError):
         return
-    then = (
-        f"the run is kept: `{resume_command(run.folder)}` goes on with it"
-        if kept
-        else "nothing came of this run, so it was removed"
-    )
+    then = "nothing came of this run, so it was removed"
+    if kept:
+        then = f"the run is kept: `{resume_command(run.folder)}` goes on with it"
     error.hint = f"{error.hint}; {then}" if error.hint else then

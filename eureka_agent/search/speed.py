@@ -1,5 +1,5 @@
-"""How fast this machine trains: a few seconds of the task's own trainings, in as many workers as
-the search will have."""
+"""Speed of trainings on this machine, measured for a few seconds in as many workers as the search
+has."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from dataclasses import replace
 
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.fleet import Fleet
-from eureka_agent.fleet.jobs import Population, TrainingResult
+from eureka_agent.fleet.jobs import Population
 from eureka_agent.invocation import command
 from eureka_agent.records import CurvePoint, TaskDescription
 from eureka_agent.rewards import RewardSpecification, baseline
-from eureka_agent.search.budget import PREFERRED_SAMPLES, Speed
+from eureka_agent.search.budget_plan import PREFERRED_SAMPLES, Speed
 
 MEASURED_SECONDS = 2.5
-"""Time over which the env steps of every training are counted, from its first ones on: starting and
-first calls are left out."""
+"""Time over which the env steps of every training are counted. It begins with its first points."""
 _NEVER_ENDING_ENV_STEPS = 10**12
 
 
 async def measure_speed(
     fleet: Fleet, population: Population, description: TaskDescription, workers: int
 ) -> Speed:
-    """Train the task's own reward beside itself for a few seconds, in so many `workers`: about as
-    many times as a generation of eight has candidates.
+    """Train the task's own reward for a few seconds, about as many times as a generation of eight
+    has candidates.
 
-    Raises EurekaError when the trainings cannot be started or do not last.
+    Raises EurekaError if the trainings cannot be started or end at once.
     """
     began = time.monotonic()
     watch = _Watch(max(workers, min(PREFERRED_SAMPLES, workers * population.slots)))
@@ -46,30 +45,23 @@ async def measure_speed(
         try:
             await asyncio.wait({done, *training}, return_when=asyncio.FIRST_COMPLETED)
             if not done.done():
-                ended = next(each for each in training if each.done())
-                _raise_for(ended.result(), description.environment)
+                result = next(each for each in training if each.done()).result()
+                check = command(shlex.join(["envs", "--check", description.environment]))
+                raise EurekaError(
+                    "the speed of trainings could not be measured:"
+                    f" {result.failure_reason or 'a training ended at once'}",
+                    f"`{check}` looks for defects of an environment; a --budget in env steps needs"
+                    " no measurement",
+                )
         finally:
             for task in (done, *training):
                 task.cancel()
             await asyncio.gather(done, *training, return_exceptions=True)
-    return Speed(
-        workers,
-        watch.steps_per_second() / workers,
-        watch.first_steps_at() - began,
-    )
-
-
-def _raise_for(result: TrainingResult, environment: str) -> None:
-    raise EurekaError(
-        "the speed of trainings could not be measured:"
-        f" {result.failure_reason or 'a training ended at once'}",
-        f"`{command(shlex.join(['envs', '--check', environment]))}` looks for defects of an"
-        " environment; a --budget in env steps needs no measurement",
-    )
+    return Speed(workers, watch.steps_per_second() / workers, watch.first_steps_at() - began)
 
 
 def _any_reward(description: TaskDescription) -> RewardSpecification:
-    """A reward for a task that has none: what it pays does not matter here."""
+    """A reward for a task without one. Its values do not matter here."""
     name = description.public_variables()[0].name
     return baseline(
         f"def compute_reward({name}):\n"
@@ -79,8 +71,8 @@ def _any_reward(description: TaskDescription) -> RewardSpecification:
 
 
 class _Watch:
-    """Notes when each training had made how many env steps, until all of them have been watched for
-    long enough."""
+    """Records the env steps of each training over time, until each has been observed long
+    enough."""
 
     def __init__(self, trainings: int) -> None:
         self.marks: dict[str, list[tuple[float, int]]] = {
@@ -90,11 +82,9 @@ class _Watch:
 
     def __call__(self, job: str, points: Sequence[CurvePoint]) -> None:
         marks = self.marks[job]
-        if (
-            marks and points and points[-1].env_steps <= marks[-1][1]
-        ):  # started again, since its worker died
-            marks.clear()
         if points:
+            if marks and points[-1].env_steps <= marks[-1][1]:  # restarted after a death
+                marks.clear()
             marks.append((time.monotonic(), points[-1].env_steps))
         if all(
             marks and marks[-1][0] - marks[0][0] >= MEASURED_SECONDS
@@ -103,12 +93,12 @@ class _Watch:
             self.done.set()
 
     def steps_per_second(self) -> float:
-        """Of all trainings together."""
+        """Env steps per second of all trainings together."""
         return sum(
             (marks[-1][1] - marks[0][1]) / (marks[-1][0] - marks[0][0])
             for marks in self.marks.values()
         )
 
     def first_steps_at(self) -> float:
-        """When the last of them to begin had begun, on the monotonic clock."""
+        """Start of the last training to begin, on the monotonic clock."""
         return max(marks[0][0] for marks in self.marks.values())

@@ -1,4 +1,4 @@
-"""A run as its report shows it, read from its archive alone."""
+"""The report's view of a run, from its archive alone."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from eureka_agent.settings import SearchSettings
 
 
 def best_attempt(run: Run, attempts: Sequence[Attempt] | None = None) -> Attempt | None:
-    """The finalist with the highest mean over the final seeds; the best of the search where there
-    was no final. `attempts`: all of the run, where they are at hand."""
+    """The finalist with the highest mean over the final seeds, or the best attempt of a search
+    without finals. `attempts` are all of the run."""
     for score in score_table(run.archive.trainings()):
         if score.name not in BASELINES and score.mean is not None:
             return run.archive.attempt(score.name)
@@ -27,13 +27,13 @@ def best_attempt(run: Run, attempts: Sequence[Attempt] | None = None) -> Attempt
 
 
 def run_report(run: Run) -> RunReport:
-    """Everything that a report of this run is made from."""
+    """All data of a run's report."""
     return _report(run, run.archive.attempts(), run.archive.account())
 
 
 def run_overview(run: Run, *, costs: bool = True) -> RunReport:
-    """The same for a list and the terminal, soon also for a long run: of its attempts what a line
-    shows, in full the best alone. `costs`: with the account of the requests to models."""
+    """The same for a list or the terminal, fast for long runs: attempts in brief. `costs` includes
+    the requests to models."""
     messages = run.archive.account() if costs else ()
     return _report(run, run.archive.attempts_in_brief(), messages)
 
@@ -78,8 +78,7 @@ def _agrees(run: Run) -> bool:
 
 
 def remarks(run: Run) -> tuple[str, ...]:
-    """Differences from what the settings said at first: settings changed by a person, a gate that
-    was loosened, generations that are missing."""
+    """Remarks on a run: changed settings, a loosened gate, missing generations."""
     state = run.archive.facts
     changes = [f"when it was resumed, {change_text(change)}" for _, change in state.changes]
     loosened = state.gate_loosened.text if state.gate_loosened is not None else ""
@@ -92,11 +91,11 @@ def change_text(change: SettingChanged) -> str:
 
 
 def budget_texts(run: Run) -> tuple[str, ...]:
-    """What the run's budget came to, and where it ended the search; empty for a run without one."""
+    """The plan of the run's budget, and how it ended the search; empty without a budget."""
     state, limit = run.archive.facts, time_limit(run.settings)
     texts = [state.began.budget]
     reached, spent = state.deadline_reached, state.budget_spent
-    # of limits that stand: a person may have given others since
+    # only under the present limits, which may have been changed on resume
     if reached is not None and limit is not None and reached.limit == limit.text:
         texts.append(reached.text)
     if spent is not None and spent.limits == model_limits(run.settings):
@@ -105,8 +104,7 @@ def budget_texts(run: Run) -> tuple[str, ...]:
 
 
 def model_limits(settings: SearchSettings) -> dict[str, str]:
-    """The limits on what is spent on models, as the archive keeps them: to tell whether they were
-    changed since."""
+    """The limits on models in the archive's form, to detect changes."""
     limits = {
         "max_cost": settings.max_cost,
         "max_tokens": settings.max_tokens,
@@ -120,8 +118,8 @@ def run_cost(
     trainings: Sequence[FinalTraining],
     asked: LedgerLine = NOTHING_ASKED.total,
 ) -> RunCost:
-    """What the run has used: trainings, environment steps, tokens and money. Money is None where
-    any request's is unknown."""
+    """The run's trainings, env steps, tokens and money. Money is None if any request's price is
+    unknown."""
     searched = [
         attempt
         for attempt in attempts

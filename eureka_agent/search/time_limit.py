@@ -1,4 +1,4 @@
-"""How long a search may take, by `--budget` or `--max-time`."""
+"""Limits of wall time by `--budget` or `--max-time`."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from eureka_agent.settings import SearchSettings
 
 @dataclass(frozen=True)
 class TimeLimit:
-    """Wall time that a search may take."""
+    """A limit of a search's wall time."""
 
     text: str
-    """As the person wrote it, with the flag where it is not `--budget`."""
+    """As the user wrote it, with the flag unless it is `--budget`."""
     seconds: float
 
 
 def time_limit(settings: SearchSettings) -> TimeLimit | None:
-    """The tighter of `--budget`, where that is a time, and `--max-time`. Raises SettingsError for
-    one that cannot be read."""
+    """The tighter of `--max-time` and a `--budget` in wall time. Raises SettingsError for one that
+    cannot be read."""
     limits = []
     if (
         settings.budget is not None

@@ -1,4 +1,4 @@
-"""One trial of a reward: train it, score its policy apart, leave the artefacts in a folder."""
+"""Trials: train a reward, score its policy apart, store the artefacts in a folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from eureka_agent.search.seeds import derive_seed
 
 @dataclass(frozen=True)
 class Trial:
-    """What a trial gave: an outcome, or why there is none."""
+    """The outcome of a trial, or the reason of its failure."""
 
     outcome: Outcome | None
     points: tuple[CurvePoint, ...]
@@ -35,12 +35,12 @@ class Trial:
     failure: str
     retries: int
     stopped: bool = False
-    """At a pause, by whoever asked for the trial; `failure` says why."""
+    """True if a decision at a pause ended it, with `failure` as the reason."""
 
 
 @dataclass(frozen=True)
 class TrialRequest:
-    """A reward to be tried."""
+    """A reward to train and score."""
 
     label: str
     """Attempt id, `"human"` or `"sparse"`."""
@@ -48,11 +48,11 @@ class TrialRequest:
     reward: RewardSpecification
     seed: int
     folder: Path
-    """Where curves, policy and trajectories go."""
+    """Folder for curves, policy and trajectories."""
     priority: int = 0
-    """Smaller goes first."""
+    """Smaller starts first."""
     pauses: tuple[int, ...] = ()
-    """Env steps at which `on_pause` is asked whether it goes on."""
+    """Env steps at which `on_pause` decides."""
     on_pause: PauseObserver | None = None
 
     @property
@@ -74,8 +74,8 @@ class TrialRunner:
         observer: Observer,
         scoring_episodes: int,
     ) -> None:
-        """`evaluation_episodes` are what a fitness is the mean of, `scoring_episodes` what a choice
-        between policies rests on."""
+        """A fitness is the mean over `evaluation_episodes`; a choice between policies rests on
+        `scoring_episodes`."""
         self._trainings = trainings
         self._evaluator = evaluator
         self._snapshots = snapshots
@@ -85,8 +85,8 @@ class TrialRunner:
         self._scoring_episodes = scoring_episodes
 
     async def run(self, request: TrialRequest) -> Trial:
-        """Train and score one reward. What fails in training or scoring is part of the result; only
-        a full disk and the like raise."""
+        """Train and score one reward. A failure of training or scoring is part of the result.
+        Raises EurekaError for the driver's own errors, such as a full disk."""
         self._observer(
             TrainingQueued(
                 job=request.job, label=request.label, training=request.kind, seed=request.seed
@@ -127,10 +127,10 @@ class TrialRunner:
         self, request: TrialRequest, outcome: Outcome, policies: Mapping[int, Path]
     ) -> Outcome:
         """The outcome with the checkpoint whose policy scores best without noise, from other start
-        states than it will be valued on.
+        states than those of its evaluation.
 
-        The curve's best is a good part luck, and the episodes of an exploring policy say little of
-        what it does without (benchmarks/LOG.md).
+        The best checkpoint of the curve is largely luck, and an exploring policy's episodes tell
+        little of the policy without noise (benchmarks/LOG.md).
         """
         if len(policies) < 2:
             return outcome
@@ -154,16 +154,15 @@ class TrialRunner:
     async def score(
         self, policy: Path, seed: int, episodes: int, trajectories: Path | None = None
     ) -> Evaluation | None:
-        """Episodes of a policy on its way, acting without noise; None when it cannot be scored.
-        `trajectories`: where the worst and the best go."""
+        """The evaluation of a policy during a trial; None when it cannot be scored. `trajectories`
+        gets the worst and the best episode."""
         try:
             return await self._evaluator.evaluate(policy, seed, episodes, trajectories)
         except (WorkerFaultError, WorkerDiedError, WorkerFileError):
             return None
 
     def settle(self, request: TrialRequest) -> None:
-        """What came of a trial is in the archive: the states that its training was saved at are
-        needed no more."""
+        """Delete the saved states of a trial whose result is archived."""
         self._snapshots.drop(request.job)
 
     async def _score(self, request: TrialRequest, outcome: Outcome, trial: Trial) -> Trial:
@@ -180,15 +179,14 @@ class TrialRunner:
 
 
 def drop_files(request: TrialRequest) -> None:
-    """Remove what a trial left in its folder: of one that counts nowhere."""
+    """Delete the files of a trial that does not count."""
     for pattern in (CURVES, POLICY, TRAJECTORIES, f"{FILE_PREFIX}*"):
         for path in request.folder.glob(pattern):
             path.unlink(missing_ok=True)
 
 
 def scored(outcome: Outcome, evaluation: Evaluation, success_fitness: float | None) -> Outcome:
-    """The outcome with its evaluation's mean fitness, spread over episodes, success rate, and how
-    the episodes ended."""
+    """The outcome with its evaluation's mean fitness, spread, success rate and ends of episodes."""
     episodes = episode_statistics(evaluation, success_fitness)
     return outcome.model_copy(
         update={

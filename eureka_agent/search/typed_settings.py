@@ -1,4 +1,4 @@
-"""Settings as a person types them."""
+"""Settings in the form in which users type them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 
 def value_text(value: Any) -> str:
-    """A setting's value in a sentence: `'ant'`, `64,64`, `on`; `'openai/a', 'openai/b'` for what is
-    given several times."""
+    """A setting's value in a sentence: `'ant'`, `64,64`, `on`, or `'openai/a', 'openai/b'` for a
+    list."""
     if value is None:
         return "not given"
     if isinstance(value, bool):
@@ -21,8 +21,7 @@ def value_text(value: Any) -> str:
 
 
 def flag_text(name: str, value: Any) -> str:
-    """The flag that gives a setting this value, for a shell: `--strategy best-of-n`,
-    `--no-racing`."""
+    """The flag for a setting's value, quoted for a shell: `--strategy best-of-n`, `--no-racing`."""
     flag = name.replace("_", "-")
     if isinstance(value, bool):
         return f"--{flag}" if value else f"--no-{flag}"

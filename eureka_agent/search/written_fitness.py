@@ -1,5 +1,5 @@
-"""A search for a sentence that has no metric: a fitness is written, shown, accepted or not, and
-frozen in the run."""
+"""A written fitness for a sentence without a metric: it is written, shown, accepted and stored in
+the run."""
 
 from __future__ import annotations
 
@@ -32,35 +32,35 @@ from eureka_agent.search.models import Models
 from eureka_agent.settings import SearchSettings
 
 DRAFTS_FOLDER = ".fitness"
-"""In the folder of all runs: what was asked and answered before there was a run, and each fitness
-that was shown."""
+"""Folder beside the runs with requests and replies from before a run, and each fitness that was
+shown."""
 FITNESS_SOURCE, FITNESS_WORDS = "fitness.py", "fitness.json"
 
 Acceptance = Literal["accepted by a person at the start", "accepted by --yes at the start"]
 Confirm = Callable[[WrittenFitness, Verdict, Path], Awaitable[Acceptance | None]]
-"""Shows a fitness, with the critic's warnings and the folder that keeps it, and says how it was
-accepted; None: it was declined."""
+"""Shows a fitness, the critic's verdict and the folder with it. Returns how it was accepted; None
+if it was declined."""
 
 
 class FitnessDeclinedError(EurekaError):
-    """A person was shown the fitness and did not take it. Nothing was started."""
+    """A fitness that the user declined. Nothing was started."""
 
     exit_status = 1
 
 
 @dataclass(frozen=True)
 class AcceptedFitness:
-    """A fitness that a new run is made with."""
+    """An accepted fitness for a new run."""
 
     fitness: WrittenFitness
     accepted: Acceptance
     messages: tuple[str, ...]
-    """Keys of the requests that it took."""
+    """Keys of the requests for it."""
     shown_seconds: float
-    """Time in which a person read it."""
+    """Time that the user took to read it."""
 
     def recorded(self) -> dict[str, Any]:
-        """What the journal's first entry keeps of it."""
+        """Its part of the journal's first entry."""
         return {
             "written_fitness": self.fitness,
             "fitness_accepted": self.accepted,
@@ -71,7 +71,7 @@ class AcceptedFitness:
 def check_fitness_setting(
     settings: SearchSettings, given: GivenDesigner | None, confirm: Confirm | None
 ) -> None:
-    """Raise SettingsError where a fitness is to be written and cannot be."""
+    """Raise SettingsError if a fitness is to be written and cannot be."""
     if settings.fitness != "written":
         return
     if given is not None or settings.model == ("offline",):
@@ -99,11 +99,11 @@ async def accepted_fitness(
     confirm: Confirm,
     observer: Observer,
 ) -> AcceptedFitness:
-    """Have the first model write a fitness for the settings' sentence, and have that accepted.
-    `runs`: the folder of all runs.
+    """Have the first model write a fitness for the sentence, and the user accept it. `runs` is the
+    folder of all runs.
 
-    The replies are kept apart from any run, so whoever declines and asks again pays nothing. Raises
-    FitnessDeclinedError, and what `FitnessWriter.write` raises.
+    Replies are stored apart from any run, so a user who declines and asks again pays nothing.
+    Raises FitnessDeclinedError, and the errors of `FitnessWriter.write`.
     """
     assert settings.sentence is not None  # see check_fitness_setting
     drafts = runs / DRAFTS_FOLDER
@@ -126,7 +126,7 @@ async def accepted_fitness(
         )
         observer(Notice(text=f"{model.name} writes a fitness for {settings.sentence!r}"))
         fitness, verdict = await writer.write(dry_runner.description, settings.sentence)
-    except LanguageModelError as error:  # there is no run yet that could be kept
+    except LanguageModelError as error:  # no run exists yet
         begun = "no run was begun, and the same command asks again for what is missing"
         error.hint = "; ".join(filter(None, (error.hint, begun)))
         raise
@@ -151,7 +151,7 @@ async def accepted_fitness(
 
 
 def write_fitness(folder: Path, fitness: WrittenFitness, accepted: str | None = None) -> None:
-    """The readable form of a fitness: its source, and everything else."""
+    """Write a fitness in readable form: its source, and everything else as JSON."""
     write_text(folder / FITNESS_SOURCE, fitness.source)
     words = fitness.model_dump(mode="json", exclude={"source"})
     write_text(
@@ -161,8 +161,8 @@ def write_fitness(folder: Path, fitness: WrittenFitness, accepted: str | None = 
 
 
 def keep_in_run(run: Run) -> None:
-    """Write a written fitness into the run's folder, and what it took into the run's archive.
-    Nothing is done twice, nor for another run."""
+    """Store a written fitness in the run's folder and its requests in the run's archive, unless
+    they are there."""
     fitness, archive = run.written_fitness, run.archive
     if fitness is None:
         return
@@ -184,12 +184,12 @@ def keep_in_run(run: Run) -> None:
 
 
 class _NotedStore:
-    """A store that notes what was asked for."""
+    """A message store that records the keys in use."""
 
     def __init__(self, store: MessageStore) -> None:
         self._store = store
         self.keys: dict[str, None] = {}
-        """Of all messages that were found or stored, in their order."""
+        """Keys of all messages found or stored, in order."""
 
     def find(self, key: str) -> Message | None:
         """See `MessageStore`."""

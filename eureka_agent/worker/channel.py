@@ -13,7 +13,9 @@ from typing import BinaryIO
 from pydantic import ValidationError
 
 from eureka_agent.errors import EurekaError
-from eureka_agent.protocol.messages import COMMAND, MAX_LINE_BYTES, Command, Event, FileHeader
+from eureka_agent.protocol.bounds import MAX_LINE_BYTES, FileHeader
+from eureka_agent.protocol.commands import COMMAND, Command
+from eureka_agent.protocol.events import Event
 
 _READ_BYTES = 1 << 16
 
@@ -140,5 +142,5 @@ def _parse(line: bytes) -> Command:
         where = ".".join(str(part) for part in first["loc"]) or "the line"
         raise ProtocolError(
             f"not a command: {line[:80]!r}: {where}: {first['msg']}",
-            "see protocol/messages.py for the commands",
+            "see protocol/commands.py",
         ) from None

@@ -20,7 +20,9 @@ from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
 from eureka_agent.errors import ProcessStartError
-from eureka_agent.protocol.messages import DryRun, DryRunDone, Findings
+from eureka_agent.protocol.bounds import Findings
+from eureka_agent.protocol.commands import DryRun
+from eureka_agent.protocol.events import DryRunDone
 from eureka_agent.records import Finding
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.worker.checks import check_reward

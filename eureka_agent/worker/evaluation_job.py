@@ -9,7 +9,8 @@ from pathlib import Path
 import torch
 
 from eureka_agent.errors import EurekaError
-from eureka_agent.protocol.messages import Evaluate, Evaluated, PolicyFile, PolicyScore
+from eureka_agent.protocol.commands import Evaluate, PolicyFile
+from eureka_agent.protocol.events import Evaluated, PolicyScore
 from eureka_agent.records import Evaluation
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.vec_task import VecTask, padded

@@ -9,7 +9,7 @@ import torch
 
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import command
-from eureka_agent.protocol.messages import Gpus
+from eureka_agent.protocol.events import Gpus
 from eureka_agent.simulation.vec_task import VecTask
 
 

@@ -13,7 +13,9 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from eureka_agent.errors import RewardLoadError
-from eureka_agent.protocol.messages import EPISODES_PREFIX, Scored, ScoreTransitions
+from eureka_agent.protocol.bounds import EPISODES_PREFIX
+from eureka_agent.protocol.commands import ScoreTransitions
+from eureka_agent.protocol.events import Scored
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Variable
 from eureka_agent.training.evaluation import load_trajectories

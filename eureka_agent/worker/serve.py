@@ -11,27 +11,22 @@ from typing import Any
 import torch
 
 from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError, EurekaError
-from eureka_agent.protocol.messages import (
-    KERNELS_FILE,
-    AllSaved,
+from eureka_agent.protocol.bounds import KERNELS_FILE
+from eureka_agent.protocol.commands import (
     Cancel,
     Command,
     DryRun,
     Evaluate,
-    Event,
-    Fault,
     Measure,
-    Measured,
     Open,
-    Opened,
     Prepare,
-    Prepared,
     Proceed,
     Save,
     ScoreTransitions,
     Shutdown,
     Train,
 )
+from eureka_agent.protocol.events import AllSaved, Event, Fault, Measured, Opened, Prepared
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_environment
 from eureka_agent.simulation.user_modules import describe_error, error_place

@@ -9,15 +9,8 @@ from pathlib import Path
 from torch import Tensor
 
 from eureka_agent.errors import RewardLoadError
-from eureka_agent.protocol.messages import (
-    Event,
-    Paused,
-    Progress,
-    Saved,
-    Train,
-    Trained,
-    TrainingFailed,
-)
+from eureka_agent.protocol.commands import Train
+from eureka_agent.protocol.events import Event, Paused, Progress, Saved, Trained, TrainingFailed
 from eureka_agent.records import CurvePoint
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import LoadedEnvironment

@@ -18,7 +18,7 @@ from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.jobs import TrainingResult
 from eureka_agent.fleet.problem import Problem
-from eureka_agent.protocol.messages import DryRun
+from eureka_agent.protocol.commands import DryRun
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.process_wall import ProcessHandle
 from eureka_agent.settings import TrainingSettings
@@ -265,8 +265,8 @@ async def test_one_that_fills_its_pipe_and_dies_does_not_hold_up_the_driver(tmp_
         client = await WorkerClient.start(bad_wall("pass"), tmp_path)
         async with asyncio.timeout(SECONDS):
             await client.open("cartpole", None)
-            client._reader.cancel()  # as after a violation
-            await asyncio.wait({client._reader})
+            client._reader._task.cancel()  # as after a violation
+            await asyncio.wait({client._reader._task})
             assert isinstance(client._handle, ProcessHandle)
             await client.close()
     client = await WorkerClient.start(bad_wall("out.write(b'x' * (64 << 20))"), tmp_path)
@@ -364,7 +364,7 @@ async def test_events_that_nobody_receives_wait_in_the_worker(tmp_path: Path) ->
             await client.open("cartpole", None)
             await client.send(DryRun(job="a", reward=given_reward("x"), timeout_s=1.0))
             await asyncio.sleep(1.5)
-            assert 0 < client._events.qsize() <= 4
+            assert 0 < client._reader._events.qsize() <= 4
             for _ in range(20):  # and goes on when somebody does
                 await client.receive(10.0)
     finally:

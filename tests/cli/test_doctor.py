@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from eureka_agent.cli import health
 from eureka_agent.cli.doctor import check_lines, doctor
 from eureka_agent.cli.health import Check, walls
-from eureka_agent.protocol.messages import Gpus, Opened
+from eureka_agent.protocol.events import Gpus, Opened
 from eureka_agent.records import TaskDescription
 
 SECRET = "sk-very-secret-value"

@@ -18,7 +18,7 @@ from eureka_agent.designer.given import given_reward
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.configured_model import ConfiguredModel
 from eureka_agent.llm.interface import FinishReason, LanguageModelError, Role
-from eureka_agent.protocol.messages import Scored
+from eureka_agent.protocol.events import Scored
 from eureka_agent.records import Finding, TaskDescription, Verdict
 from eureka_agent.rewards import RewardSpecification
 

@@ -27,7 +27,7 @@ from eureka_agent.fleet.devices import (
     choose_hardware,
 )
 from eureka_agent.invocation import install_extra
-from eureka_agent.protocol.messages import Gpus, Opened
+from eureka_agent.protocol.events import Gpus, Opened
 from eureka_agent.records import CurvePoint, TaskDescription
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.cores import available_cores, cpu_quota, share_cores

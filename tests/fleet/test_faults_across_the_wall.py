@@ -17,7 +17,8 @@ from eureka_agent.errors import EnvironmentFaultError, WorkerFaultError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.problem import Problem
-from eureka_agent.protocol.messages import LONGEST_FAULT, Fault
+from eureka_agent.protocol.bounds import LONGEST_FAULT
+from eureka_agent.protocol.events import Fault
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.worker_faults import raised_by
 from eureka_agent.settings import TrainingSettings

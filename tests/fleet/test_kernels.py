@@ -14,7 +14,8 @@ from eureka_agent.fleet import kernels
 from eureka_agent.fleet.devices import CPU, Device, Hardware
 from eureka_agent.fleet.kernels import compile_kernels, kernels_for
 from eureka_agent.fleet.problem import Problem
-from eureka_agent.protocol.messages import Prepare, Prepared, Progress, Train
+from eureka_agent.protocol.commands import Prepare, Train
+from eureka_agent.protocol.events import Prepared, Progress
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.client import START_SECONDS, WorkerClient
 from eureka_agent.sandbox.process_wall import ProcessWall

@@ -24,7 +24,8 @@ from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.jobs import PauseObserver, Population, TrainingResult
 from eureka_agent.fleet.problem import Problem
 from eureka_agent.fleet.training_worker import TrainingWorker
-from eureka_agent.protocol.messages import AllSaved, Save
+from eureka_agent.protocol.commands import Save
+from eureka_agent.protocol.events import AllSaved
 from eureka_agent.records import CurvePoint
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.wall import shared_limits
@@ -436,17 +437,22 @@ async def test_a_decision_that_comes_while_states_are_stored_does_not_keep_the_o
             sent.append(command.type)
             await worker._take(AllSaved(), lambda: None)
 
-    async def keep(job: object, snapshot: str, store: SnapshotStore) -> None:
+    async def store_state(job: object, snapshot: str, store: SnapshotStore) -> None:
         kept.append(snapshot)
-        worker._paused_at.pop("second", None)
+        worker._paused.pop("second", None)
         (tmp_path / "second.policy").unlink(missing_ok=True)
 
     kept: list[str] = []
     stand_in: Any = worker
-    stand_in._client, stand_in._keep, worker.ready = Client(), keep, True
+    stand_in._client, stand_in._files, worker.ready = (
+        Client(),
+        SimpleNamespace(store_state=store_state),
+        True,
+    )
     for name in ("first", "second"):
         (tmp_path / f"{name}.policy").write_text(name)
         stand_in.jobs[name] = SimpleNamespace(name=name, snapshots=store)
-        worker._paused_at[name] = tmp_path / f"{name}.policy", f"{name}.state"
+        policy = tmp_path / f"{name}.policy"
+        stand_in._paused[name] = SimpleNamespace(policy=policy, snapshot=f"{name}.state")
     await worker.save()
     assert (kept, sent) == (["first.state"], ["save"])

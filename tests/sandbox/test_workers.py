@@ -17,7 +17,8 @@ from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.problem import Problem
-from eureka_agent.protocol.messages import DryRun, Prepared
+from eureka_agent.protocol.commands import DryRun
+from eureka_agent.protocol.events import Prepared
 from eureka_agent.sandbox import process_wall
 from eureka_agent.sandbox.client import WorkerClient, absolute_reference
 from eureka_agent.sandbox.last_words import FLOOD_BYTES, KEPT_BYTES
@@ -195,15 +196,15 @@ async def test_a_cancellation_that_comes_together_with_an_event_is_not_lost(tmp_
             task = asyncio.create_task(client.receive(20.0))
             for _ in range(4):
                 await asyncio.sleep(0)
-            client._events.put_nowait((Prepared(), 0))
+            client._reader._events.put_nowait((Prepared(), 0))
             for _ in range(turns):
                 await asyncio.sleep(0)
             if task.cancel():
                 cancelled += 1
                 with pytest.raises(asyncio.CancelledError):
                     await task
-            while not client._events.empty():
-                client._events.get_nowait()
+            while not client._reader._events.empty():
+                client._reader._events.get_nowait()
     finally:
         await client.close()
     assert cancelled > 0
@@ -294,7 +295,7 @@ async def test_a_worker_that_reads_nothing_of_a_file_is_killed(
         await client.open("cartpole", "balance")
         (process,) = workers_of(tmp_path)
         os.kill(process, signal.SIGSTOP)
-        client.patience_s = 0.3
+        client.write_timeout_s = 0.3
         await asyncio.wait_for(client.give(tmp_path / "policy", "policy"), 10)
         with pytest.raises(WorkerDiedError, match="read nothing"):
             await client.receive(10.0)

@@ -19,10 +19,10 @@ from eureka_agent.critic.critic import Critic, Reviews
 from eureka_agent.critic.memory import NOTHING_KNOWN, Memory
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.journal.entries import Observer
-from eureka_agent.protocol.messages import Scored
+from eureka_agent.protocol.events import Scored
 from eureka_agent.records import Finding, Proposal, Verdict
 from eureka_agent.rewards import CodeReward, RewardSpecification
-from eureka_agent.search.assembly import _generations
+from eureka_agent.search.assembly import _all_trainings
 from eureka_agent.search.attempts import AttemptRunner
 from eureka_agent.search.briefing import Analyses, Briefing
 from eureka_agent.search.deadline import Deadline
@@ -201,9 +201,7 @@ class ScriptedSearch:
     async def see_through(self) -> None:
         """Generations and final trainings, with the baselines beside them."""
         self.engine.baselines = self.finals.known
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self.finals.baselines())
-            group.create_task(_generations(self.engine, self.finals, self.run.settings.finalists))
+        await _all_trainings(self.engine, self.finals, self.run.settings.finalists, baselines=True)
 
 
 def reward(weight: float) -> str:

@@ -23,15 +23,8 @@ from eureka_agent.errors import SettingsError
 from eureka_agent.journal.entries import IterationEnded, Notice, RunStarted
 from eureka_agent.records import TaskDescription
 from eureka_agent.report.state import SearchView
-from eureka_agent.search.budget import (
-    Dial,
-    Speed,
-    parse_budget,
-    plan,
-    steps_of_a_training,
-    steps_text,
-    time_text,
-)
+from eureka_agent.search.budget import parse_budget, steps_text, time_text
+from eureka_agent.search.budget_plan import CostModel, Speed, plan, steps_of_a_training
 from eureka_agent.search.capacity import plan_capacity
 from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.preparation import effective_settings
@@ -161,7 +154,7 @@ def planned(
     """The plan's settings; its sentence must name the budget."""
     options = {"baselines": missing, "restorable": True, **options}
     baselines = options.pop("baselines")
-    made = plan(settings, given, Dial(parse_budget(text), baselines, **options))
+    made = plan(settings, given, CostModel(parse_budget(text), baselines, **options))
     assert f"the budget of {text} gives " in made.text
     return made
 
@@ -252,9 +245,9 @@ def test_where_nobody_is_stopped_nothing_is_saved(settings: dict[str, Any]) -> N
 @pytest.mark.parametrize("schedule", ["generations", "steady"])
 def test_a_generation_takes_a_training_at_least(schedule: str) -> None:
     values = {"racing": False, "samples": 8, "confirm": 0, "finalists": 0, "schedule": schedule}
-    dial = Dial(parse_budget("1h"), missing, restorable=True, speed=Speed(100, 100.0, 0.0))
+    costs = CostModel(parse_budget("1h"), missing, restorable=True, speed=Speed(100, 100.0, 0.0))
     seconds = [
-        dial.seconds(SETTINGS.model_copy(update={**values, "iterations": number})) * 0.85
+        costs.seconds(SETTINGS.model_copy(update={**values, "iterations": number})) * 0.85
         for number in (1, 2, 3)
     ]
     assert seconds == pytest.approx([10.0, 20.0, 30.0])  # 1000 env steps at 100 a second
@@ -263,9 +256,9 @@ def test_a_generation_takes_a_training_at_least(schedule: str) -> None:
 def test_a_steady_search_leaves_no_worker_idle_between_generations() -> None:
     # 3 candidates on 2 workers: by generations 2 each time, else 1.5 each but for the last
     values = {"racing": False, "samples": 3, "confirm": 0, "finalists": 0, "iterations": 3}
-    dial = Dial(parse_budget("1h"), missing, restorable=True, speed=Speed(2, 100.0, 0.0))
+    costs = CostModel(parse_budget("1h"), missing, restorable=True, speed=Speed(2, 100.0, 0.0))
     seconds = [
-        dial.seconds(SETTINGS.model_copy(update={**values, "schedule": schedule})) * 0.85
+        costs.seconds(SETTINGS.model_copy(update={**values, "schedule": schedule})) * 0.85
         for schedule in ("generations", "steady")
     ]
     assert seconds == pytest.approx([60.0, 50.0])
@@ -274,7 +267,7 @@ def test_a_steady_search_leaves_no_worker_idle_between_generations() -> None:
 def candidates_cost(settings: SearchSettings) -> float:
     """The part of its candidates' trainings that a generation makes."""
     alone = settings.model_copy(update={"iterations": 1, "confirm": 0, "finalists": 0})
-    steps = Dial(parse_budget("1G"), missing, restorable=True).env_steps(alone)
+    steps = CostModel(parse_budget("1G"), missing, restorable=True).env_steps(alone)
     return steps / (alone.samples * steps_of_a_training(alone))
 
 
@@ -321,8 +314,8 @@ def test_plan_slots_and_live_view_count_the_same_trainings(
         0.0,
     )
     assert view.trainings_total == total
-    dial = Dial(parse_budget("1G"), missing, restorable=True)
-    assert dial.env_steps(settings) == 1000 * total
+    costs = CostModel(parse_budget("1G"), missing, restorable=True)
+    assert costs.env_steps(settings) == 1000 * total
     # all in one worker, one at a time: as many slots as the largest group that trains at once
     slots = plan_capacity(settings, places=1).slots
     assert slots == max(planned.candidates + planned.baselines, planned.finals)

@@ -27,7 +27,7 @@ from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.gate import is_wrong
 from eureka_agent.critic.memory import NOTHING_KNOWN, Memory
 from eureka_agent.journal.entries import Notice
-from eureka_agent.protocol.messages import Scored
+from eureka_agent.protocol.events import Scored
 from eureka_agent.records import Finding, Verdict
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.search.attempts import AttemptRunner

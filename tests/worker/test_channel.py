@@ -9,15 +9,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from eureka_agent.protocol.messages import (
-    EVENT,
-    MAX_LINE_BYTES,
-    Cancel,
-    Fault,
-    FileHeader,
-    Opened,
-    Shutdown,
-)
+from eureka_agent.protocol.bounds import MAX_LINE_BYTES, FileHeader
+from eureka_agent.protocol.commands import Cancel, Shutdown
+from eureka_agent.protocol.events import EVENT, Fault, Opened
 from eureka_agent.records import TaskDescription
 from eureka_agent.worker.channel import Channel, File, ProtocolError
 

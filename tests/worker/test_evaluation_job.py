@@ -13,13 +13,9 @@ from policy_files import random_tensors, save_policy, save_random_policy
 
 from eureka_agent.cli.command import Number
 from eureka_agent.cli.evaluate import evaluate as evaluate_command
-from eureka_agent.protocol.messages import (
-    MAX_LINE_BYTES,
-    Evaluate,
-    Evaluated,
-    PolicyFile,
-    PolicyScore,
-)
+from eureka_agent.protocol.bounds import MAX_LINE_BYTES
+from eureka_agent.protocol.commands import Evaluate, PolicyFile
+from eureka_agent.protocol.events import Evaluated, PolicyScore
 from eureka_agent.records import EpisodeSummary, Evaluation
 from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
 from eureka_agent.training.evaluation import load_trajectories

@@ -9,15 +9,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from eureka_agent.protocol.messages import (
-    EVENT,
+from eureka_agent.protocol.bounds import (
     LONGEST_FINDING,
     LONGEST_HINT,
     MOST_FINDINGS,
     MOST_SHOWN_FINDINGS,
-    DryRunDone,
-    Scored,
 )
+from eureka_agent.protocol.events import EVENT, DryRunDone, Scored
 
 MEMORY = "".join(f"{value!r}, " for value in range(10_000))
 """Text as long as what somebody would like to carry out."""

@@ -7,7 +7,7 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from eureka_agent.protocol.messages import EVENT, Measured
+from eureka_agent.protocol.events import EVENT, Measured
 
 
 def event(**measurements: object) -> str:

@@ -11,23 +11,24 @@ import pytest
 from safetensors.torch import load
 
 from eureka_agent.designer.given import given_reward
-from eureka_agent.protocol.messages import (
-    EVENT,
-    MAX_LINE_BYTES,
+from eureka_agent.protocol.bounds import MAX_LINE_BYTES, FileHeader
+from eureka_agent.protocol.commands import (
     Command,
     DryRun,
-    DryRunDone,
     Evaluate,
-    Event,
-    Fault,
-    FileHeader,
     Open,
-    Opened,
     PolicyFile,
     Prepare,
+    Train,
+)
+from eureka_agent.protocol.events import (
+    EVENT,
+    DryRunDone,
+    Event,
+    Fault,
+    Opened,
     Prepared,
     Progress,
-    Train,
     Trained,
 )
 from eureka_agent.settings import TrainingSettings

@@ -1,2 +1,1 @@
-"""The designer that asks nobody: a numeric optimiser chooses the named constants of a reward that
-is there."""
+"""The tuning designer: a numeric optimiser chooses the named constants of an existing reward."""

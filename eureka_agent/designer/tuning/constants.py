@@ -1,17 +1,16 @@
-"""Which named constants of a reward are its parameters, and the same reward with others.
+"""Parameters of a reward among its named constants, and the same reward with other values.
 
 A parameter is a float with a name at the top level (`EFFORT_WEIGHT = 0.05`) that the code reads.
-Numbers within expressions are left alone: an author who names a number says that it is one to turn.
-So are whole numbers, which may be counts, and cannot be told from those that are not.
-Left out are
+Numbers within expressions are no parameters: an author who names a number offers it for tuning.
+Whole numbers are none, since they may be counts. Left out are
 
-- zero, which has no size to multiply, and sizes at the ends of what float32 can say (`LARGEST`);
-- names that are bound more than once, and those that nothing reads;
+- zero, which has no size to multiply, and sizes near the limits of float32 (`LARGEST`);
+- names that are bound more than once, and unread ones;
 - facts: π, gravity, the control step, and guards against a division by zero (`FACTS`).
 
-Within these bounds it is names and uses that count, not sizes. So a retuned reward has the same
-parameters. A change of one that only multiplies the total trains to the same policy; the critic
-finds that by the values on stored steps, before it is trained (N502).
+Within these bounds names and uses count, not sizes, so a retuned reward has the same parameters. A
+change that only multiplies the total trains the same policy; the critic finds it by the values on
+stored steps, before a training (N502).
 """
 
 from __future__ import annotations
@@ -27,28 +26,26 @@ from functools import lru_cache
 from eureka_agent.designer.source_tools import normalized, number_assignments, parsed
 
 FACTS = frozenset({"PI", "GRAVITY", "DT", "TIMESTEP", "EPS", "EPSILON"})
-"""Words of a name (`CONTROL_DT`, `HALF_PI`) that make it a fact and no parameter. Targets,
-thresholds, temperatures and weights are parameters."""
+"""Words of a name (`CONTROL_DT`, `HALF_PI`) that make it a fact. Targets, thresholds, temperatures
+and weights are parameters."""
 LARGEST = 1e30
-"""Of a parameter; its inverse is the smallest."""
+"""Largest size of a parameter; its inverse is the smallest."""
 DIGITS = 4
-"""Significant digits of a value that is written: no training tells more of them apart."""
+"""Significant digits of a written value. No training tells more of them apart."""
 _FORMS_KEPT = 4096
 _LINE_ENDS = re.compile(rb"\r\n|\r|\n")
 
 
 def tunable_constants(source: str) -> dict[str, float]:
-    """The reward's parameters by name, in the order of the source; none for source that does not
-    parse."""
+    """The reward's parameters by name, in the source's order; empty for invalid source."""
     return {name: _value(literal) for name, literal in _tunable(source).items()}
 
 
 def with_constants(source: str, values: Mapping[str, float]) -> str:
-    """The source with these parameters in place of its own, with `DIGITS` significant digits; every
-    other byte stays, and so does a value that is the same.
+    """The source with these values of parameters, with `DIGITS` significant digits. All other bytes
+    stay, as does an unchanged value.
 
-    Raises ValueError for a name that is no parameter of the source, and for a value that is 0 or
-    not finite as it is written.
+    Raises ValueError for an unknown name, and for a value that is written as 0 or is not finite.
     """
     literals = _tunable(source)
     edits: dict[str, float] = {}
@@ -74,26 +71,18 @@ def as_written(value: float) -> float:
 
 @lru_cache(maxsize=_FORMS_KEPT)
 def family(source: str) -> str:
-    """A text that is equal for two sources that differ only in the sizes of their parameters,
-    comments and layout.
-
-    A parameter's sign is no matter of size: a price is not the same form as a prize.
-    """
+    """A text that is equal for sources that differ only in the sizes of their parameters, comments
+    and layout. Signs count, since a price is not a prize."""
     signs = {literal: math.copysign(1.0, _value(literal)) for literal in _tunable(source).values()}
     return normalized(_replaced(source, signs))
 
 
 def _tunable(source: str) -> dict[str, ast.expr]:
-    """The literal of every parameter."""
+    """The literals of all parameters by name."""
     tree = parsed(source)
     try:
         read = _names_read(symtable.symtable(source, "<reward>", "exec"))
-    except (
-        SyntaxError,
-        ValueError,
-        RecursionError,
-        MemoryError,
-    ):  # such as a `nonlocal` that is nowhere
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # such as a stray `nonlocal`
         return {}
     if tree is None:
         return {}
@@ -114,8 +103,7 @@ def _value(literal: ast.expr) -> float:
 
 
 def _names_read(table: symtable.SymbolTable) -> set[str]:
-    """Names of the top level that are read there or in a function that has none of its own by that
-    name."""
+    """Top-level names that are read there or in a function without an own name of that kind."""
     top = table.get_type() == "module"
     names = {
         each.get_name()
@@ -126,7 +114,7 @@ def _names_read(table: symtable.SymbolTable) -> set[str]:
 
 
 def _names_bound(tree: ast.Module) -> Iterator[str]:
-    """Names that the top level binds, as often as it does; in doubt one time too many."""
+    """Names that the top level binds, once for each binding, in doubt once too often."""
     yield from (
         name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names
     )
@@ -151,11 +139,11 @@ def _names_bound(tree: ast.Module) -> Iterator[str]:
 
 
 def _replaced(source: str, numbers: Mapping[ast.expr, float]) -> str:
-    """The source with numbers in place of these of its literals."""
+    """The source with numbers in place of these literals."""
     if not numbers:
         return source
     text = source.encode()  # the parser counts columns in bytes
-    # and lines as Python's grammar does: `splitlines` knows more line ends
+    # lines as in Python's grammar, since `splitlines` knows more line ends
     begins = [0, *(match.end() for match in _LINE_ENDS.finditer(text))]
     edits: list[tuple[int, int, bytes]] = []
     for literal, number in numbers.items():

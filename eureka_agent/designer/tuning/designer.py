@@ -1,5 +1,5 @@
-"""The designer that keeps a reward's form and chooses its named constants with a numeric optimiser.
-It needs no LLM and costs no tokens."""
+"""The designer that tunes a reward's named constants with a numeric optimiser, without a model or
+tokens."""
 
 from __future__ import annotations
 
@@ -23,39 +23,37 @@ from eureka_agent.records import Cost, Operator, Proposal, Verdict
 from eureka_agent.rewards import CodeReward
 
 _TRIES = 24
-"""Draws until a proposal differs from all that is known."""
+"""Draws for a proposal that differs from all known ones."""
 _LEAST_CHANGE = math.log(1.05)
-"""Of one constant at least, from every reward of the same form that is known: less is lost in a
-training's noise."""
+"""Least change of one constant, as a logarithm, from every known reward of the same form. Less is
+lost in a training's noise."""
 _CLOSER = 0.5
-"""A revision's step from the parent, as a part of the rejected one's."""
+"""Step of a revision from the parent, as a part of the rejected one's."""
 
 
 def can_tune(source: str) -> bool:
-    """Whether the reward has constants to choose."""
+    """True if the reward has constants to tune."""
     return entry_function(source) is not None and bool(tunable_constants(source))
 
 
 def worth_tuning(source: str, trained: Sequence[str]) -> bool:
-    """True where so many rewards of this one's form are trained that the optimiser is better than
-    chance. `trained`: sources of all that are."""
+    """True if enough rewards of this form are trained for the optimiser to beat chance. `trained`
+    are all trained sources."""
     form = family(source)
     return can_tune(source) and sum(family(other) == form for other in trained) >= LEAST_TRIALS
 
 
 class TuningDesigner:
-    """Proposes a parent's reward with other constants, by what trainings of the same form were
-    worth."""
+    """Proposes a parent's reward with other constants, by the trainings of the same form."""
 
     name = "tuning"
     concurrent = True
 
     async def propose(self, request: DesignRequest) -> Proposal:
         """The first parent's reward with constants that no known reward of its form has. Its source
-        is empty where it has none to choose."""
-        return await asyncio.to_thread(
-            _propose, request
-        )  # importing the optimiser and asking it takes a while
+        is empty if it has none to tune."""
+        # in a thread, since importing and asking the optimiser is slow
+        return await asyncio.to_thread(_propose, request)
 
     async def revise(
         self, request: DesignRequest, rejected: Proposal, verdict: Verdict
@@ -66,20 +64,18 @@ class TuningDesigner:
 
 @dataclass(frozen=True)
 class _Form:
-    """What is known of rewards that differ from the parent only in their constants."""
+    """Known rewards that differ from the parent only in their constants."""
 
     parent: ParentSummary
     constants: dict[str, float]
-    """The parent's."""
+    """The parent's constants."""
     trials: dict[str, Trial]
-    """By attempt, in their order."""
+    """Trials by attempt, in their order."""
     known: tuple[Mapping[str, float], ...]
-    """Constants that are not to be proposed: trained, failed, proposed beside this one, or just
-    rejected."""
+    """Constants not to be proposed: trained, failed, proposed beside this one, or just rejected."""
 
     def distance(self, values: Mapping[str, float]) -> float:
-        """The largest change of a constant, as a logarithm, from the known reward that is
-        nearest."""
+        """The largest change of a constant from the nearest known reward, as a logarithm."""
         return min(_change(values, known) for known in self.known)
 
 
@@ -91,24 +87,20 @@ def _propose(
         return _proposal(request, "", _nothing_to_tune(parent), "")
     form = _form(request, parent, rejected)
     values = _values(request, form, rejected)
+    prompt = _optimiser_input(form)
     if form.distance(values) == 0.0:
-        return _proposal(
-            request, "", f"All constants that were drawn for {parent.id} are known.", _told(form)
-        )
-    reasons = (
-        [finding.message for finding in verdict.findings if finding.severity == "error"]
-        if verdict
-        else []
-    )
+        text = f"All constants that were drawn for {parent.id} are known."
+        return _proposal(request, "", text, prompt)
+    findings = verdict.findings if verdict else ()
+    reasons = [finding.message for finding in findings if finding.severity == "error"]
     reasoning = _reasoning(form, values, reasons)
-    return _proposal(request, with_constants(parent.reward.source, values), reasoning, _told(form))
+    return _proposal(request, with_constants(parent.reward.source, values), reasoning, prompt)
 
 
 def _form(request: DesignRequest, parent: ParentSummary, rejected: Proposal | None) -> _Form:
     constants, form = tunable_constants(parent.reward.source), family(parent.reward.source)
 
     def constants_of(source: str) -> dict[str, float] | None:
-        """None for a reward of another form."""
         return tunable_constants(source) if family(source) == form else None
 
     found = {each.id: (constants_of(each.reward.source), each.fitness) for each in request.trained}
@@ -132,8 +124,8 @@ def _form(request: DesignRequest, parent: ParentSummary, rejected: Proposal | No
 
 
 def _values(request: DesignRequest, form: _Form, rejected: Proposal | None) -> dict[str, float]:
-    """New constants: the first draw that differs enough from what is known, or the one that differs
-    most."""
+    """New constants: the first draw that differs enough from the known ones, or the one that
+    differs most."""
     start = f"{request.seed}"
     if rejected is not None:
         start += f"/revision/{rejected.reward.source}"
@@ -151,7 +143,7 @@ def _values(request: DesignRequest, form: _Form, rejected: Proposal | None) -> d
 
 
 def _closer(values: Mapping[str, float], form: _Form, rejected: Proposal) -> dict[str, float]:
-    """The values on their way to the parent's, at half the rejected reward's distance or half their
+    """The values moved towards the parent's, to half the rejected reward's distance or half their
     own, whichever is less."""
     own = _change(values, form.constants)
     source = rejected.reward.source
@@ -166,13 +158,13 @@ def _change(values: Mapping[str, float], others: Mapping[str, float]) -> float:
     return max(abs(math.log(values[name] / value)) for name, value in others.items())
 
 
-def _proposal(request: DesignRequest, source: str, reasoning: str, told: str) -> Proposal:
+def _proposal(request: DesignRequest, source: str, reasoning: str, prompt: str) -> Proposal:
     return Proposal(
         reward=CodeReward(source=source, author=TuningDesigner.name),
         reasoning=reasoning,
         operator=Operator.TUNE_WEIGHTS,
         parents=tuple(parent.id for parent in request.parents[:1]),
-        prompt=told,
+        prompt=prompt,
         reply=f"{reasoning}\n\n```python\n{source}```\n" if source else reasoning,
         cost=Cost(money=Decimal(0), prompt_tokens=0, completion_tokens=0),
     )
@@ -187,7 +179,6 @@ def _nothing_to_tune(parent: ParentSummary | None) -> str:
 
 
 def _reasoning(form: _Form, values: Mapping[str, float], reasons: Sequence[str]) -> str:
-    """A paragraph in plain words."""
     parent, number = form.parent.id, len(form.trials)
     changes = [
         f"{name} {before:.4g} → {values[name]:.4g}"
@@ -216,8 +207,8 @@ def _reasoning(form: _Form, values: Mapping[str, float], reasons: Sequence[str])
     return text
 
 
-def _told(form: _Form) -> str:
-    """What the optimiser was told, for the run's records."""
+def _optimiser_input(form: _Form) -> str:
+    """The optimiser's input as text for the run's records."""
     lines = [f"Trainings of the form of {form.parent.id}, by attempt: fitness; constants", ""]
     for name, trial in form.trials.items():
         values = ", ".join(f"{constant} {value:.4g}" for constant, value in trial.values.items())

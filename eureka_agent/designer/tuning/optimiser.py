@@ -1,13 +1,12 @@
-"""From constants that were tried, and what they were worth, to constants that are worth a training.
+"""Suggestion of constants from trials.
 
 The optimiser is optuna's tree-structured Parzen estimator (Bergstra et al. 2011) on the logarithms
-of the constants. What is here beside it: the range, and the first few trials, which are drawn
-around the parent. The figures below are those of an offline study
-(`benchmarks/tuning_synthetic.py`, `benchmarks/LOG.md`).
+of the constants. This module adds the range, and the first few trials, drawn around the parent. The
+figures below are from an offline study (`benchmarks/tuning_synthetic.py`, `benchmarks/LOG.md`).
 
-Nothing is done about noise but that the estimator knows ranks and no differences, and that the
-range does not follow every lucky training. Where noise is as large as what the constants change,
-this is no better than random steps.
+Against noise the estimator uses ranks instead of differences, and the range does not follow every
+lucky training. Where noise is as large as the constants' effect, this is no better than random
+steps.
 """
 
 from __future__ import annotations
@@ -21,18 +20,17 @@ from dataclasses import dataclass
 REACH = 5.0
 """Largest factor between a constant and the middle of its range."""
 ROOM = 1.5
-"""Factor by which a constant can leave the parent's, up and down, wherever the parent is in the
-range."""
+"""Factor by which a constant can leave the parent's, up and down, anywhere in the range."""
 SPREAD = 0.7
-"""Standard deviation of a first trial's logarithm: two in three constants change by less than a
+"""Standard deviation of a first trial's logarithm. Two in three constants change by less than a
 factor of two."""
 LEAST_TRIALS = 5
-"""Trials, the parent's among them, from which the estimator proposes."""
+"""Trials, the parent's included, from which the estimator proposes."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """Constants that were tried, and the fitness of the policy that they trained."""
+    """Constants of a trained reward, with its policy's fitness."""
 
     values: Mapping[str, float]
     fitness: float
@@ -41,8 +39,8 @@ class Trial:
 def suggest(parent: Mapping[str, float], trials: Sequence[Trial], seed: int) -> dict[str, float]:
     """New values of the parent's constants, with its signs. A pure function.
 
-    `trials`: of the same constants with the same signs, in the order in which they were made, the
-    parent's own among them. Higher fitness is better. `seed`: 0 to 2³² − 1.
+    `trials` have the same constants with the same signs, in their order, the parent's own included;
+    higher fitness is better. `seed`: 0 to 2³² − 1.
     """
     middle = _middle(parent, trials[0].values if trials else parent)
     if len(trials) < LEAST_TRIALS:
@@ -57,10 +55,10 @@ def suggest(parent: Mapping[str, float], trials: Sequence[Trial], seed: int) -> 
 
 
 def _middle(parent: Mapping[str, float], first: Mapping[str, float]) -> dict[str, float]:
-    """The middle of every constant's range: its value in the first trial of this form, or as near
-    to it as leaves the parent its room.
+    """The middle of every constant's range: its value in the first trial of this form, or the
+    nearest that leaves the parent its room.
 
-    Around the best trial so far, a search of few and noisy trainings follows the luckiest one.
+    Around the best trial, a search of few and noisy trainings would follow the luckiest one.
     """
     farthest = REACH / ROOM
     return {
@@ -79,12 +77,12 @@ def _within(logarithm: float) -> float:
 def _by_estimator(
     middle: Mapping[str, float], trials: Sequence[Trial], seed: int
 ) -> dict[str, float]:
-    """What the estimator proposes, as logarithms of factors of the middle. A trial beyond the range
+    """The estimator's proposal, as logarithms of factors of the middle. A trial beyond the range
     counts as one at its edge."""
     import optuna  # takes a third of a second, and few searches come here
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    # for this process: what `warnings.catch_warnings` puts back, it puts back for every thread
+    # for the whole process, since `warnings.catch_warnings` is not thread-safe
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
     sampler = optuna.samplers.TPESampler(
         seed=seed, multivariate=True, n_startup_trials=LEAST_TRIALS

@@ -1,4 +1,4 @@
-"""Best of N: samples that know nothing of each other."""
+"""Best of N: independent samples."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from eureka_agent.search.strategies.interface import ProposalPlan
 
 
 class BestOfN:
-    """Independent samples, none of which learns from another: the baseline that any evolution has
-    to beat."""
+    """Independent samples without any learning, the baseline that evolution has to beat."""
 
     def plan(self, iteration: int, finished: Sequence[Attempt], samples: int) -> list[ProposalPlan]:
-        """Fresh proposals, whatever has been found."""
+        """Fresh proposals only."""
         return [ProposalPlan(Operator.FRESH)] * samples
 
     def to_tune(self, place: int, finished: Sequence[Attempt], samples: int) -> Attempt | None:
-        """Nothing: a tuned reward is made from another."""
+        """None, since a tuned reward is made from another."""
         return None

@@ -1,10 +1,9 @@
-"""Whether a numeric optimiser takes part in a generation: by what it has made of its parents so
-far, beside what the models have.
+"""Credit of the numeric optimiser: it takes part in a generation by its success so far, compared
+with the models'.
 
-An optimiser that chooses a reward's named constants (`Operator.TUNE_WEIGHTS`) costs no tokens, but
-a training like any other proposal, so it has to earn its places. Credit goes by whether a child is
-better than what it was made from, not by how good it is: later generations are better whoever made
-them, and fitness has the task's own scale.
+An optimiser that tunes a reward's named constants (`Operator.TUNE_WEIGHTS`) costs no tokens, but a
+training, so it must earn its samples. A success is a child that is better than its parents, not a
+good one: later generations are better anyway, and the scale of a fitness is the task's.
 """
 
 from __future__ import annotations
@@ -25,29 +24,26 @@ CHANGING = (
     Operator.CROSSOVER,
     Operator.REASON_OVER_PATH,
 )
-"""What a designer makes of rewards that are there: what tuning is compared with, and takes the
-places of. The other operators look for something new."""
+"""Operators on existing rewards. Tuning is compared with them and replaces them. The others look
+for something new."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """How often children were better than their parents."""
+    """Wins and losses of children against their parents."""
 
     wins: int
     losses: int
 
     @property
     def rate(self) -> float:
-        """The share of wins to be expected: the mean of Beta(1 + wins, 1 + losses)."""
+        """The expected share of wins: the mean of Beta(1 + wins, 1 + losses)."""
         return (1 + self.wins) / (2 + self.wins + self.losses)
 
 
 def record_of(operators: Sequence[Operator], finished: Sequence[Attempt]) -> Record:
-    """Wins and losses of these operators' children, each against the best of its parents; what came
-    to no fitness has lost.
-
-    Nothing is said of a child whose parents' fitness is not known any more.
-    """
+    """Wins and losses of these operators' children against their best parent. A child without
+    fitness has lost; a child without a known parent's fitness does not count."""
     fitness = {attempt.id: attempt.fitness for attempt in finished}
     wins = losses = 0
     for attempt in last_revisions(finished):
@@ -65,12 +61,12 @@ def record_of(operators: Sequence[Operator], finished: Sequence[Attempt]) -> Rec
 
 
 def places_earned(iteration: int, finished: Sequence[Attempt], samples: int) -> int:
-    """How many of this generation's places tuning is given.
+    """Number of this generation's samples for tuning.
 
-    None in the first generation, one when it has not been tried; then its share of both rates of
-    success, as a part of the generation. At most half, and at most one more than it has had in all,
-    so that a single lucky child does not decide a generation. Where that comes to none, one in
-    every other generation.
+    It is 0 in the first generation and 1 in the first try, then tuning's part of both rates of
+    success. It is at most half of the generation and at most one more than all tries so far, so
+    that one lucky child does not decide a generation. If it comes to 0, every other generation has
+    one.
     """
     most = samples // 2
     if iteration == 0 or most == 0:
@@ -85,10 +81,10 @@ def places_earned(iteration: int, finished: Sequence[Attempt], samples: int) -> 
 
 
 def places_to_give(plans: Sequence[ProposalPlan]) -> list[int]:
-    """The places of a generation that tuning may take, in the order in which it takes them.
+    """The samples that tuning may take, in this order.
 
-    First those that would retune weights, which is what it does too; then the last one of whatever
-    operator the generation has most of, so that one of each kind stays as long as possible.
+    Plans that retune weights come first, then the last one of the most frequent operator, so that
+    one of each kind stays as long as possible.
     """
     places: dict[Operator, list[int]] = {}
     for place, plan in enumerate(plans):
@@ -97,14 +93,14 @@ def places_to_give(plans: Sequence[ProposalPlan]) -> list[int]:
     order = places.pop(Operator.RETUNE_WEIGHTS, [])
     counts = Counter({operator: len(each) for operator, each in places.items()})
     while counts.total():
-        operator = counts.most_common(1)[0][0]  # the first one planned of equals
+        operator = counts.most_common(1)[0][0]  # of equals the first planned
         order.append(places[operator].pop())
         counts[operator] -= 1
     return order
 
 
 class WithTuning:
-    """A strategy that leaves some of its places to an optimiser, as many as that has earned."""
+    """A strategy that gives an optimiser the samples that it has earned."""
 
     def __init__(
         self,
@@ -113,13 +109,13 @@ class WithTuning:
             number_constants(source)
         ),
     ) -> None:
-        """`tunable`: whether a reward's source has constants that can be chosen, by what is known
-        from the sources of all that were trained."""
+        """`tunable` gets a reward's source and the sources of all trained ones, and tells if its
+        constants can be tuned."""
         self._strategy = strategy
         self._tunable = tunable
 
     def plan(self, iteration: int, finished: Sequence[Attempt], samples: int) -> list[ProposalPlan]:
-        """The strategy's plans, some of them replaced."""
+        """The strategy's plans, some replaced by tuning."""
         plans = list(self._strategy.plan(iteration, finished, samples))
         left = places_earned(iteration, finished, samples)
         for place in places_to_give(plans):
@@ -132,13 +128,10 @@ class WithTuning:
         return plans
 
     def to_tune(self, place: int, finished: Sequence[Attempt], samples: int) -> Attempt | None:
-        """Parent that the strategy would have tuned, where that can be done."""
+        """The strategy's parent for tuning, if it can be tuned."""
         parent = self._strategy.to_tune(place, finished, samples)
-        trained = [
-            attempt.proposal.reward.source for attempt in finished if attempt.fitness is not None
-        ]
-        return (
-            parent
-            if parent is not None and self._tunable(parent.proposal.reward.source, trained)
-            else None
-        )
+        if parent is None:
+            return None
+        known = (attempt for attempt in finished if attempt.fitness is not None)
+        trained = [attempt.proposal.reward.source for attempt in known]
+        return parent if self._tunable(parent.proposal.reward.source, trained) else None

@@ -1,4 +1,4 @@
-"""Greedy evolution: everything starts from the best attempts so far."""
+"""Greedy evolution from the best attempts."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from eureka_agent.search.strategies.interface import ProposalPlan
 
 
 class Greedy:
-    """Eureka's evolution (Ma et al. 2023): every generation starts from the best attempt so far and
-    what was learned from it.
+    """Eureka's evolution (Ma et al. 2023): every generation starts from the best attempt.
 
-    Beside improving the best one, part of a generation changes its structure, retunes its weights,
-    crosses it with the runner-up, and tries something else. Where an operator comes round again it
-    starts from the runner-up, if that is nearly as good: so one lucky parent does not decide the
-    whole search.
+    Operators improve it, change its structure, retune its weights, cross it with the runner-up, or
+    try something else. When an operator comes again in a generation it starts from the runner-up,
+    if that is nearly as good, so that one lucky parent does not decide the search.
     """
 
     _OPERATORS = (
@@ -32,7 +30,7 @@ class Greedy:
     )
 
     def plan(self, iteration: int, finished: Sequence[Attempt], samples: int) -> list[ProposalPlan]:
-        """Fresh proposals at first; then operators in rotation on the best attempt so far."""
+        """Fresh proposals at first, then operators in rotation on the best attempt."""
         best = ranked(finished)
         if not best:
             return [ProposalPlan(Operator.FRESH)] * samples
@@ -52,13 +50,12 @@ class Greedy:
         return plans
 
     def to_tune(self, place: int, finished: Sequence[Attempt], samples: int) -> Attempt | None:
-        """The best attempt so far."""
+        """The best attempt."""
         return next(iter(ranked(finished)), None)
 
 
 def _close_runner_up(best: Sequence[Attempt]) -> str:
-    """The second best where its fitness is nearer to the best one's than to the median; else the
-    best."""
+    """The second best if its fitness is nearer to the best than to the median, else the best."""
     fitness = [attempt.fitness for attempt in best if attempt.fitness is not None]
     if len(fitness) < 2 or fitness[1] <= (fitness[0] + statistics.median(fitness)) / 2:
         return best[0].id

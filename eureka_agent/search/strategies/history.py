@@ -1,4 +1,4 @@
-"""Reading the attempts that a strategy is given."""
+"""Helpers for the attempts that a strategy gets."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from eureka_agent.records import Attempt, Stage
 
 NOT_ENDED = (Stage.PROPOSED, Stage.ACCEPTED)
-"""Stages of attempts whose worth nobody knows yet."""
+"""Stages of attempts without a result."""
 
 
 def last_revisions(attempts: Sequence[Attempt]) -> list[Attempt]:
-    """What became of each sample, in the order of iteration and sample: a proposal that was mended
-    after a rejection counts once."""
+    """The last revision of each sample, ordered by iteration and sample."""
     last: dict[tuple[int, int], Attempt] = {}
     for attempt in sorted(attempts, key=lambda each: (each.iteration, each.sample, each.revision)):
         last[attempt.iteration, attempt.sample] = attempt

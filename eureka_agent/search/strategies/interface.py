@@ -1,4 +1,4 @@
-"""What a strategy decides: which parents and which operators the next generation has."""
+"""Interface of strategies: operators and parents of the next generation."""
 
 from __future__ import annotations
 
@@ -11,29 +11,28 @@ from eureka_agent.records import Attempt, Operator
 
 @dataclass(frozen=True)
 class ProposalPlan:
-    """What one proposal is to be made from."""
+    """Operator and parents of one proposal."""
 
     operator: Operator
     parents: tuple[str, ...] = ()
-    """Attempt ids. The first one is what the proposal starts from: the better one of a crossover,
-    but in a tree its node."""
+    """Attempt ids. The proposal starts from the first: the better one of a crossover, the node in a
+    tree."""
 
 
 class Strategy(Protocol):
-    """Chooses parents and operators from finished attempts: pure functions, so that a resumed
-    search goes the way of an unbroken one."""
+    """Chooses parents and operators by pure functions of finished attempts, so that a resumed
+    search repeats the decisions."""
 
     def plan(self, iteration: int, finished: Sequence[Attempt], samples: int) -> list[ProposalPlan]:
         """`samples` plans for this iteration.
 
-        `finished` holds every attempt of earlier iterations, failures and revisions included, as it
-        is known where this one is designed; and where all of this iteration's proposals have failed
-        and it is tried again, those: their samples count on, so place `p` of round `r` is sample `r
-        * samples + p`.
+        `finished` holds every attempt of earlier iterations as known at planning, failures and
+        revisions included. When all proposals of an iteration have failed and it gets a further
+        round, it holds those too; sample `p` of round `r` has the number `r * samples + p`.
         """
         ...
 
     def to_tune(self, place: int, finished: Sequence[Attempt], samples: int) -> Attempt | None:
-        """The trained attempt whose constants an optimiser may choose in this place of a
-        generation, 0 to `samples` - 1; None: none there."""
+        """The trained attempt whose constants may be tuned for sample `place` (0 to `samples` - 1);
+        None if there is none."""
         ...

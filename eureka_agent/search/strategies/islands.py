@@ -1,8 +1,8 @@
-"""Islands: several small populations that evolve apart and now and then exchange their best (after
-REvolve 2025).
+"""Islands: small populations that evolve apart and sometimes exchange their best (after REvolve
+2025).
 
-Nothing of it is stored. An attempt's island follows from its sample, what an island knows from the
-attempts that are on it.
+Nothing is stored. An attempt's island follows from its sample, and an island's members from the
+attempts.
 """
 
 from __future__ import annotations
@@ -14,31 +14,28 @@ from eureka_agent.records import Attempt, Operator
 from eureka_agent.search.strategies.interface import ProposalPlan
 
 MIGRATION = 3
-"""Generations from one migration to the next. Less often than every other one: an island has to get
-somewhere of its own first."""
+"""Generations between migrations. Each island needs time for progress of its own."""
 
 
 def island_count(samples: int) -> int:
-    """Four where each has four places of a generation, two where each has two. A few places more
-    take an island further than a further island does."""
+    """Number of islands: 4 with at least four samples each, 2 with at least two, else 1. More
+    samples help an island more than another island does."""
     if samples >= 16:
         return 4
     return 2 if samples >= 4 else 1
 
 
 def island_of(sample: int, samples: int) -> int:
-    """The island of a sample. In a further round of a generation samples count on, and each place
-    stays on its island."""
+    """The island of a sample, the same in further rounds of a generation."""
     return sample % samples % island_count(samples)
 
 
 class Islands:
-    """Each island evolves its own members by mutation and crossover; every few generations it is
-    offered its neighbour's best as a parent.
+    """Each island evolves its members by mutation and crossover, and sometimes gets its neighbour's
+    best as a parent.
 
-    Of an island's choices of a parent every second takes its best member, every fourth the second
-    best, every eighth the third, and so on: by rank and not by fitness, whose scale is the task's.
-    A member that is not chosen any more has died.
+    Every second choice of a parent takes the best member, every fourth the second best, every
+    eighth the third, and so on: by rank, since the scale of a fitness is the task's.
     """
 
     _OPERATORS = (
@@ -51,8 +48,8 @@ class Islands:
     """An odd number, so that every operator meets every rank of parents."""
 
     def plan(self, iteration: int, finished: Sequence[Attempt], samples: int) -> list[ProposalPlan]:
-        """Fresh proposals on an island that has nothing trained yet, else its next choices of
-        operators and parents."""
+        """Fresh proposals on an island without a trained member, else its next operators and
+        parents."""
         count = island_count(samples)
         members = [self._members(island, finished, samples) for island in range(count)]
         migration = count > 1 and iteration > 0 and iteration % MIGRATION == 0
@@ -71,11 +68,11 @@ class Islands:
         return plans
 
     def to_tune(self, place: int, finished: Sequence[Attempt], samples: int) -> Attempt | None:
-        """The best of the place's island."""
+        """The best member of the sample's island."""
         return next(iter(self._members(island_of(place, samples), finished, samples)), None)
 
     def _members(self, island: int, finished: Sequence[Attempt], samples: int) -> list[Attempt]:
-        """Those of an island that came to a fitness, best first."""
+        """The members of an island with a fitness, best first."""
         return [
             attempt for attempt in ranked(finished) if island_of(attempt.sample, samples) == island
         ]
@@ -83,8 +80,7 @@ class Islands:
     def _welcome(
         self, best: Sequence[Attempt], migrant: Attempt, order: Sequence[Attempt]
     ) -> ProposalPlan:
-        """A crossing of the island's best with the migrant, or the migrant alone where there is
-        nobody to cross it with."""
+        """A crossover of the island's best with the migrant, or the migrant alone."""
         if not best:
             return ProposalPlan(Operator.IMPROVE, (migrant.id,))
         pair = {best[0].id, migrant.id}
@@ -105,7 +101,7 @@ class Islands:
 
 
 def rank_of_turn(turn: int) -> int:
-    """The rank, 0 for the best, of the parent of choice number `turn`, from 0 on: 0 1 0 2 0 1 0 3
-    …, the exponent of 2 in `turn` + 1."""
+    """The rank (0 is best) of the parent of choice number `turn`: 0 1 0 2 0 1 0 3 …, the exponent
+    of 2 in `turn` + 1."""
     number = turn + 1
     return (number & -number).bit_length() - 1

@@ -1,8 +1,8 @@
-"""Tree search over rewards (after RF-Agent 2025): whatever was trained is a node below what it was
-made from.
+"""Tree search over rewards (after RF-Agent 2025): each trained attempt is a node below its first
+parent.
 
-Where the next child goes is decided by UCT (Kocsis and Szepesvári 2006), what it is by what the
-node does not have yet.
+UCT (Kocsis and Szepesvári 2006) chooses the node of the next child. Its operator is one that the
+node lacks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from eureka_agent.search.strategies.history import NOT_ENDED, last_revisions
 from eureka_agent.search.strategies.interface import ProposalPlan
 
 EXPLORATION = 0.25
-"""UCT's constant: how much a choice that was made seldom is preferred. Values are in [0, 1]."""
+"""UCT's exploration constant, for values in [0, 1]."""
 CHILDREN = {
     Operator.REASON_OVER_PATH: 1,
     Operator.MUTATE_STRUCTURE: 2,
@@ -25,17 +25,15 @@ CHILDREN = {
     Operator.CROSSOVER: 2,
     Operator.DIFFERENT: 1,
 }
-"""The eight children that a node may have. What an optimiser tuned, without a model, does not count
-among them."""
+"""The eight children that a node may have. Tuned ones do not count."""
 ELITE = 5
-"""Best attempts of the search, of which one is crossed with a node."""
+"""Best attempts of the search, the partners for crossover."""
 LONGEST_PATH = 4
-"""Rewards of a path that a designer is shown: the node and the nearest of those before it."""
+"""Rewards of a path in a request: the node and its nearest ancestors."""
 
 
 class Node:
-    """A trained attempt in the tree, or its root, which is none and has the fresh ones as
-    children."""
+    """A trained attempt in the tree, or the root, which has none."""
 
     def __init__(
         self, attempt: Attempt | None, parent: Node | None, value: float | None = None
@@ -43,33 +41,32 @@ class Node:
         self.attempt = attempt
         self.parent = parent
         self.children: list[Node] = []
-        """The trained ones."""
+        """The trained children."""
         self.values = [] if value is None else [value]
-        """Its own and those of all its children."""
+        """Values of this attempt and its children."""
         self.tries = len(self.values)
-        """The same counted, with the children that this generation adds, of which nothing is known
-        yet."""
+        """Number of values, plus the children that this generation adds."""
         self.visits = len(self.values)
-        """Tries of the node and of all that is below it."""
+        """Tries of the node and of all nodes below it."""
         self.made: Counter[Operator] = Counter()
-        """Operators of its children, those that this generation adds too."""
+        """Operators of its children, with those that this generation adds."""
         self.crossed: set[str] = set()
-        """Whom it has been crossed with."""
+        """Ids of its crossover partners."""
 
     def up(self) -> Iterator[Node]:
-        """This node and those above it, the root last."""
+        """This node and its ancestors, the root last."""
         node: Node | None = self
         while node is not None:
             yield node
             node = node.parent
 
     def line(self) -> list[Attempt]:
-        """This attempt and those that it came from, nearest first."""
+        """This attempt and its ancestors, nearest first."""
         return [node.attempt for node in self.up() if node.attempt is not None]
 
     def add_try(self, value: float | None) -> None:
-        """A child was made here, or is to be (None), which counts as a visit and leaves the mean
-        alone (Liu et al. 2020)."""
+        """Count a child with its value, or one to come (None), which is a visit without a value
+        (Liu et al. 2020)."""
         self.tries += 1
         if value is not None:
             self.values.append(value)
@@ -78,18 +75,17 @@ class Node:
 
 
 class Tree:
-    """Spends a generation's samples one by one where UCT finds them best spent.
+    """Places a generation's samples one by one by UCT.
 
-    The value of a trained attempt is the share of the trained ones that it is not behind of; of
-    what was rejected, failed or stopped 0. Ranks, because the scale of a fitness is the task's, and
-    one outlier would make all others look alike. At a node the choices are a further child of it,
-    worth the mean of its own value and its children's, and the way down to each of its children,
-    worth the best choice that there is. Each sample of a generation counts as a visit for those
-    after it, so they spread.
+    The value of a trained attempt is the share of trained attempts that are not better; a rejected,
+    failed or stopped one has 0. Ranks count, since the scale of a fitness is the task's and one
+    outlier would make all others look alike. The choices at a node are a further child of it, worth
+    the mean of its own value and its children's, and each of its children, worth the best choice
+    below. Each sample counts as a visit for the later ones, so they spread.
     """
 
     def plan(self, iteration: int, finished: Sequence[Attempt], samples: int) -> list[ProposalPlan]:
-        """Fresh proposals at first; then one child after the other, wherever it is worth most."""
+        """Fresh proposals at first, then children one by one where UCT places them."""
         order = ranked(finished)
         if not order:
             return [ProposalPlan(Operator.FRESH)] * samples
@@ -106,16 +102,16 @@ class Tree:
         return plans
 
     def to_tune(self, place: int, finished: Sequence[Attempt], samples: int) -> Attempt | None:
-        """The best attempt so far."""
+        """The best attempt."""
         return next(iter(ranked(finished)), None)
 
 
 def grow(finished: Sequence[Attempt], order: Sequence[Attempt]) -> dict[str, Node]:
-    """The tree's nodes by attempt id, parents before children, the root first with the id "";
-    `order`: the trained ones, best first.
+    """The tree's nodes by attempt id, parents first; the root has the id "". `order` holds the
+    trained attempts, best first.
 
-    A parent may turn out to fail when its repeats are known, after its children were made: they go
-    to the nearest one above that did not.
+    A parent's repeats may fail after its children were made. They move to the nearest ancestor that
+    did not fail.
     """
     values = {attempt.id: 1.0 - place / len(order) for place, attempt in enumerate(order)}
     root = Node(None, None)
@@ -135,18 +131,15 @@ def grow(finished: Sequence[Attempt], order: Sequence[Attempt]) -> dict[str, Nod
 
 
 def uct(worth: float, visits: int, all_visits: int) -> float:
-    """What a choice is worth and, the seldomer it was made of all that were made at its node, the
-    more on top."""
+    """The upper confidence bound of a choice."""
     return worth + EXPLORATION * math.sqrt(math.log(all_visits) / visits)
 
 
 def _select(nodes: dict[str, Node], order: Sequence[Attempt]) -> Node:
-    """The node that the next child is made from."""
+    """The node for the next child."""
     further: dict[Node, float] = {}
     worth: dict[Node, float] = {}
-    for node in reversed(
-        nodes.values()
-    ):  # children before parents; who has no room anywhere below is worth nothing
+    for node in reversed(nodes.values()):  # children before parents; a full subtree has no worth
         choices = [worth[child] for child in node.children if child in worth]
         if any(_missing(node, nodes, order)):
             further[node] = sum(node.values) / len(node.values)
@@ -165,14 +158,14 @@ def _select(nodes: dict[str, Node], order: Sequence[Attempt]) -> Node:
             scores[node] = uct(further[node], node.tries, all_visits)
         chosen = max(
             scores, key=lambda each: scores[each]
-        )  # the first of equals: down rather than here
+        )  # of equals the first: a child before the node itself
         if chosen is node:
             return node
         node = chosen
 
 
 def _missing(node: Node, nodes: dict[str, Node], order: Sequence[Attempt]) -> Iterator[Operator]:
-    """Operators of children that this node may still have, in the table's order."""
+    """Operators that this node still lacks, in the table's order."""
     if node.attempt is None:
         yield Operator.FRESH
         return
@@ -184,8 +177,7 @@ def _missing(node: Node, nodes: dict[str, Node], order: Sequence[Attempt]) -> It
 
 
 def _partner(node: Node, nodes: dict[str, Node], order: Sequence[Attempt]) -> str | None:
-    """The best of the elite that this node descends from as little as the other way round, and that
-    it was not crossed with."""
+    """The best unrelated elite attempt that this node was not crossed with."""
     own = {attempt.id for attempt in node.line()}
     for attempt in order[:ELITE]:
         related = attempt.id in own or any(each is node for each in nodes[attempt.id].up())
@@ -197,8 +189,8 @@ def _partner(node: Node, nodes: dict[str, Node], order: Sequence[Attempt]) -> st
 def _child(
     node: Node, nodes: dict[str, Node], order: Sequence[Attempt], asked: Counter[Operator]
 ) -> ProposalPlan:
-    """A child of this node by the operator that it lacks and this generation has least of. Of
-    equals the first in the table."""
+    """A child of this node by the lacking operator that this generation has least of, of equals the
+    first in the table."""
     operator = min(_missing(node, nodes, order), key=lambda each: asked[each])
     if node.attempt is None:
         return ProposalPlan(operator)

@@ -1,0 +1,159 @@
+"""Commands from the driver to a worker, one JSON line each."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from eureka_agent.protocol.bounds import FileHeader
+from eureka_agent.records import Record, WrittenFitness
+from eureka_agent.rewards import RewardSpecification
+from eureka_agent.settings import TrainingSettings
+
+
+class Open(Record):
+    """First command: load the environment and the task. Answered by `Opened`."""
+
+    type: Literal["open"] = "open"
+    environment: str
+    task: str | None
+    device: str = "cpu"
+    """Torch device of trainings and evaluations, by its name in the worker. Dry runs use the
+    CPU."""
+    fitness: WrittenFitness | None = None
+    """Replaces the task's own metric."""
+    rehearse: bool = False
+    """Record the states for dry runs now and step on for one episode. This finds faults of the
+    environment before anything is paid."""
+
+
+class DryRun(Record):
+    """Run a reward on recorded and extreme states in its own process. Answered by `DryRunDone`."""
+
+    type: Literal["dry_run"] = "dry_run"
+    job: str
+    reward: RewardSpecification
+    timeout_s: float
+
+
+class ScoreTransitions(Record):
+    """Run a reward on recorded states, extreme states and stored episodes, in its own process.
+    Answered by `Scored`."""
+
+    type: Literal["score_transitions"] = "score_transitions"
+    job: str
+    reward: RewardSpecification
+    transitions: tuple[str, ...]
+    """Npz files of plain arrays named `<episode>/<variable>`. A name always has the same content
+    and is sent to a worker once. The worker deletes the files that the latest such command does not
+    name, so they never fill its scratch folder."""
+    timeout_s: float
+
+
+class Prepare(Record):
+    """Make the population for later `Train` commands. Answered by `Prepared`."""
+
+    type: Literal["prepare"] = "prepare"
+    settings: TrainingSettings
+    slots: int
+    snapshot_s: float
+    """Seconds between two saved states of a training."""
+    iteration_limit_s: float | None = None
+    """Timeout for the environment steps of one iteration. It is shorter than the driver's timeout,
+    so the worker can still report where it hangs."""
+    kernels: bool = False
+    """Send the compiled kernels as the file `KERNELS_FILE` before the answer."""
+
+
+class Train(Record):
+    """Queue one training, which starts when a slot is free. Answered by `Progress`, `Saved` and
+    `Paused` any number of times, then by `Trained` or `TrainingFailed`."""
+
+    type: Literal["train"] = "train"
+    job: str
+    reward: RewardSpecification
+    seed: int
+    snapshot: str | None = None
+    """Saved state (safetensors) that the training resumes from."""
+    pauses: tuple[int, ...] = ()
+    """Env steps at which it frees its slot, sends `Paused` and waits for `Proceed` or `Cancel`. The
+    environment must be restorable."""
+
+
+class Proceed(Record):
+    """Continue a paused training, ahead of the queue. It has no answer."""
+
+    type: Literal["proceed"] = "proceed"
+    job: str
+
+
+class Cancel(Record):
+    """Drop a queued, paused or running training. It has no answer."""
+
+    type: Literal["cancel"] = "cancel"
+    job: str
+
+
+class Save(Record):
+    """Save the states of all trainings that have a slot. Answered by a `Progress`, a `Saved` for
+    each training, and `AllSaved`."""
+
+    type: Literal["save"] = "save"
+
+
+class PolicyFile(Record):
+    """A policy to score."""
+
+    policy: str
+    """Safetensors file, unique within the command."""
+    seed: int
+    episodes: int
+    trajectories: str | None = None
+    """Name of the npz file to send with the worst and the best episode."""
+
+
+class Evaluate(Record):
+    """Score policies on fresh episodes, acting without noise. Answered by `Evaluated`, or by a
+    `Fault` that does not tell which policy caused it. Never sent to a worker that trains.
+
+    A policy's score does not depend on the policies that it is scored with.
+    """
+
+    type: Literal["evaluate"] = "evaluate"
+    job: str
+    policies: tuple[PolicyFile, ...]
+
+
+class Measure(Record):
+    """Measure start states and the scores of zero and random actions. Answered by `Measured`. Never
+    sent to a worker that trains."""
+
+    type: Literal["measure"] = "measure"
+    job: str
+    scores: bool = True
+    """False: measure start states alone."""
+
+
+class Shutdown(Record):
+    """Finish and exit, as at the end of input."""
+
+    type: Literal["shutdown"] = "shutdown"
+
+
+Command = Annotated[
+    FileHeader
+    | Open
+    | DryRun
+    | ScoreTransitions
+    | Prepare
+    | Train
+    | Proceed
+    | Cancel
+    | Save
+    | Evaluate
+    | Measure
+    | Shutdown,
+    Field(discriminator="type"),
+]
+COMMAND: TypeAdapter[Command] = TypeAdapter(Command)

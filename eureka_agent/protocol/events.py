@@ -1,0 +1,183 @@
+"""Events from a worker to the driver, one JSON line each. The driver trusts nothing in them."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+from pydantic import Field, FiniteFloat, TypeAdapter, field_validator
+
+from eureka_agent.protocol.bounds import MOST_SCORES, FileHeader, Findings, ShortText, Text
+from eureka_agent.records import (
+    CurvePoint,
+    Evaluation,
+    Measurements,
+    Outcome,
+    Record,
+    TaskDescription,
+)
+
+
+class Gpus(Record):
+    """GPUs that torch finds in the worker."""
+
+    count: int = 0
+    missing: str = ""
+    """Reason why there is no GPU, or why this environment cannot use it; else empty."""
+
+
+class Opened(Record):
+    type: Literal["opened"] = "opened"
+    description: TaskDescription
+    gpus: Gpus = Gpus()
+    device_types: tuple[str, ...] = ("cpu",)
+    """Types of torch devices that the environment runs on."""
+
+
+class DryRunDone(Record):
+    type: Literal["dry_run_done"] = "dry_run_done"
+    job: str
+    findings: Findings
+    seconds: FiniteFloat
+
+
+class Scored(Record):
+    """Totals and returns of a reward. None stands for a number that is not finite."""
+
+    type: Literal["scored"] = "scored"
+    job: str
+    returns: tuple[dict[str, float | None], ...] = ()
+    """Sum of the total over each episode by its name, per file in the order of the command."""
+    totals: tuple[float | None, ...] = ()
+    """Totals of the recorded steps, then of at most `eureka_agent.worker.scoring.MOST_STEPS` steps
+    of the episodes."""
+    extreme_totals: tuple[float | None, ...] = ()
+    reason: ShortText = ""
+    """Reason why there are no numbers; else empty."""
+
+
+class Prepared(Record):
+    type: Literal["prepared"] = "prepared"
+
+
+class Progress(Record):
+    """Curve points since the last such event, sent at most about twice a second. It also serves as
+    the sign of life."""
+
+    type: Literal["progress"] = "progress"
+    points: dict[str, tuple[CurvePoint, ...]]
+    """By job."""
+    timers: dict[str, FiniteFloat] = Field(default_factory=dict)
+    """Wall seconds since the worker's start, by part: physics, policy, reward, update, rest."""
+
+
+class Saved(Record):
+    """A saved state of a training. All curve points up to it have been sent."""
+
+    type: Literal["saved"] = "saved"
+    job: str
+    snapshot: str
+    """Safetensors file."""
+    iterations: int
+    """Iterations made, equal to the number of curve points up to this state."""
+
+
+class AllSaved(Record):
+    """End of the answer to `Save`."""
+
+    type: Literal["all_saved"] = "all_saved"
+
+
+class Paused(Record):
+    """A training at one of its pauses. All curve points up to it have been sent."""
+
+    type: Literal["paused"] = "paused"
+    job: str
+    env_steps: int
+    policy: str
+    """Safetensors file of the policy at the pause."""
+    snapshot: str
+    """Safetensors file of the state at the pause. Another worker can resume from it."""
+
+
+class Trained(Record):
+    type: Literal["trained"] = "trained"
+    job: str
+    outcome: Outcome
+    policies: dict[int, str]
+    """Safetensors files of the best checkpoints by their index, the outcome's among them."""
+
+
+class TrainingFailed(Record):
+    """A failure by the candidate's own fault: its reward raised, gave NaN or timed out, or a
+    written fitness failed on its states."""
+
+    type: Literal["training_failed"] = "training_failed"
+    job: str
+    code: str
+    """`"not-a-number"`, `"raised"`, `"timeout"`, `"contract"`, `"fitness"`."""
+    reason: Text
+    env_steps: int
+
+
+class PolicyScore(Record):
+    """A policy's score, or the reason why it has none."""
+
+    evaluation: Evaluation | None = None
+    fault: Text = ""
+    """Empty where there is an evaluation."""
+    hint: Text = ""
+
+    @field_validator("evaluation")
+    @classmethod
+    def _is_finite(cls, evaluation: Evaluation | None) -> Evaluation | None:
+        if evaluation is not None and not all(
+            math.isfinite(episode.fitness) for episode in evaluation.episodes
+        ):
+            raise ValueError("expected finite numbers")
+        return evaluation
+
+
+class Evaluated(Record):
+    type: Literal["evaluated"] = "evaluated"
+    job: str
+    scores: tuple[PolicyScore, ...] = Field(max_length=MOST_SCORES)
+    """In the order of the command."""
+
+
+class Measured(Record):
+    type: Literal["measured"] = "measured"
+    job: str
+    measurements: Measurements
+
+
+class Fault(Record):
+    """An error that the user can act on (`EurekaError`), or a defect of this program. The worker
+    goes on if it can."""
+
+    type: Literal["fault"] = "fault"
+    job: str | None
+    message: Text
+    hint: Text = ""
+    environment: bool = False
+    """True if the environment's own code failed, so that every reward would fail."""
+
+
+Event = Annotated[
+    FileHeader
+    | Opened
+    | DryRunDone
+    | Scored
+    | Prepared
+    | Progress
+    | Saved
+    | AllSaved
+    | Paused
+    | Trained
+    | TrainingFailed
+    | Evaluated
+    | Measured
+    | Fault,
+    Field(discriminator="type"),
+]
+EVENT: TypeAdapter[Event] = TypeAdapter(Event)

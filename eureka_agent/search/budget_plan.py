@@ -1,0 +1,334 @@
+"""The plan of a search within a budget: the settings that the user did not give.
+
+Nothing here trains, measures or reads a clock. Measurements come in as a `Speed`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from eureka_agent import wording
+from eureka_agent.errors import SettingsError
+from eureka_agent.search.budget import Budget, steps_text, time_text
+from eureka_agent.settings import MOST_ITERATIONS, SearchSettings, schedule_of
+from eureka_agent.training_counts import TrainingCounts
+
+PLANNED_SETTINGS = ("iterations", "samples", "final_seeds", "finalists", "env_steps", "baselines")
+"""Settings that a budget chooses unless they are given. Slots and workers follow from them
+(`capacity.py`)."""
+RACING_SAVING = 0.07 / 0.15
+"""Expected saving by racing, as a part of the most it can save, which is with half of the
+candidates stopped at every rung.
+
+It depends on the task: in replayed generations of eight, one rung at 0.7 saves 0.07 to 0.10 of at
+most 0.15, and rungs elsewhere save 0.4 to 0.7 of their most (benchmarks/LOG.md). This is the low
+end at 0.7, since a plan that expects more overruns its budget.
+"""
+TRAINING_SHARE = 0.85
+"""Part of the wall time after the start that goes to trainings. The rest goes to designers, dry
+runs, evaluations, and waiting for the last training."""
+LEAST_SAMPLES, PREFERRED_SAMPLES, MOST_SAMPLES = 2, 8, 16
+ENOUGH_ITERATIONS = 5
+"""Generations before a larger budget goes to more samples, as many as Eureka's searches have (Ma et
+al. 2023)."""
+LEAST_FINAL_SEEDS = 3
+LEAST_BASELINE_SEEDS = 2
+"""Least seeds of a baseline, since one seed has no spread and so no comparison."""
+LEAST_FINALISTS = 1
+LEAST_PART_OF_ENV_STEPS = 4
+"""Shortest training: one over this of the task's env steps."""
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Measured speed of trainings on this machine."""
+
+    workers: int
+    steps_per_second: float
+    """Env steps of one worker while all workers train."""
+    start_seconds: float
+    """Seconds from the workers' start to their first env steps."""
+
+
+def steps_of_a_training(settings: SearchSettings) -> int:
+    """Env steps of one training: those asked for, rounded up to whole updates."""
+    return settings.updates * settings.num_envs * settings.horizon
+
+
+class CostModel:
+    """The cost of a search with given settings, compared with a budget."""
+
+    def __init__(
+        self,
+        budget: Budget,
+        baselines: Callable[[SearchSettings], int],
+        *,
+        restorable: bool,
+        speed: Speed | None = None,
+        used_seconds: float = 0.0,
+    ) -> None:
+        """`baselines` counts trainings that the cache lacks; racing needs `restorable` trainings.
+
+        A budget in wall time needs a `speed`, and `used_seconds` of it have passed.
+        """
+        if budget.seconds is not None and speed is None:
+            raise ValueError("a budget in wall time needs a measured speed")
+        self.budget = budget
+        self.speed = speed
+        self._baselines = baselines
+        self._restorable = restorable
+        self._used_seconds = used_seconds
+
+    def fits(self, settings: SearchSettings) -> bool:
+        """True if a search with these settings stays within the budget."""
+        if self.budget.seconds is not None:
+            return self.seconds(settings) <= self.budget.seconds
+        return self.env_steps(settings) <= (self.budget.env_steps or 0)
+
+    def env_steps(self, settings: SearchSettings) -> float:
+        """Env steps of the whole search."""
+        made = self._trainings(settings)
+        generation = made.candidates * self._kept(settings) + made.confirmations
+        return (
+            settings.iterations * generation + made.finals + made.baselines
+        ) * steps_of_a_training(settings)
+
+    def seconds(self, settings: SearchSettings) -> float:
+        """Wall time of the whole search, with the time that has passed. A phase lasts as long as
+        the worker with the most trainings."""
+        assert self.speed is not None
+        made = self._trainings(settings)
+        workers = self.speed.workers
+        one_after_another = self._generations(settings, made, workers)
+        one_after_another += math.ceil(made.finals / workers) + math.ceil(made.baselines / workers)
+        training = steps_of_a_training(settings) / self.speed.steps_per_second
+        return (
+            self._used_seconds
+            + self.speed.start_seconds
+            + one_after_another * training / TRAINING_SHARE
+        )
+
+    def _generations(self, settings: SearchSettings, made: TrainingCounts, workers: int) -> float:
+        """Trainings of a worker in sequence, over all generations.
+
+        In a steady search the next proposal takes a free slot, so no worker waits for another's
+        last training. Confirmations run beside it: they take env steps, and no phase.
+        """
+        alone = math.ceil(made.candidates / workers) * self._kept(settings) + math.ceil(
+            made.confirmations / workers
+        )
+        if schedule_of(settings) == "generations":
+            return settings.iterations * alone
+        shared = (made.candidates * self._kept(settings) + made.confirmations) / workers
+        # nothing overlaps with the last generation
+        return (settings.iterations - 1) * max(shared, 1.0) + alone
+
+    def needed(self, settings: SearchSettings) -> str:
+        """The cost of these settings in the form of a budget, rounded up."""
+        if self.budget.seconds is not None:
+            return time_text(self.seconds(settings))
+        return steps_text(self.env_steps(settings))
+
+    def _trainings(self, settings: SearchSettings) -> TrainingCounts:
+        return TrainingCounts.of(settings, baselines=self._baselines(settings))
+
+    def _kept(self, settings: SearchSettings) -> float:
+        """Part of the candidates' env steps that is left after racing."""
+        if not (settings.racing and self._restorable and settings.samples > 1):
+            return 1.0
+        most = sum((1.0 - rung) / 2**number for number, rung in enumerate(_rungs(settings), 1))
+        return 1.0 - RACING_SAVING * most
+
+
+def _rungs(settings: SearchSettings) -> list[float]:
+    """Parts of a training at which candidates are compared: the checkpoints of the rungs."""
+    from eureka_agent.search.racing import (
+        rungs_of,  # it imports numpy, which a list of runs does without
+    )
+
+    return [steps / steps_of_a_training(settings) for steps in rungs_of(settings).env_steps]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The settings of a search within its budget, with the reasons."""
+
+    settings: SearchSettings
+    text: str
+    """One sentence for the user."""
+
+
+def plan(settings: SearchSettings, given: Collection[str], costs: CostModel) -> Plan:
+    """The largest search within the budget. `given` names settings that stay as they are.
+
+    A generation of eight comes first. If it does not fit, seeds of the baselines are reduced, then
+    the baselines dropped, then final seeds reduced, then finalists. If it still does not fit, the
+    generation is smaller, and trainings get shorter only if there is no room for two. Raises
+    SettingsError if that does not help.
+    """
+    levels = _reductions(settings, given, costs)
+    found = _first_with(PREFERRED_SAMPLES, levels, given, costs)
+    if found is None:
+        least = _shorter(levels[-1], given, costs)
+        search = _largest(least, given, costs)
+        if search is None:
+            raise _too_small(_smallest(least, given), costs)
+        found = search if least != levels[-1] else _first_with(search.samples, levels, given, costs)
+        assert found is not None  # it fits on the last level
+    return Plan(found, _sentence(settings, found, costs))
+
+
+def _first_with(
+    samples: int, levels: Sequence[SearchSettings], given: Collection[str], costs: CostModel
+) -> SearchSettings | None:
+    """The largest search on the first level with room for `samples` in a generation; None if there
+    is no such level."""
+    for level in levels:
+        search = _smallest(level, given)
+        if costs.fits(search if "samples" in given else _sized(search, samples=samples)):
+            return _largest(level, given, costs)
+    return None
+
+
+def _too_small(least: SearchSettings, costs: CostModel) -> SettingsError:
+    unit = "" if costs.budget.env_steps is None else " env steps"
+    return SettingsError(
+        f"the budget of {costs.budget.text}{unit} is too small: the smallest search here takes"
+        f" {costs.needed(least)}{unit} ({wording.plural(least.iterations, 'generation')} of"
+        f" {least.samples}, {wording.plural(least.finalists, 'finalist')},"
+        f" {wording.plural(least.final_seeds, 'final seed')}, {least.env_steps:,} env steps a"
+        " training)",
+        f"take --budget {costs.needed(least)} or more, or set by hand what matters less to you"
+        " (--no-baselines, --finalists 0, --confirm 0)",
+    )
+
+
+def _sized(settings: SearchSettings, **sizes: int) -> SearchSettings:
+    return settings.model_copy(update=sizes)
+
+
+def _smallest(settings: SearchSettings, given: Collection[str]) -> SearchSettings:
+    least = {"iterations": 1, "samples": LEAST_SAMPLES}
+    return _sized(settings, **{name: value for name, value in least.items() if name not in given})
+
+
+def _reductions(
+    settings: SearchSettings, given: Collection[str], costs: CostModel
+) -> list[SearchSettings]:
+    """The settings, followed by ever smaller ones, in the order of reduction."""
+    levels = _with_fewer_baselines(settings, given, costs)
+    for name, least in (("final_seeds", LEAST_FINAL_SEEDS), ("finalists", LEAST_FINALISTS)):
+        while name not in given and settings.finalists and getattr(levels[-1], name) > least:
+            levels.append(_sized(levels[-1], **{name: getattr(levels[-1], name) - 1}))
+    return levels
+
+
+def _with_fewer_baselines(
+    settings: SearchSettings, given: Collection[str], costs: CostModel
+) -> list[SearchSettings]:
+    """The settings, followed by ones with fewer baselines, down to the cheapest."""
+    levels = [settings]
+    if settings.trains_baselines and not {"baselines", "baseline_seeds"} & set(given):
+        seeds = range(settings.seeds_of_baselines - 1, LEAST_BASELINE_SEEDS - 1, -1)
+        levels += [_sized(settings, baseline_seeds=number) for number in seeds]
+        levels.append(_sized(settings, baselines=False))
+    cheapest = min(
+        range(len(levels)), key=lambda place: costs.env_steps(_smallest(levels[place], given))
+    )
+    return levels[: cheapest + 1]
+
+
+def _largest(
+    settings: SearchSettings, given: Collection[str], costs: CostModel
+) -> SearchSettings | None:
+    """The largest search: eight samples first, then up to five generations, then up to sixteen
+    samples, then more generations. None if nothing fits."""
+    search = _smallest(settings, given)
+    if not costs.fits(search):
+        return None
+
+    def grown(name: str, high: int) -> SearchSettings:
+        low = getattr(search, name)
+        if name in given or low >= high:
+            return search
+        return _sized(
+            search,
+            **{name: _most(lambda value: costs.fits(_sized(search, **{name: value})), low, high)},
+        )
+
+    search = grown("samples", PREFERRED_SAMPLES)
+    if "samples" in given:
+        return grown("iterations", MOST_ITERATIONS)
+    if search.samples == PREFERRED_SAMPLES:
+        search = grown("iterations", ENOUGH_ITERATIONS)
+        search = grown("samples", MOST_SAMPLES)
+    return grown("iterations", MOST_ITERATIONS) if search.samples == MOST_SAMPLES else search
+
+
+def _most(fits: Callable[[int], bool], low: int, high: int) -> int:
+    """The largest number up to `high` that fits, by bisection. `low` fits."""
+    above = low + 1
+    while above <= high and fits(above):
+        low, above = above, 2 * above
+    above = min(above, high + 1)
+    while above - low > 1:
+        middle = (low + above) // 2
+        low, above = (middle, above) if fits(middle) else (low, middle)
+    return low
+
+
+def _shorter(settings: SearchSettings, given: Collection[str], costs: CostModel) -> SearchSettings:
+    """The settings with trainings as short as the smallest search needs."""
+    if "env_steps" in given or costs.fits(_smallest(settings, given)):
+        return settings
+    whole, update = settings.env_steps, settings.num_envs * settings.horizon
+
+    def with_updates(updates: int) -> SearchSettings:
+        return _sized(settings, env_steps=min(whole, updates * update))
+
+    least = math.ceil(whole / (LEAST_PART_OF_ENV_STEPS * update))
+    if costs.fits(_smallest(with_updates(least), given)):
+        least = _most(
+            lambda updates: costs.fits(_smallest(with_updates(updates), given)),
+            least,
+            settings.updates,
+        )
+    return with_updates(least)
+
+
+def _sentence(asked: SearchSettings, found: SearchSettings, costs: CostModel) -> str:
+    """The plan as a sentence, such as `"the budget of 5M gives 1 generation of 8, 3 finalists from
+    5 seeds, …"`."""
+    sizes = [f"{wording.plural(found.iterations, 'generation')} of {found.samples}"]
+    if found.finalists:
+        sizes.append(
+            f"{wording.plural(found.finalists, 'finalist')} from"
+            f" {wording.plural(found.final_seeds, 'seed')}"
+        )
+    if found.trains_baselines:
+        sizes.append(f"baselines from {wording.plural(found.seeds_of_baselines, 'seed')}")
+    elif asked.trains_baselines:
+        sizes.append("no baselines")
+    sizes.append(f"{found.env_steps:,} env steps a training")
+    if costs.speed is not None:
+        rate = wording.count(costs.speed.workers * costs.speed.steps_per_second)
+        cost = (
+            f"at most about {wording.duration(costs.seconds(found))} at the {rate} env steps/s that"
+            " were measured"
+        )
+    else:
+        cost = f"at most about {wording.count(costs.env_steps(found))} env steps"
+    reduced = [
+        f"{name.replace('_', ' ')} {getattr(asked, name):,} → {getattr(found, name):,}"
+        for name in ("final_seeds", "finalists", "env_steps")
+        if getattr(asked, name) != getattr(found, name)
+    ]
+    if not found.baselines and asked.baselines:
+        reduced.insert(0, "no baselines")
+    elif found.baseline_seeds != asked.baseline_seeds:
+        reduced.insert(0, f"baseline seeds {asked.seeds_of_baselines} → {found.seeds_of_baselines}")
+    return f"the budget of {costs.budget.text} gives {', '.join(sizes)}: {cost}" + (
+        f"; reduced to fit: {', '.join(reduced)}" if reduced else ""
+    )
