@@ -1,10 +1,10 @@
 """Benchmarks, each in a process of its own, and a table of the training engine's figures.
 
-    python -m benchmarks            all but the long studies, about an hour on two idle cores
-    python -m benchmarks NAME …     some of them
-    python -m benchmarks --quick    a moment of each, to see that they run; stores nothing
-    python -m benchmarks --list     their names and what they measure
-    python -m benchmarks --table    the table of the stored results
+python -m benchmarks            all but the long studies, about an hour on two idle cores
+python -m benchmarks NAME …     some of them
+python -m benchmarks --quick    a moment of each, to see that they run; stores nothing
+python -m benchmarks --list     their names and what they measure
+python -m benchmarks --table    the table of the stored results
 """
 
 from __future__ import annotations
