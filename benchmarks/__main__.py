@@ -1,11 +1,10 @@
-"""`make bench`: benchmarks, one after the other, each in a process of its own, and a table of the
-training engine's figures against their targets.
+"""Benchmarks, each in a process of its own, and a table of the training engine's figures.
 
-python -m benchmarks            all but the long studies; about an hour on two idle cores, 30
-minutes of it racing_time python -m benchmarks NAME …     some of them python -m benchmarks --quick
-a moment of each, to see that they run: stores nothing python -m benchmarks --list     their names
-and what they measure python -m benchmarks --table    the table alone, from the results that are
-stored
+python -m benchmarks            all but the long studies, about an hour on two idle cores
+python -m benchmarks NAME …     some of them
+python -m benchmarks --quick    a moment of each, to see that they run; stores nothing
+python -m benchmarks --list     their names and what they measure
+python -m benchmarks --table    the table of the stored results
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def show_list() -> None:
     for name, path in scripts().items():
         doc = ast.get_docstring(ast.parse(path.read_text())) or ""
         study = "  (only by name)" if name in STUDIES else ""
-        print(f"{name:24} {doc.splitlines()[0] if doc else ''}{study}")
+        print(f"{name:24} {' '.join(doc.partition(chr(10) * 2)[0].split())}{study}")
 
 
 def main() -> int:
