@@ -263,7 +263,7 @@ def test_a_place_is_kept_at_0_unasked_only_where_that_is_the_middle_of_its_range
     for bounds, kept in (((-2.0, 2.0), True), ((0.0, 4.0), False), (None, False)):
         cart = variable("cart_position", (), "m", "world", "place of the cart on its rail", bounds)
         proposals = generation(description("balance the pole upright", (angle, cart), 1), 8)
-        assert any('"centred"' in each.source for each in proposals) is kept, bounds
+        assert any('"centred"' in each.reward.source for each in proposals) is kept, bounds
 
 
 def test_swing_up_is_paid_at_the_top_and_without_whirling() -> None:
