@@ -86,6 +86,11 @@ class TrainingWorker:
         return self.population.slots - self._active
 
     @property
+    def has_paused_jobs(self) -> bool:
+        """True while a pause is not decided."""
+        return bool(self._paused)
+
+    @property
     def _active(self) -> int:
         """Number of jobs that are not paused."""
         return len(self.jobs) - len(self._paused)
