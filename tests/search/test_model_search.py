@@ -288,7 +288,7 @@ def _environments_of_children(driver: int) -> list[bytes]:
         (("--max-time", "soon"), (), "expected a wall time"),
         (("--price", "openai/test"), (), "cannot be read"),
         (("--price", "openai/other=1,2"), (), "does not ask"),
-        (("--model", "offline"), (), "goes alone"),
+        (("--model", "offline"), (), "cannot be combined"),
         (("--model", "openai/test"), (), "named twice"),
         (("--reviewer", "nobody"), (), "does not say whose it is"),
         ((), [HttpFailure(401, f"wrong key {KEY}")], "does not accept the key (HTTP 401)"),
