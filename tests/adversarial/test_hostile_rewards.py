@@ -141,7 +141,7 @@ async def test_after_all_of_them_the_worker_judges_as_before(runner: DryRunner) 
 async def test_a_training(
     attack: Attack, pool: TrainingPool, alone: TrainingResult, traps: Traps
 ) -> None:
-    (worker,) = pool._workers
+    (worker,) = pool._dispatcher._workers
     source = filled_in(attack.source, str(traps.canary), traps.port, os.getpid())
     bad, good = await asyncio.gather(
         pool.train("bad", given_reward(source), 0), pool.train("good", given_reward(GOOD), 5)
@@ -158,5 +158,5 @@ async def test_a_training(
     assert good.outcome.checkpoints == alone.outcome.checkpoints
     assert numbers(good) == numbers(alone)
     assert (good.retries, bad.retries) == (0, 0)
-    assert pool._workers == [worker]
+    assert pool._dispatcher._workers == [worker]
     traps.check()

@@ -48,7 +48,7 @@ def saved_states(folder: Path) -> list[Path]:
 
 
 def training_worker(folder: Path) -> int:
-    """The process that trains: its folder lies in the run, and the evaluator's one level deeper.
+    """The process that trains, by its folder in the run; the evaluator has another.
     What it started lives in the same one."""
     found = {}
     for entry in Path("/proc").glob("[0-9]*"):
@@ -57,7 +57,7 @@ def training_worker(folder: Path) -> int:
             parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
         except OSError:
             continue
-        if folder in scratch.parents and scratch.parents[1].name == ".workers":
+        if folder in scratch.parents and scratch.parents[1].name == "trainings":
             found[int(entry.name)] = parent
     (worker,) = (process for process, parent in found.items() if parent not in found)
     return worker
