@@ -105,6 +105,9 @@ class Starts:
             options = _SIGNATURE.bind(process, *given, **named).arguments
             if not self._fork(process, options):
                 _execute_child(process, *given, **named)
+                # the kernel gives a number again once its process is gone: a fork that had this one
+                # and that nobody has waited for is not this program
+                self._forks.pop(process.pid, None)
 
         def internal_poll(process: subprocess.Popen[Any], _deadstate: Any = None) -> int | None:
             return _internal_poll(process, _deadstate, _waitpid=self.waitpid)
