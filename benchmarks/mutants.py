@@ -70,7 +70,7 @@ class TestRun:
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a fault."""
+    """The fate of a fault."""
 
     outcome: Outcome
     caught_by: tuple[str, ...] = ()
@@ -139,7 +139,7 @@ def _kill_group(group: int) -> None:
 
 
 def _read(cases: Iterable[ElementTree.Element]) -> tuple[int, tuple[str, ...]]:
-    """How many tests ran, and the names of those that failed."""
+    """The number of tests that ran, and the names of the failed ones."""
     ran, failed = 0, []
     for case in cases:
         ran += case.find("skipped") is None

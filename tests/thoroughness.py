@@ -1,4 +1,4 @@
-"""How many cases of one kind are run: a share that differs from commit to commit, or all of them."""
+"""Number of cases of one kind that run: a share that differs from commit to commit, or all of them."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class _Block:
     """None if it cannot be read."""
     text_without: str
     problem: str = ""
-    """Why it cannot be read."""
+    """The reason why it cannot be read."""
 
 
 def _words(block: _Block) -> tuple[FitnessWords | None, list[Finding]]:

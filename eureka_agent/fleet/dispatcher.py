@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -146,10 +146,10 @@ class Dispatcher:
         workers += sum(each == population for each in self._reserved.values())
         if workers >= max(1, self._most_workers // len(populations)):
             return
-        sizes = Counter(each.population for each in self._workers if each not in self._reserved)
-        others = [each for each in self._workers if each not in self._reserved]
+        unreserved = [each for each in self._workers if each not in self._reserved]
+        sizes = Counter(each.population for each in unreserved)
         largest = max(
-            (each for each in others if each.population != population),
+            (each for each in unreserved if each.population != population),
             key=lambda each: (sizes[each.population], -len(each.jobs)),
             default=None,
         )
@@ -200,10 +200,7 @@ class Dispatcher:
                     job.on_worker_death(job, error.message)
         except EnvironmentFaultError as error:  # all trainings of the problem would fail
             problem = worker.population.problem
-            for job in [*worker.jobs.values(), *self._waiting]:
-                if job.population.problem == problem:
-                    job.raise_error(error)
-            self._waiting = [job for job in self._waiting if not job.result.done()]
+            self._raise(worker, error, lambda job: job.population.problem == problem)
         except Exception as error:  # noqa: BLE001  (a full disk or a defect; it is raised in the callers)
             for job in worker.jobs.values():
                 job.raise_error(error)
@@ -232,10 +229,16 @@ class Dispatcher:
             self._waiting += [job for job in worker.jobs.values() if not job.result.done()]
             worker.jobs.clear()
         else:
-            for job in [*worker.jobs.values(), *self._waiting]:
-                if job.population == population:
-                    job.raise_error(error)
-            self._waiting = [job for job in self._waiting if not job.result.done()]
+            self._raise(worker, error, lambda job: job.population == population)
+
+    def _raise(
+        self, worker: TrainingWorker, error: EurekaError, concerned: Callable[[TrainingJob], bool]
+    ) -> None:
+        """Raise an error in the callers of the worker's and the waiting jobs that it concerns."""
+        for job in [*worker.jobs.values(), *self._waiting]:
+            if concerned(job):
+                job.raise_error(error)
+        self._waiting = [job for job in self._waiting if not job.result.done()]
 
     async def _send(self, worker: TrainingWorker, job: TrainingJob) -> None:
         try:

@@ -32,7 +32,7 @@ class EventReader:
     def __init__(self, wall: Wall, handle: WorkerHandle, inbox: Inbox) -> None:
         """Starts to read at once."""
         self.violation = ""
-        """How the worker broke the protocol, or empty."""
+        """The worker's breach of the protocol, or empty."""
         self.failure: EurekaError | None = None
         """Error of the driver that ended the reading, such as a full disk."""
         self._wall = wall

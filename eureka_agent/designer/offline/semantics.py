@@ -67,12 +67,12 @@ class Reading(NamedTuple):
         return unit if limit is None else float(f"{limit / 3.0:.3g}")
 
     def affinity(self, words: frozenset[str]) -> float:
-        """How much the words speak of it: 2 a word of its name, 0.5 a word of its doc line."""
+        """Score of the words in it: 2 a word of its name, 0.5 a word of its doc line."""
         of_doc = words & (self.doc_words - self.name_words)
         return 2.0 * len(words & self.name_words) + 0.5 * len(of_doc)
 
     def likeness(self, words: frozenset[str]) -> float:
-        """How much the words mean it: those that it shares, and the body before a part."""
+        """Rank by the words that it shares, the body before a part."""
         return self.affinity(words) + self.centrality()
 
     def centrality(self) -> float:
@@ -126,7 +126,7 @@ class Reading(NamedTuple):
 
 
 def read_variable(spec: VariableSpec) -> Reading:
-    """What a variable is, from its words alone."""
+    """The meaning of a variable, from its words alone."""
     name, doc = stems(spec.name.replace("_", " ")), stems(spec.doc)
     quantity = _quantity(spec, name, doc)
     measured = quantity not in (Quantity.ACTION, Quantity.TERMINATED)

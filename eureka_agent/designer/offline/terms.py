@@ -23,7 +23,7 @@ TUNABLE = {*_SHAPES, "cap"}
 
 
 class Form(NamedTuple):
-    """How terms of one kind are described and computed: factors of shape (batch,)."""
+    """Description and computation of one kind of terms: factors of shape (batch,)."""
 
     says: str
     numbers: tuple[str, ...]
@@ -91,7 +91,7 @@ class Operand(Record):
     """Entries of variables as an expression."""
 
     code: str
-    """Of shape (batch,) for a single entry, else (batch, entries)."""
+    """Code of shape (batch,) for a single entry, else (batch, entries)."""
     reads: tuple[str, ...] = Field(min_length=1)
     """The function's arguments in it."""
     scalar: bool = True

@@ -48,7 +48,7 @@ _PREFIX = "opt/eureka"
 """A virtual environment in the image. Its `lib` has all libraries that belong to no package."""
 _SITE = f"{_PREFIX}/lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
 _DRIVERS = f"/usr/lib64:/usr/lib/{os.uname().machine}-linux-gnu"
-"""Where the engine mounts a GPU's driver, of which nothing is in the image."""
+"""Folders where the engine mounts a GPU's driver; the image has none of it."""
 SETTINGS = (
     *(f"ENV PATH=/{_PREFIX}/bin", f"ENV LD_LIBRARY_PATH=/{_PREFIX}/lib:{_DRIVERS}"),
     "USER 65534:65534",
