@@ -23,7 +23,6 @@ STUDIES = (
     "learning_parity",
     "mutants",
     "offline_designer",
-    "racing",
     "roles",
     "strategies",
     "tuning",

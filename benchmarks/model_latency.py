@@ -70,8 +70,7 @@ def counted_slots() -> Iterator[list[tuple[float, list[int]]]]:
     def count() -> None:
         while not ended.wait(PERIOD_S):
             if dispatchers and dispatchers[0]._workers:  # read from outside: nobody inside needs it
-                # less than none are free where trainings that paused wait for their slot
-                free = [max(0, worker.free_slots) for worker in dispatchers[0]._workers]
+                free = [worker.free_slots for worker in dispatchers[0]._workers]
                 counts.append((time.perf_counter(), free))
 
     with patch.object(Dispatcher, "__init__", remember):
@@ -112,10 +111,7 @@ def steps_for(seconds: float) -> int:
             each.env_steps / each.seconds for each in outcomes if each is not None
         )
 
-    return round(
-        seconds
-        * search({**values, "finalists": 0, "confirm": 0, "racing": False}, steps_per_second)
-    )
+    return round(seconds * search({**values, "finalists": 0, "confirm": 0}, steps_per_second))
 
 
 def main() -> int:
@@ -188,7 +184,7 @@ def _figures(run: Run, watch: Watch, counts: list[tuple[float, list[int]]]) -> d
     }
     until = max(started.values(), default=last_queued)
     inside = [free for at, free in counts if first <= at - began <= until]
-    trained = ranked(run.archive.attempts())  # those that were stopped have no time of their own
+    trained = ranked(run.archive.attempts())  # those that broke off have no time of their own
     return {
         "idle_share": round(statistics.fmean(sum(free) for free in inside) / SLOTS, 4),
         "idle_share_of_each_worker": [

@@ -161,7 +161,6 @@ def _write_attempt(archive: Archive, number: int) -> None:
         entries.TrainingQueued(job=job, label=name, training="search", seed=7),
         *(entries.TrainingProgress(job=job, points=entries.progress_of(())) for _ in range(30)),
         entries.RungScored(attempt=name, score=RungScore(env_steps=700, fitness=fitness)),
-        entries.RungDecided(attempt=name, env_steps=700, stop=""),
         entries.TrainingEnded(job=job, label=name, training="search", fitness=fitness),
         entries.AttemptEnded(
             attempt=name, stage=Stage.TRAINED, outcome=outcome, diagnosis=diagnosis

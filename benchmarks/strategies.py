@@ -7,12 +7,12 @@ searches, same tasks, same seeds.
                                     [--base-url URL]
 
 An arm is a strategy, with `+tuning` one that leaves places to the optimiser of constants;
-`--tuning` adds greedy+tuning. All arms make as many candidates and train each as long: racing,
-repeats are off, so they have the same env steps. `--as-usual` leaves them on, as
-`eureka search` has them; what each arm used is then its own affair, and printed. After every search
-its best attempt is trained again from fresh seeds, the same for all: what is compared is the mean
-of these, not the fitness by which it was chosen, which flatters the arm that chose from the more
-lucky ones. These trainings are not part of the budget.
+`--tuning` adds greedy+tuning. All arms make as many candidates, and repeats are off, so they have
+the same env steps. `--as-usual` leaves repeats on, as `eureka search` has them; what each arm used
+is then its own affair, and printed. After every search its best attempt is trained again from fresh
+seeds, the same for all: what is compared is the mean of these, not the fitness by which it was
+chosen, which flatters the arm that chose from the more lucky ones. These trainings are not part of
+the budget.
 
 Printed are, for each task and arm, the median over seeds with the lowest and the highest, what the
 search itself believed (mean), and for each two arms the mean difference with its 95 % interval
@@ -54,7 +54,7 @@ NAME = "strategies"
 TASKS = ("cartpole/swingup", "hopper/run")
 ARMS = ("best-of-n", "greedy", "islands", "tree")
 TUNED = "+tuning"
-PLAIN = {"racing": False, "confirm": 0, "schedule": "generations"}
+PLAIN = {"confirm": 0, "schedule": "generations"}
 """Settings under which all arms use the same env steps."""
 QUICK = {"iterations": 2, "samples": 4, "env_steps": 2_048, "final_seeds": 2}
 
@@ -193,7 +193,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument(
         "--env-steps", type=int, metavar="N", help="of one training; default: the task's own"
     )
-    parser.add_argument("--as-usual", action="store_true", help="with racing and repeats")
+    parser.add_argument("--as-usual", action="store_true", help="with repeats")
     parser.add_argument(
         "--again", action="store_true", help="also make the searches that are stored"
     )

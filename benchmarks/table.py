@@ -27,11 +27,9 @@ RIVALS = {
     "rsl_rl": "16 runs of rsl-rl",
     "stable_baselines3": "16 runs of stable-baselines3",
 }
-RACED = ("cartpole/swingup", "hopper/run", "ant/run")
 MOST_OUTSIDE = 0.05
 OUTSIDE = ("environment", "policy", "reward", "rest", "saved states")
 """Parts of a training's time that are neither physics nor learning."""
-RACING_TIME = 0.5
 TWO_CORES = 1.7
 GPU = 10.0
 MEMORY_GB = 1.5
@@ -99,7 +97,6 @@ def rows(since: float = math.inf) -> list[Row]:
         *_speed(since),
         *_population(since),
         *_candidates(since),
-        *_racing(since),
         *_two_cores(since),
         *_gpu(since),
         *_memory(since),
@@ -188,35 +185,6 @@ def _candidates(since: float) -> Iterator[Row]:
         )
         yield at_least(
             figure, target, theirs["ratio_at_budget"], "{:.1f} x", note=note, measured=when
-        )
-
-
-def _racing(since: float) -> Iterator[Row]:
-    found, when = result("racing_time", since)
-    for task in RACED:
-        summary = found.get("tasks", {}).get(task)
-        time_row = f"{task}: wall time to the same best fitness, racing over without"
-        fitness_row = f"{task}: winner's fitness, racing minus without"
-        if summary is None:
-            yield at_most(time_row, RACING_TIME, None, "{:.2f}")
-            yield Row(fitness_row, "0 within noise")
-            continue
-        note = (
-            f"{summary['seeds']} seeds; reached to stay {summary['to_stay']:.2f}, to the end"
-            f" {summary['end']:.2f}"
-        )
-        yield at_most(time_row, RACING_TIME, summary["first"], "{:.2f}", note=note, measured=when)
-        half = summary.get("difference_half_width")
-        value = f"{summary['difference']:+.3g}" + ("" if half is None else f" ± {half:.2g}")
-        equal = None if half is None else abs(summary["difference"]) <= half
-        yield Row(
-            fitness_row,
-            "0 within noise",
-            value,
-            None,
-            equal,
-            f"{summary['seeds']} seeds, 95 %",
-            when,
         )
 
 

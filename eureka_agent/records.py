@@ -500,7 +500,7 @@ class Stage(StrEnum):
     """The critic found none; the training waits or runs."""
     FAILED = "failed"
     STOPPED = "stopped"
-    """Racing stopped the training."""
+    """Its training was stopped for the sake of others, by an earlier version."""
     TRAINED = "trained"
 
 

@@ -177,10 +177,8 @@ class SearchSettings(TrainingSettings):
     """Send back rewards that this run has tried before, renamed or rescaled."""
     gate: bool = True
     """Send back rewards that give recorded episodes of higher fitness the lower returns."""
-    racing: bool = True
-    """Stop candidates that are clearly behind the others of their generation."""
     rungs: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = Field((0.7,), max_length=100)
-    """Parts of a training after which candidates are compared."""
+    """Parts of a training after which its policy is scored."""
     scoring_episodes: int = Field(16, gt=0, le=MOST_EPISODES)
     """Episodes that score a policy at a rung, and each of the policies kept at a training's end."""
     schedule: Literal["auto", "generations", "steady"] = "auto"
@@ -314,7 +312,6 @@ FREE_SETTINGS = frozenset(
         "baseline_seeds",
         "gate",
         "novelty",
-        "racing",
         "retry_rounds",
         "slots",
         "device",
@@ -337,8 +334,16 @@ def schedule_of(settings: SearchSettings) -> Literal["generations", "steady"]:
     return "steady" if by_model else "generations"
 
 
-RETIRED_SETTINGS = frozenset({"work_ahead"})
+RETIRED_SETTINGS = frozenset({"racing", "work_ahead"})
 """Settings of earlier versions, which old runs have and nothing reads."""
+
+
+def without_retired(values: Any) -> Any:
+    """Stored settings without the retired ones; anything else as it is."""
+    if not isinstance(values, Mapping):
+        return values
+    return {name: value for name, value in values.items() if name not in RETIRED_SETTINGS}
+
 
 THE_FLAGS = "the flags"
 """Origin of settings that were typed as flags."""

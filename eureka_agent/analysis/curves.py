@@ -39,9 +39,7 @@ class Evidence:
     score: float | None = None
     """Fitness of the policy without exploration noise."""
     kept: int | None = None
-    """Index of the evaluated policy's checkpoint; None for the policy of the last point."""
-    ended: bool = True
-    """False for a training that was stopped or goes on: the last point's policy is evaluated."""
+    """Index of the evaluated policy's checkpoint; None without an evaluation."""
 
     def good_ends(self) -> tuple[str, ...]:
         """Ends of an episode that are no failure: time-out and successes."""
@@ -98,7 +96,6 @@ def gather(
     evaluation: Evaluation | None,
     description: TaskDescription,
     failure: str,
-    ended: bool = True,
 ) -> Evidence:
     """Collect the evidence of a training; one that broke off gets checkpoints from its points."""
     checkpoints = outcome.checkpoints if outcome is not None else checkpoints_from(points)
@@ -106,8 +103,8 @@ def gather(
     score = None if outcome is None else outcome.fitness
     if evaluation is not None and evaluated:
         score = evaluation.fitness_mean()
-    kept = outcome.best_checkpoint if outcome is not None and evaluated and ended else None
-    return Evidence(list(points), checkpoints, evaluation, description, failure, score, kept, ended)
+    kept = outcome.best_checkpoint if outcome is not None and evaluated else None
+    return Evidence(list(points), checkpoints, evaluation, description, failure, score, kept)
 
 
 def checkpoints_from(points: Sequence[CurvePoint]) -> tuple[CheckpointRecord, ...]:

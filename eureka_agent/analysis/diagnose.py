@@ -20,12 +20,11 @@ def diagnose(
     description: TaskDescription,
     failure: str = "",
     trajectories: Path | None = None,
-    ended: bool = True,
 ) -> Diagnosis:
     """Diagnose a training. `outcome`: None for one that broke off (see `failure`); `trajectories`:
-    npz of worst and best episode; `ended`: False if unfinished. Raises RunFolderError."""
+    npz of worst and best episode. Raises RunFolderError."""
     episodes = read_trajectories(trajectories) if trajectories is not None else {}
-    evidence = gather(outcome, points, evaluation, description, failure, ended)
+    evidence = gather(outcome, points, evaluation, description, failure)
     components = summarize_components(evidence)
     findings = all_findings(evidence)
     fitness = evidence.score

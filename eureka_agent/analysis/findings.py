@@ -262,7 +262,7 @@ def no_learning(evidence: Evidence) -> list[DiagnosisFinding]:
 def still_improving(evidence: Evidence) -> list[DiagnosisFinding]:
     """The last fifth of a whole training brought a fifth or more of its gain."""
     fitness = evidence.fitness()
-    if len(fitness) < MIN_CHECKPOINTS or not evidence.ended or evidence.failure:
+    if len(fitness) < MIN_CHECKPOINTS or evidence.failure:
         return []
     places = np.arange(len(fitness), dtype=np.float64)
     late = max(1, round(LATE_SHARE * len(fitness)))

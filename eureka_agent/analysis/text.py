@@ -64,11 +64,10 @@ def _policy_text(evidence: Evidence) -> str:
     if len(values) > 1:
         deviation = number(statistics.stdev(values))
         spread = f" (standard deviation between episodes {deviation})"
-    kept = f"The policy of checkpoint {(evidence.kept or 0) + 1}, which was kept"
-    which = "The policy at the last of these points" if evidence.kept is None else kept
     text = (
-        f"{which}, acting without exploration noise in {len(episodes)} episodes: mean"
-        f" {fitness}{spread}, {number(min(values))} to {number(max(values))};"
+        f"The policy of checkpoint {(evidence.kept or 0) + 1}, which was kept, acting without"
+        f" exploration noise in {len(episodes)} episodes: mean {fitness}{spread},"
+        f" {number(min(values))} to {number(max(values))};"
         f" {_early_ends(episodes, evidence.description.success_causes)}"
     )
     early = [episode for episode in episodes if episode.ended_by != TIME_OUT]

@@ -37,7 +37,7 @@ from eureka_agent.archive.storage_errors import (
 )
 from eureka_agent.errors import RunFolderError
 from eureka_agent.invocation import command
-from eureka_agent.journal.entries import KINDS, OF_RUN, PASSING, BaseEntry, kind_of
+from eureka_agent.journal.entries import KINDS, OF_RUN, PASSING, RETIRED_KINDS, BaseEntry, kind_of
 from eureka_agent.journal.state import Recorded, RunState, changed
 from eureka_agent.records import Attempt, Cost, FinalTraining, Message, Record
 from eureka_agent.settings import validation_fault
@@ -285,6 +285,8 @@ class Archive:
         for number, time, seconds, kind, version, record in rows:
             if not (isinstance(time, str) and len(time) <= MOST_TIME and _are_seconds(seconds)):
                 raise self._damaged(f"entry {number} of the journal has an impossible time")
+            if kind in RETIRED_KINDS:
+                continue
             model = KINDS.get(kind)
             if model is None or version not in range(1, model.version + 1):
                 raise self._damaged(

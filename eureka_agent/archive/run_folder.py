@@ -32,7 +32,7 @@ from eureka_agent.errors import RunFolderError, close_match, did_you_mean, syste
 from eureka_agent.invocation import FIRST_SEARCH, command
 from eureka_agent.journal.entries import RunCreated
 from eureka_agent.records import RunStatus, TaskDescription, WrittenFitness
-from eureka_agent.settings import RETIRED_SETTINGS, SearchSettings, parse_settings, validation_fault
+from eureka_agent.settings import SearchSettings, parse_settings, validation_fault, without_retired
 from eureka_agent.settings_files import read_settings_file
 
 RUNS_VARIABLE = "EUREKA_RUNS"
@@ -262,8 +262,8 @@ def run_settings(values: Mapping[str, Any], origin: str) -> SearchSettings:
     """Settings of a run, perhaps of an earlier version. `origin`: their place, for errors."""
     known = {
         name: value
-        for name, value in values.items()
-        if name not in RETIRED_SETTINGS and (name, value) != ("tuning", None)  # once undecided
+        for name, value in without_retired(values).items()
+        if (name, value) != ("tuning", None)  # once undecided
     }
     return parse_settings(SearchSettings, known, origin)
 

@@ -41,7 +41,6 @@ _UNSIGNED = FREE_SETTINGS - {
     "sandbox",
     "gate",
     "novelty",
-    "racing",
     "retry_rounds",
 }
 

@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,8 +34,8 @@ class SavedTraining:
 
     state: Path
     points: tuple[CurvePoint, ...]
-    policy: Path | None = None
-    """Safetensors file of a training that was saved at a rung, before the decision there."""
+    rungs: Mapping[int, Path]
+    """Policies at rungs (safetensors) that have no score yet, by env steps."""
 
 
 class SnapshotStore:
@@ -54,9 +54,17 @@ class SnapshotStore:
     def _points_path(self, job: str) -> Path:
         return self._folder / f"{job}.jsonl"
 
-    def policy_path(self, job: str) -> Path:
-        """Path of the policy of a job at a rung, which is stored before the state."""
-        return self._folder / f"{job}.policy.safetensors"
+    def rung_path(self, job: str, env_steps: int) -> Path:
+        """Path of a job's policy at a rung, which is stored before any later state."""
+        return self._folder / f"{job}.{env_steps}.safetensors"
+
+    def _rungs(self, job: str) -> dict[int, Path]:
+        steps = {
+            path: path.name.split(".")[-2]
+            for path in self._folder.glob(f"{job}.*.safetensors")
+            if path.is_file() and not path.is_symlink()
+        }
+        return {int(each): path for path, each in steps.items() if each.isdecimal()}
 
     def put_points(self, job: str, points: Sequence[CurvePoint]) -> None:
         """Store a job's curve so far, appending new points. Raises RunFolderError."""
@@ -73,7 +81,7 @@ class SnapshotStore:
 
     def find(self, job: str) -> SavedTraining | None:
         """Last state of a job; None where there is none, or it cannot be read."""
-        state, policy = self.state_path(job), self.policy_path(job)
+        state = self.state_path(job)
         try:
             inside(self._folder, state.name)  # refuses links and pipes
             with open_tensors(state, "numpy") as file:
@@ -85,13 +93,12 @@ class SnapshotStore:
             return None
         if len(points) != iterations:
             return None
-        has_policy = policy.is_file() and not policy.is_symlink()
-        return SavedTraining(state, points, policy if has_policy else None)
+        return SavedTraining(state, points, self._rungs(job))
 
     def drop(self, job: str) -> None:
         """Forget a job that has ended."""
         self._stored.pop(job, None)
-        for path in (self.state_path(job), self._points_path(job), self.policy_path(job)):
+        for path in (self.state_path(job), self._points_path(job), *self._rungs(job).values()):
             path.unlink(missing_ok=True)
 
     def clear(self) -> None:

@@ -39,7 +39,6 @@ OPTION_GROUPS = {
         "retry_rounds",
         "novelty",
         "gate",
-        "racing",
         "rungs",
         "schedule",
         "confirm",

@@ -196,5 +196,5 @@ class Critic:
 
 def doubts_of(verdict: Verdict) -> tuple[Finding, ...]:
     """The warnings that call for a review. A contradiction that no other step sees costs one
-    training, which racing stops early."""
+    training."""
     return tuple(finding for finding in verdict.findings if finding.code in DOUBTS)

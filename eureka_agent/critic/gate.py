@@ -22,8 +22,7 @@ CLEAR_DIFFERENCE = 0.25
 of one policy's episodes on hopper and ant, and leaves about half of the pairs
 (benchmarks/gate.py)."""
 LEAST_RANGE = 0.05
-"""Range of fitness, as a part of the largest, below which all episodes count as equally good, as in
-racing."""
+"""Range of fitness, as a part of the largest, below which all episodes count as equally good."""
 LEAST_PAIRS = 12
 """Pairs below which the gate finds nothing: about half of those between six episodes, of three
 attempts."""

@@ -21,8 +21,6 @@ class ParentSummary:
     reasoning: str
     fitness_per_seed: tuple[float, ...] = ()
     """Fitness of each of its trainings in the search; `fitness` is their mean."""
-    progress: float = 1.0
-    """Part of the training at which the fitness was measured; below 1 for a stopped one."""
     analysis: str = ""
     """The analyst's text on its training; empty without one."""
     exploits: tuple[str, ...] = ()
@@ -32,9 +30,6 @@ class ParentSummary:
     changes: tuple[str, ...] = ()
     """Descriptions of the difference from its parent, and of each child's difference, with the
     fitness before and after."""
-    stopped: str = ""
-    """Reason why racing stopped its training, with `fitness` as the score at that rung; else
-    empty."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +77,7 @@ class DesignRequest:
     proposals."""
     _: KW_ONLY
     memory: tuple[ParentSummary, ...] = ()
-    """Other attempts, best first, then those that racing stopped, with compact code."""
+    """Other attempts, best first, with compact code."""
     number: int = 1
     """Number of the proposal in its generation, from 1. With the angle it makes a generation's
     requests differ."""

@@ -97,7 +97,6 @@ def _known_scores(request: DesignRequest) -> str:
     """Scores for comparison: baselines, the spread between seeds, and the fitness of a solved task
     unless all shown attempts have passed it."""
     shown = [each for each in (*request.parents, *request.memory) if each.fitness is not None]
-    trained = [each for each in shown if not each.stopped]
     solved = request.description.success_fitness
     is_past = (
         bool(shown)
@@ -109,9 +108,8 @@ def _known_scores(request: DesignRequest) -> str:
     return render(
         "parts/references.md",
         references=request.references,
-        progress=min((each.progress for each in trained), default=1.0),
         seed_spread=request.seed_spread,
-        alike=_not_told_apart(trained, request.seed_spread or 0.0),
+        alike=_not_told_apart(shown, request.seed_spread or 0.0),
         solved=None if is_past else solved,
     )
 

@@ -2,8 +2,7 @@
 
 A worker holds one population. Jobs start by priority, then in the order of their calls. Each
 population with work gets at least its share of the workers. If it has less, a worker of the largest
-population takes no further jobs but for the sake of paused ones, and ends for the smaller
-population after its last job.
+population takes no further jobs, and ends for the smaller population after its last one.
 """
 
 from __future__ import annotations
@@ -117,12 +116,7 @@ class Dispatcher:
     def _worker_for(self, population: Population) -> TrainingWorker | None:
         """The worker with the most free slots, or a new one before a busy one; None if all slots
         are taken."""
-        # what is paused may wait for jobs of its search that have no slot yet
-        own = [
-            each
-            for each in self._of(population)
-            if each not in self._reserved or each.has_paused_jobs
-        ]
+        own = [each for each in self._of(population) if each not in self._reserved]
         best = max(own, key=lambda each: each.free_slots, default=None)
         if (best is None or best.jobs) and len(own) < self._most.get(population, len(own) + 1):
             if self._has_place(population):
@@ -163,7 +157,7 @@ class Dispatcher:
 
     def _started(self, population: Population) -> TrainingWorker:
         worker = TrainingWorker(
-            population, self._wall, self._scratch, self._limits, self._leases.take(), self.submit
+            population, self._wall, self._scratch, self._limits, self._leases.take()
         )
         self._workers.append(worker)
         self._runs[worker] = self.in_background(self._run(worker))

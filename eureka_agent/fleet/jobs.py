@@ -1,9 +1,9 @@
-"""Trainings as jobs: the population, the job, its pauses and its result."""
+"""Trainings as jobs: the population, the job and its result."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +13,9 @@ from eureka_agent.protocol.commands import Train
 from eureka_agent.records import CurvePoint, Outcome
 from eureka_agent.settings import SNAPSHOT_SECONDS, TrainingSettings
 
-PauseObserver = Callable[[tuple[CurvePoint, ...], Path | None], Awaitable[str]]
+RungObserver = Callable[[int, Path], None]
+"""Gets the env steps of a rung and the policy there (safetensors), which it deletes once it is
+scored. It may get the same rung again after a restart."""
 ProgressObserver = Callable[[str, tuple[CurvePoint, ...]], None]
 
 
@@ -43,7 +45,7 @@ class TrainingResult:
     """Safetensors files of the best checkpoints by their index. They stay until the search ends."""
     failure_code: str = ""
     """`"not-a-number"`, `"raised"`, `"timeout"`, `"contract"` (the reward's fault), `"fitness"`,
-    `"worker-died"`, `"fault"`, or `"stopped"` by the caller at a pause; empty for an outcome."""
+    `"worker-died"`, `"fault"`; empty for an outcome."""
     failure_reason: str = ""
     retries: int = 0
     """Restarts after a worker's death."""
@@ -72,10 +74,8 @@ class TrainingJob:
     on_progress: ProgressObserver
     on_worker_death: Callable[[TrainingJob, str], None]
     """Gets the job and the reason; restarts it or gives it up."""
-    on_pause: PauseObserver | None = None
-    """Decision at a pause of the command: it gets the points so far and the policy (safetensors),
-    and returns the reason to stop, or "". The policy is deleted after the answer. It is None for a
-    pause that an earlier process passed."""
+    on_rung: RungObserver | None = None
+    """Gets the policies at the command's rungs."""
     points: list[CurvePoint] = field(default_factory=list)
     state: Path | None = None
     """Saved state to resume from, at the end of `points`."""

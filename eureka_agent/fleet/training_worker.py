@@ -6,21 +6,20 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from eureka_agent.archive.files import copy_file
-from eureka_agent.errors import EurekaError, WorkerDiedError
+from eureka_agent.errors import WorkerDiedError
 from eureka_agent.fleet.devices import Lease
-from eureka_agent.fleet.jobs import PauseObserver, Population, TrainingJob, TrainingResult
+from eureka_agent.fleet.jobs import Population, TrainingJob, TrainingResult
 from eureka_agent.fleet.worker_files import WorkerFiles, violation
-from eureka_agent.protocol.commands import Cancel, Prepare, Proceed, Save
+from eureka_agent.protocol.commands import Cancel, Prepare, Save
 from eureka_agent.protocol.events import (
     AllSaved,
     Event,
     Fault,
-    Paused,
     Progress,
+    RungReached,
     Saved,
     Trained,
     TrainingFailed,
@@ -35,16 +34,6 @@ _ITERATION_SHARE = 0.7
 report where it hangs."""
 
 
-@dataclass(frozen=True)
-class PausedTraining:
-    """A training that waits for the decision at its pause."""
-
-    policy: Path
-    snapshot: str
-    """Name of its state in the inbox."""
-    decision: asyncio.Task[None]
-
-
 class TrainingWorker:
     """Trains jobs in one worker process until it dies or is closed."""
 
@@ -55,24 +44,20 @@ class TrainingWorker:
         scratch: Path,
         limits: Limits,
         lease: Lease,
-        resubmit: Callable[[TrainingJob], None] | None = None,
     ) -> None:
-        """Starts nothing yet. `close` gives back the `lease` on the device. `resubmit` queues a
-        training for the next free slot of any worker."""
+        """Starts nothing yet. `close` gives back the `lease` on the device."""
         self.population = population
         self._wall = wall
         self._scratch = scratch
         self._limits = limits
         self.lease = lease
-        self._resubmit = resubmit
         self._client: WorkerClient | None = None
         self._files: WorkerFiles | None = None
         self._timers: dict[str, float] = {}
-        self._paused: dict[str, PausedTraining] = {}
         self._all_saved: asyncio.Future[None] | None = None
         """Done at the end of the answer to `Save`."""
-        self._pauses_left: dict[str, int] = {}
-        """Pauses that each job may still make."""
+        self._rungs_left: dict[str, set[int]] = {}
+        """Rungs of each job of which no policy has come, in env steps."""
         self._saved: dict[str, int] = {}
         """Iterations in the last state of each job from this worker."""
         self.jobs: dict[str, TrainingJob] = {}
@@ -83,17 +68,7 @@ class TrainingWorker:
     @property
     def free_slots(self) -> int:
         """Trainings that could start at once."""
-        return self.population.slots - self._active
-
-    @property
-    def has_paused_jobs(self) -> bool:
-        """True while a pause is not decided."""
-        return bool(self._paused)
-
-    @property
-    def _active(self) -> int:
-        """Number of jobs that are not paused."""
-        return len(self.jobs) - len(self._paused)
+        return self.population.slots - len(self.jobs)
 
     async def start(self) -> None:
         """Start the process and make its population. Raises EurekaError when the environment cannot
@@ -124,7 +99,7 @@ class TrainingWorker:
         """Take a slot for a job that `send` sends."""
         self._end_idleness()
         self.jobs[job.key] = job
-        self._pauses_left[job.key] = len(job.command.pauses)
+        self._rungs_left[job.key] = set(job.command.rungs)
         self._saved[job.key] = 0
 
     async def send(self, job: TrainingJob) -> None:
@@ -146,19 +121,11 @@ class TrainingWorker:
             await self._client.send(Cancel(job=job.key))
 
     async def save(self) -> None:
-        """Store the states of all trainings, those at a pause included. A worker that ends stores
-        none."""
-        client, files = self._client, self._files
-        if client is None or files is None or not self.ready:
+        """Store the states of all trainings. A worker that ends stores none."""
+        if self._client is None or not self.ready:
             return
-        for key, paused in list(self._paused.items()):
-            job = self.jobs.get(key)
-            # another pause may have ended while one was stored
-            if key in self._paused and job is not None and job.snapshots is not None:
-                copy_file(paused.policy, job.snapshots.policy_path(job.name))
-                await files.store_state(job, paused.snapshot, job.snapshots)
         self._all_saved = asyncio.get_running_loop().create_future()
-        await client.send(Save())
+        await self._client.send(Save())
         await self._all_saved
 
     async def serve(self, on_slot_free: Callable[[], None]) -> None:
@@ -168,13 +135,13 @@ class TrainingWorker:
         assert self._client is not None
         client, timeout_s = self._client, self.population.timeout_s
         while True:
-            silence = time.monotonic() - client.last_sign_of_life if self._active else 0.0
+            silence = time.monotonic() - client.last_sign_of_life if self.jobs else 0.0
             event: Event | None = None
             with contextlib.suppress(TimeoutError):
                 event = await client.receive(max(0.05, timeout_s - silence))
             if event is not None and await self._take(event, on_slot_free):
                 client.last_sign_of_life = time.monotonic()
-            elif self._active and time.monotonic() - client.last_sign_of_life >= timeout_s:
+            elif self.jobs and time.monotonic() - client.last_sign_of_life >= timeout_s:
                 await client.kill()
                 environment = self.population.problem.environment
                 if (error := stuck(client.last_words(), timeout_s, environment)) is not None:
@@ -191,17 +158,18 @@ class TrainingWorker:
             return self._take_progress(event)
         if isinstance(event, Saved):
             return await self._take_saved(event)
+        if isinstance(event, RungReached):
+            await self._take_rung(event)
+            return False
         if isinstance(event, AllSaved):
             self._mark_all_saved()
             return False
         if isinstance(event, Fault) and (event.job is None or event.environment):
             raise raised_by(event, WorkerDiedError, self.population.problem.environment)
-        if not isinstance(event, (Paused, Trained, TrainingFailed, Fault)) or event.job is None:
+        if not isinstance(event, (Trained, TrainingFailed, Fault)) or event.job is None:
             return False
         progress = event.job in self.jobs
-        if isinstance(event, Paused):
-            progress = await self._pause(event)
-        elif isinstance(event, Trained):
+        if isinstance(event, Trained):
             await self._take_trained(event)
         elif isinstance(event, TrainingFailed):
             self._finish(event.job, None, failure=(event.code, event.reason))
@@ -210,73 +178,9 @@ class TrainingWorker:
         on_slot_free()
         return progress
 
-    async def _pause(self, event: Paused) -> bool:
-        """Free the job's slot until its pause is decided. False for a pause that nobody asked
-        for."""
-        assert self._files is not None
-        job = self.jobs.get(event.job)
-        if job is None or job.on_pause is None or event.job in self._paused:
-            self._files.drop(event.policy, event.snapshot)
-            return False
-        self._pauses_left[event.job] -= 1
-        if self._pauses_left[event.job] < 0:
-            raise violation("it paused a training more often than it was asked to")
-        policy = await self._files.take_policy(job, event.policy, "paused")
-        decision = asyncio.create_task(self._decide(job, job.on_pause, policy, event.snapshot))
-        self._paused[event.job] = PausedTraining(policy, event.snapshot, decision)
-        return True
-
-    async def _decide(
-        self, job: TrainingJob, on_pause: PauseObserver, policy: Path, snapshot: str
-    ) -> None:
-        key, files = job.key, self._files
-        assert files is not None
-        try:
-            stop = await on_pause(tuple(job.points), policy)
-        except Exception as error:  # noqa: BLE001  (it is raised in the caller)
-            job.raise_error(error)
-            return
-        finally:
-            self._end_idleness()
-            self._paused.pop(key, None)
-            policy.unlink(missing_ok=True)
-        if self.jobs.get(key) is not job or self._client is None:  # dead or cancelled
-            files.drop(snapshot)
-            return
-        if not stop and self.free_slots < 0 and await self._hand_over(job, snapshot):
-            return
-        files.drop(snapshot)
-        await self._client.send(Cancel(job=key) if stop else Proceed(job=key))
-        if stop:
-            self._finish(key, None, failure=("stopped", stop))
-
-    async def _hand_over(self, job: TrainingJob, snapshot: str) -> bool:
-        """Resubmit a training that would wait here for a slot; False if it stays.
-
-        Its state is stored only after the decision, since a resumed training would skip the pause.
-        """
-        key, store, client, files = job.key, job.snapshots, self._client, self._files
-        if self._resubmit is None or store is None or client is None or files is None:
-            return False
-        try:
-            await files.store_state(job, snapshot, store)
-        except WorkerDiedError:
-            # no state: the worker died meanwhile, or it continues the training itself
-            return self.jobs.get(key) is not job
-        except EurekaError as error:  # a full disk
-            if self.jobs.get(key) is job:
-                job.raise_error(error)
-            return True
-        if self.jobs.get(key) is job:  # neither dead nor cancelled meanwhile
-            del self.jobs[key]
-            job.state = store.state_path(job.name)
-            self._resubmit(job)
-            await client.send(Cancel(job=key))
-        return True
-
     def _end_idleness(self) -> None:
-        """Restart the timeout of a worker that had no active job."""
-        if not self._active and self._client is not None:
+        """Restart the timeout of a worker that had no job."""
+        if not self.jobs and self._client is not None:
             self._client.last_sign_of_life = time.monotonic()
 
     def _mark_all_saved(self) -> None:
@@ -285,9 +189,6 @@ class TrainingWorker:
 
     async def close(self) -> None:
         """End the process and give its device back."""
-        for paused in self._paused.values():
-            paused.decision.cancel()
-        self._paused.clear()
         self._mark_all_saved()
         client, self._client = self._client, None
         try:
@@ -324,6 +225,21 @@ class TrainingWorker:
         await self._files.store_state(job, event.snapshot, job.snapshots)
         before, self._saved[event.job] = self._saved[event.job], event.iterations
         return event.iterations > before
+
+    async def _take_rung(self, event: RungReached) -> None:
+        """Pass on a policy at a rung. Raises WorkerDiedError for one that nobody asked for."""
+        assert self._files is not None
+        job = self.jobs.get(event.job)
+        if job is None or job.on_rung is None:  # cancelled
+            self._files.drop(event.policy)
+            return
+        if event.env_steps not in self._rungs_left[event.job]:
+            steps = str(event.env_steps)[:100]
+            raise violation(f"it gave a policy at {steps} env steps, which is no rung")
+        self._rungs_left[event.job].discard(event.env_steps)
+        policy = await self._files.take_rung(job, event)
+        if self.jobs.get(event.job) is job:  # not cancelled meanwhile
+            job.on_rung(event.env_steps, policy)
 
     async def _take_trained(self, event: Trained) -> None:
         assert self._files is not None

@@ -1,4 +1,4 @@
-"""The trainings of one search on a fleet: saved states, pauses and restarts.
+"""The trainings of one search on a fleet: saved states and restarts.
 
 A dead worker's trainings are restarted, each from its last saved state. A training whose worker
 died twice has failed. A reward runs in its own process and cannot end a worker.
@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 
-from eureka_agent.archive.snapshots import SavedTraining, SnapshotStore
+from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.fleet.dispatcher import Dispatcher
 from eureka_agent.fleet.jobs import (
-    PauseObserver,
     Population,
     ProgressObserver,
+    RungObserver,
     TrainingJob,
     TrainingResult,
 )
@@ -58,21 +58,21 @@ class Trainings:
         reward: RewardSpecification,
         seed: int,
         priority: int = 0,
-        pauses: tuple[int, ...] = (),
-        on_pause: PauseObserver | None = None,
+        rungs: tuple[int, ...] = (),
+        on_rung: RungObserver | None = None,
     ) -> TrainingResult:
         """Train one reward, from its last saved state if there is one. A failure of the reward or
         of its workers is a result.
 
-        At each of `pauses` (env steps) the training frees its slot until `on_pause` decides. It is
-        also called for pauses that an earlier process passed, and its answer is ignored there.
+        `on_rung` gets the policy at each of `rungs` (env steps), also one that an earlier process
+        stored and did not delete.
 
         Smaller priorities start first, equal ones in the order of the calls. Raises EurekaError
         when no worker can be started, EnvironmentFaultError when the environment's own code fails,
         as it would in all other trainings. A cancelled call frees its slot.
         """
         number = next(self._order)
-        command = Train(job=f"{number}:{name}", reward=reward, seed=seed, pauses=pauses)
+        command = Train(job=f"{number}:{name}", reward=reward, seed=seed, rungs=rungs)
         job = TrainingJob(
             name,
             self._population,
@@ -82,7 +82,7 @@ class Trainings:
             self._snapshots,
             self._on_progress,
             self._restart,
-            on_pause,
+            on_rung,
         )
         self._jobs.add(job)
         try:
@@ -123,8 +123,9 @@ class Trainings:
         job.state, job.points = (None, []) if saved is None else (saved.state, list(saved.points))
         if saved is not None:
             self._on_resume(job.name, saved.points)
-            if self._replay_pauses(job, saved):
-                return
+            for env_steps, policy in saved.rungs.items():
+                if job.on_rung is not None:
+                    job.on_rung(env_steps, policy)
         self._dispatcher.submit(job)
 
     def _restart(self, job: TrainingJob, reason: str) -> None:
@@ -136,32 +137,3 @@ class Trainings:
         job.retries += 1
         self._on_retry(job.name, reason.splitlines()[0])
         self._start(job)
-
-    def _replay_pauses(self, job: TrainingJob, saved: SavedTraining) -> bool:
-        """Call `on_pause` for each pause up to the saved state. True if the job was saved at a
-        pause and waits for its decision."""
-        waits = False
-        for steps in job.command.pauses if job.on_pause is not None else ():
-            reached = next(
-                (at for at, point in enumerate(job.points, 1) if point.env_steps >= steps), None
-            )
-            if reached is None or job.on_pause is None:
-                continue
-            waits = saved.policy is not None and reached == len(job.points)
-            decision = job.on_pause(tuple(job.points[:reached]), saved.policy if waits else None)
-            self._dispatcher.in_background(self._decided(job, decision, waits))
-        return waits
-
-    async def _decided(self, job: TrainingJob, decision: Awaitable[str], waits: bool) -> None:
-        """Submit or stop the job by the decision, if it `waits` for it."""
-        try:
-            stop = await decision
-        except Exception as error:  # noqa: BLE001  (a full disk; it is raised in the caller)
-            job.raise_error(error)
-            return
-        if not waits or job.result.done():
-            return
-        if stop:
-            job.fail("stopped", stop)
-        else:
-            self._dispatcher.submit(job)

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from eureka_agent.archive.snapshots import SnapshotStore
+from eureka_agent.archive.storage_errors import storage_errors
 from eureka_agent.errors import WorkerDiedError
 from eureka_agent.fleet.jobs import TrainingJob
-from eureka_agent.protocol.events import Trained
+from eureka_agent.protocol.events import RungReached, Trained
 from eureka_agent.sandbox.inbox import (
     DO_NOT_TRUST,
     Inbox,
@@ -38,6 +39,16 @@ class WorkerFiles:
         """Move a policy out of the worker's reach."""
         destination = self._policies / f"{job.order[1]}-{suffix}.safetensors"
         await self._take(name, destination, check_policy)
+        return destination
+
+    async def take_rung(self, job: TrainingJob, event: RungReached) -> Path:
+        """Store a training's policy at a rung, where a resumed search finds it."""
+        if job.snapshots is None:
+            return await self.take_policy(job, event.policy, f"rung-{event.env_steps}")
+        destination = job.snapshots.rung_path(job.name, event.env_steps)
+        with storage_errors(destination.parent):
+            destination.parent.mkdir(exist_ok=True)
+        await self._take(event.policy, destination, check_policy)
         return destination
 
     async def take_policies(self, job: TrainingJob, event: Trained) -> dict[int, Path]:

@@ -10,7 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
-from pydantic import Field, FiniteFloat
+from pydantic import BeforeValidator, Field, FiniteFloat
 
 from eureka_agent.records import (
     Attempt,
@@ -33,12 +33,10 @@ from eureka_agent.records import (
     Verdict,
     WrittenFitness,
 )
-from eureka_agent.settings import SearchSettings
+from eureka_agent.settings import SearchSettings, without_retired
 
 TrainingKind = Literal["search", "repeat", "final", "human", "sparse"]
 """Purpose of a training: a candidate, a repeat of one of the best, a finalist, or a baseline."""
-Wait = Literal["review", "others", "slot"]
-"""Reason why a training waits at a rung: its review, the comparison with others, a free slot."""
 Seconds = Annotated[FiniteFloat, Field(ge=0, le=1e10)]
 
 
@@ -134,7 +132,7 @@ class RunStarted(BaseEntry):
     run_name: str
     description: TaskDescription
     sentence: str
-    settings: SearchSettings
+    settings: Annotated[SearchSettings, BeforeValidator(without_retired)]
     wall: str
     designer: str
     """`"offline"` or the model's name."""
@@ -309,15 +307,6 @@ class RungScored(_OfAttempt):
     score: RungScore
 
 
-class RungDecided(_OfAttempt):
-    """Racing's decision on a training at a rung."""
-
-    kind: Literal["rung-decided"] = "rung-decided"
-    env_steps: Count
-    stop: str
-    """Reason to stop; empty where the training goes on."""
-
-
 class AttemptEnded(_OfAttempt):
     """The attempt's training ended: trained, failed or stopped."""
 
@@ -420,14 +409,6 @@ class TrainingProgress(_Passing):
     points: tuple[Progress, ...]
 
 
-class TrainingWaits(_Passing):
-    """A training waits at a rung until its next points."""
-
-    kind: Literal["training-waits"] = "training-waits"
-    job: str
-    waits_for: Wait
-
-
 class TrainingEnded(_Passing):
     """A training ended; one without `TrainingQueued` was known already (cached, resumed)."""
 
@@ -462,6 +443,10 @@ class TrainingResumed(_Passing):
 def progress_of(points: tuple[CurvePoint, ...]) -> tuple[Progress, ...]:
     """Part of curve points that the journal keeps; the whole curve is in the attempt's folder."""
     return tuple(Progress(env_steps=each.env_steps, fitness=each.fitness) for each in points)
+
+
+RETIRED_KINDS = frozenset({"rung-decided", "training-waits"})
+"""Kinds of earlier versions, which old runs have and nothing reads."""
 
 
 class Observer(Protocol):

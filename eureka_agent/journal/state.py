@@ -46,8 +46,6 @@ class RunState:
     plans: dict[tuple[int, int], Planned] = field(default_factory=dict)
     """Plans by iteration and sample."""
     confirmations: tuple[entries.ConfirmationStarted, ...] = ()
-    decisions: dict[tuple[str, int], str] = field(default_factory=dict)
-    """Reasons to stop at rungs, or "", by attempt id and env steps."""
     by_id: dict[str, Attempt] = field(default_factory=dict)
     by_training: dict[tuple[str, int], FinalTraining] = field(default_factory=dict)
     """Final and baseline trainings by name and seed."""
@@ -58,7 +56,6 @@ class RunState:
             self,
             iterations_ended=set(self.iterations_ended),
             plans=dict(self.plans),
-            decisions=dict(self.decisions),
             by_id=dict(self.by_id),
             by_training=dict(self.by_training),
         )
@@ -115,8 +112,6 @@ class RunState:
                 self.confirmations = (*self.confirmations, entry)
             case Planned() as entry:
                 self.plans[entry.iteration, entry.sample] = entry
-            case entries.RungDecided() as entry:
-                self.decisions[entry.attempt, entry.env_steps] = entry.stop
             case entries.FinalTrained() as entry:
                 self.by_training[entry.training.name, entry.training.seed] = entry.training
             case _ if recorded.entry.of_attempt:
@@ -146,8 +141,6 @@ def changed(attempts: dict[str, Attempt], recorded: Recorded) -> Attempt:
     match entry:
         case entries.Judged(verdict=verdict) | entries.Reviewed(verdict=verdict):
             return judged(attempt, verdict)
-        case entries.RungDecided():
-            return attempt  # what follows from it is an entry of its own
         case entries.RungScored(score=score):
             update = {"rungs": (*attempt.rungs, score)}
         case entries.AttemptEnded():

@@ -68,7 +68,7 @@ class Prepare(Record):
 
 class Train(Record):
     """Queue one training, which starts when a slot is free. Answered by `Progress`, `Saved` and
-    `Paused` any number of times, then by `Trained` or `TrainingFailed`."""
+    `RungReached` any number of times, then by `Trained` or `TrainingFailed`."""
 
     type: Literal["train"] = "train"
     job: str
@@ -76,20 +76,12 @@ class Train(Record):
     seed: int
     snapshot: str | None = None
     """Saved state (safetensors) that the training resumes from."""
-    pauses: tuple[int, ...] = ()
-    """Env steps at which it frees its slot, sends `Paused` and waits for `Proceed` or `Cancel`. The
-    environment must be restorable."""
-
-
-class Proceed(Record):
-    """Continue a paused training, ahead of the queue. It has no answer."""
-
-    type: Literal["proceed"] = "proceed"
-    job: str
+    rungs: tuple[int, ...] = ()
+    """Env steps after which it sends its policy in a `RungReached`, and goes on."""
 
 
 class Cancel(Record):
-    """Drop a queued, paused or running training. It has no answer."""
+    """Drop a queued or running training. It has no answer."""
 
     type: Literal["cancel"] = "cancel"
     job: str
@@ -148,7 +140,6 @@ Command = Annotated[
     | ScoreTransitions
     | Prepare
     | Train
-    | Proceed
     | Cancel
     | Save
     | Evaluate

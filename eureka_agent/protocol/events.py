@@ -88,16 +88,15 @@ class AllSaved(Record):
     type: Literal["all_saved"] = "all_saved"
 
 
-class Paused(Record):
-    """A training at one of its pauses. All curve points up to it have been sent."""
+class RungReached(Record):
+    """The policy of a training at a rung. All curve points up to it have been sent, and no later
+    saved state."""
 
-    type: Literal["paused"] = "paused"
+    type: Literal["rung_reached"] = "rung_reached"
     job: str
     env_steps: int
     policy: str
-    """Safetensors file of the policy at the pause."""
-    snapshot: str
-    """Safetensors file of the state at the pause. Another worker can resume from it."""
+    """Safetensors file."""
 
 
 class Trained(Record):
@@ -172,7 +171,7 @@ Event = Annotated[
     | Progress
     | Saved
     | AllSaved
-    | Paused
+    | RungReached
     | Trained
     | TrainingFailed
     | Evaluated

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 from eureka_agent import wording
-from eureka_agent.journal.entries import Progress, TrainingKind, Wait
+from eureka_agent.journal.entries import Progress, TrainingKind
 from eureka_agent.records import BASELINES, Attempt, Outcome, Proposal, RungScore, Score, Stage
 from eureka_agent.report.sparkline import History
 
@@ -27,10 +26,6 @@ class TrainingView:
     env_steps: int = 0
     fitness: float | None = None
     history: History = field(default_factory=History)
-    waits_for: Wait | Literal[""] = ""
-    """Reason to wait at a rung; empty elsewhere."""
-    waits_since: float = 0.0
-    """Arrival at that rung, on the view's clock."""
 
     @property
     def is_baseline(self) -> bool:
@@ -38,23 +33,15 @@ class TrainingView:
 
     def add(self, points: tuple[Progress, ...]) -> None:
         """Add points to the curve."""
-        if points:
-            self.waits_for = ""
         for point in points:
             if point.fitness is not None:
                 self.fitness = point.fitness
             self.history.append(self.fitness)  # level where no episode ended
             self.env_steps = max(self.env_steps, point.env_steps)
 
-    def wait(self, waits_for: Wait, now: float) -> None:
-        """Wait at a rung from `now` on, or for another reason there."""
-        if not self.waits_for:
-            self.waits_since = now
-        self.waits_for = waits_for
-
     def restart(self) -> None:
         """Drop the curve: the training restarts from its first step."""
-        self.env_steps, self.fitness, self.history, self.waits_for = 0, None, History(), ""
+        self.env_steps, self.fitness, self.history = 0, None, History()
 
 
 @dataclass
@@ -75,20 +62,14 @@ def episode_length(attempt: Attempt) -> float | None:
     return next((value for value in reversed(lengths) if value is not None), None)
 
 
-def discard_reason(attempt: Attempt, env_steps: int) -> str:
-    """Reason of a discarded attempt. `env_steps`: those of a whole training."""
-    if attempt.stage is Stage.STOPPED:
-        return why_stopped(attempt, env_steps)
+def discard_reason(attempt: Attempt) -> str:
+    """Reason of a discarded attempt."""
     error = first_error(attempt) if attempt.stage is Stage.REJECTED else ""
     return error or attempt.reason
 
 
-def remark(attempt: Attempt, env_steps: int) -> str:
-    """Reason of a discarded attempt, or its first finding. `env_steps`: of a whole training."""
-    reached = rung_reached(attempt)
-    if attempt.stage is Stage.STOPPED and reached is not None:  # the score has a column of its own
-        reason = attempt.reason.removeprefix(f"fitness {wording.number(reached.fitness)}, ")
-        return f"{reason} at {_share(reached, env_steps)}"
+def remark(attempt: Attempt) -> str:
+    """Reason of a discarded attempt, or its first finding."""
     if attempt.stage is Stage.TRAINED:
         return first_finding(attempt)
     return attempt.reason or first_error(attempt)
@@ -112,24 +93,14 @@ def fitness_words(attempt: Attempt, env_steps: int) -> str:
     reached = rung_reached(attempt)
     if reached is None:
         return wording.number(attempt.fitness)
-    return f"{wording.number(reached.fitness)} at {_share(reached, env_steps)}"
-
-
-def why_stopped(attempt: Attempt, env_steps: int) -> str:
-    """`at 70 %: fitness 7.89, clearly behind the median of 14.05`, to follow "stopped"."""
-    reached = rung_reached(attempt)
-    place = "" if reached is None else f"at {_share(reached, env_steps)}: "
-    return place + attempt.reason
+    share = round(100 * reached.env_steps / env_steps)
+    return f"{wording.number(reached.fitness)} at {share} %"
 
 
 def rung_reached(attempt: Attempt) -> RungScore | None:
     """Last score at a rung of an attempt without a fitness; None for other attempts."""
     known = [score for score in attempt.rungs if score.fitness is not None]
     return known[-1] if known and attempt.fitness is None else None
-
-
-def _share(score: RungScore, env_steps: int) -> str:
-    return f"{round(100 * score.env_steps / env_steps)} %"
 
 
 def early_ends(outcome: Outcome) -> str:

@@ -20,7 +20,6 @@ from eureka_agent.text import one_line
 
 LONGEST_LINE = 300
 _TIME_CHARACTERS = len("2026-11-21T03:55:00")
-_WAITS = {"review": "its review", "others": "the others", "slot": "a slot"}
 
 
 def journal_lines(entries: Iterable[Recorded], folder: Path) -> Iterator[str]:
@@ -87,9 +86,6 @@ def _attempt_line(entry: BaseEntry) -> str:
         case journal.RungScored(score=score):
             place = f"{wording.count(score.env_steps)} env steps"
             return f"{entry.attempt} at {place}: fitness {wording.number(score.fitness)}"
-        case journal.RungDecided():
-            place = f"{wording.count(entry.env_steps)} env steps"
-            return f"{entry.attempt} at {place}: {entry.stop or 'goes on'}"
         case journal.Analysed():
             return f"{entry.attempt} analysed: {entry.text}"
         case journal.AttemptImported(record=attempt):
@@ -108,8 +104,6 @@ def _training_line(entry: BaseEntry) -> str:
             last = entry.points[-1]
             place = f"{wording.count(last.env_steps)} env steps"
             return f"training {entry.job} at {place}: fitness {wording.number(last.fitness)}"
-        case journal.TrainingWaits():
-            return f"training {entry.job} waits for {_WAITS[entry.waits_for]}"
         case journal.TrainingEnded():
             result = f"failed: {entry.failure}" if entry.failure else ""
             result = result or f"fitness {wording.number(entry.fitness)}"

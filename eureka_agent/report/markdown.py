@@ -228,7 +228,7 @@ def _attempts(report: RunReport) -> str:
             attempt.stage.value,
             fitness_words(attempt, env_steps),
             str(len(attempt.fitness_per_seed) or ""),
-            remark(attempt, env_steps),
+            remark(attempt),
         ]
         for attempt in report.attempts
     ]

@@ -196,9 +196,8 @@ def training_lines(
         if left >= 0:
             row.append([(full, "green"), (empty, "dim"), (steps, "")])
         cells.append(row)
-    activity = view.activity
-    waiting = f", {text}" if (text := activity.waiting(now)) else ""
-    title = f"{wording.plural(activity.training, 'training')} now{waiting}"
+    waiting = f", {len(view.queued)} waiting" if view.queued else ""
+    title = f"{wording.plural(len(view.running), 'training')} now{waiting}"
     note = " (fitness with exploration noise)"
     lines = [_heading(title + note if len(title + note) <= width - 4 else title, width)]
     return lines + rows(columns, cells, width) + _more(hidden, "training")
@@ -276,7 +275,7 @@ def discarded_lines(
     lines = [_heading("discarded", width)]
     styles = {Stage.REJECTED: "red", Stage.FAILED: "yellow"}
     for attempt in discarded[: max(0, room - 1)]:
-        reason = discard_reason(attempt, view.env_steps_per_training)
+        reason = discard_reason(attempt)
         name = (fit(attempt.id, 10), styles.get(attempt.stage, "dim"))
         lines.append([("  ", ""), name, (fit(reason, max(1, width - 12)).rstrip(), "")])
     return lines

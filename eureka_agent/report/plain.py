@@ -15,7 +15,7 @@ from eureka_agent import wording
 from eureka_agent.journal import entries as journal
 from eureka_agent.journal.entries import BaseEntry, RunStarted
 from eureka_agent.records import Attempt, Repeat, RunStatus, Score, Stage
-from eureka_agent.report.entries import first_error, origin, why_stopped
+from eureka_agent.report.entries import first_error, origin
 from eureka_agent.report.ledger import format_money
 from eureka_agent.report.lines import to_ascii
 from eureka_agent.report.metric import metric_sentence
@@ -70,9 +70,7 @@ class PlainLog:
         since = now - self._last_progress
         if self.view.ended is not None or since < SHORT_INTERVAL_S:
             return
-        activity = self.view.activity
-        trainings = (activity.training, activity.for_a_slot, activity.at_a_rung)
-        counts = (*trainings, self.view.requests.pending)
+        counts = (len(self.view.running), len(self.view.queued), self.view.requests.pending)
         in_first_minute = now - self._first_progress <= PROGRESS_INTERVAL_S
         if in_first_minute or counts != self._last_counts or since >= PROGRESS_INTERVAL_S:
             self._last_progress, self._last_counts = now, counts
@@ -101,13 +99,13 @@ def progress_line(view: SearchView, now: float) -> str:
     room = LINE_WIDTH - TIME_WIDTH
     if view.run is None:
         return view.requests.awaited(now, room)
-    rate, left, activity = view.steps_per_second, view.seconds_left(now), view.activity
-    running = f"{wording.plural(activity.training, 'training')} running"
+    rate, left = view.steps_per_second, view.seconds_left(now)
+    running, queued = len(view.running), len(view.queued)
     total = wording.count(view.env_steps_total)
     steps = f"{wording.count(view.env_steps_done)} of {total} env steps"
     parts = [
-        running if activity.training else "nothing is training",
-        activity.waiting(now),
+        f"{wording.plural(running, 'training')} running" if running else "nothing is training",
+        f"{queued} waiting" if queued else "",
         f"{view.trainings_done} of {view.trainings_total} done",
         steps,
         f"{wording.count(rate)} steps/s" if rate is not None else "",
@@ -147,7 +145,7 @@ def event_line(event: BaseEntry, view: SearchView) -> str:
         case journal.Reviewed() if not event.verdict.accepted:
             return _judged(view.attempts[event.attempt])
         case journal.AttemptEnded():
-            return _attempt_ended(view.attempts[event.attempt], view.env_steps_per_training)
+            return _attempt_ended(view.attempts[event.attempt])
         case journal.ConfirmationStarted():
             names = ", ".join(event.attempts)
             trainings = wording.plural(event.trainings, "training")
@@ -202,7 +200,7 @@ def _judged(attempt: Attempt) -> str:
     return f"{attempt.id} thrown out by the critic: {first_error(attempt) or attempt.reason}"
 
 
-def _attempt_ended(attempt: Attempt, env_steps: int) -> str:
+def _attempt_ended(attempt: Attempt) -> str:
     match attempt.stage:
         case Stage.TRAINED:
             fitness = wording.number(attempt.fitness)
@@ -210,7 +208,7 @@ def _attempt_ended(attempt: Attempt, env_steps: int) -> str:
         case Stage.FAILED:
             return f"{attempt.id} failed in training: {attempt.reason}"
         case Stage.STOPPED:
-            return f"{attempt.id} stopped {why_stopped(attempt, env_steps)}"
+            return f"{attempt.id} stopped: {attempt.reason}"
     return ""
 
 

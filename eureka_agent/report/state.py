@@ -7,7 +7,6 @@ from collections import deque
 from eureka_agent.journal import entries as journal
 from eureka_agent.journal.entries import BaseEntry, Notice, RunStarted
 from eureka_agent.records import Score
-from eureka_agent.report.activity import AT_A_RUNG, Activity, activity
 from eureka_agent.report.attempts import Attempts
 from eureka_agent.report.entries import SeedScores, TrainingView
 from eureka_agent.report.pace import Pace
@@ -84,12 +83,12 @@ class SearchView:
     @property
     def steps_per_second(self) -> float | None:
         """Speed over the last seconds of training; None while unknown, and while nothing trains."""
-        return None if self.activity.stands_still else self._pace.steps_per_second
+        return self._pace.steps_per_second if self._is_training else None
 
     @property
-    def activity(self) -> Activity:
-        """Current activity of the trainings."""
-        return activity(self.running.values(), self.queued.values())
+    def _is_training(self) -> bool:
+        """True where something trains, or waits for a slot."""
+        return bool(self.running or self.queued)
 
     def elapsed(self, now: float) -> float:
         """Seconds of the run, over all processes."""
@@ -113,11 +112,11 @@ class SearchView:
         self._fold(event, now)
         candidates = (*self.running.values(), *self.queued.values())
         stands_still = self.requests.pending > 0 and all(
-            training.is_baseline or training.waits_for in AT_A_RUNG for training in candidates
+            training.is_baseline for training in candidates
         )
         generation = max(self._plans, default=None) if stands_still else None
         self._pace.wait(now, self.env_steps_done, generation)
-        self._pace.train(now, not self.activity.stands_still)
+        self._pace.train(now, self._is_training)
 
     def _fold(self, event: BaseEntry, now: float) -> None:
         match event:
@@ -139,10 +138,6 @@ class SearchView:
                 self._queued(event)
             case journal.TrainingProgress():
                 self._progress(event, now)
-            case journal.TrainingWaits():
-                training = self.running.get(event.job) or self.queued.get(event.job)
-                if training is not None:
-                    training.wait(event.waits_for, now)
             case journal.TrainingRetried():
                 self._retried(event)
             case journal.TrainingResumed():

@@ -209,7 +209,7 @@ class _AttemptsTable:
                 Text(attempt.stage.value, STAGE_STYLES[attempt.stage]),
                 fitness_words(attempt, self._env_steps),
                 *([str(len(attempt.fitness_per_seed) or "")] if wide else []),
-                Text(remark(attempt, self._env_steps)),
+                Text(remark(attempt)),
             )
         yield table
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,19 +24,18 @@ from eureka_agent.journal.entries import (
     Notice,
     Observer,
     Reviewed,
-    RungDecided,
     RungScored,
-    TrainingWaits,
 )
 from eureka_agent.llm.interface import LanguageModelError
-from eureka_agent.records import Attempt, CurvePoint, Operator, Repeat, RungScore, Stage
-from eureka_agent.search.racing import Race, Rungs, broken_off_outcome
+from eureka_agent.records import Attempt, Operator, Repeat, RungScore, Stage
+from eureka_agent.search.rungs import broken_off_outcome, rung_env_steps
 from eureka_agent.search.seeds import derive_seed
-from eureka_agent.search.trial import Trial, TrialRequest, TrialRunner, drop_files
+from eureka_agent.search.trial import Trial, TrialRequest, TrialRunner
+from eureka_agent.summaries import checkpoints_of
 
 
 class AttemptTrainer:
-    """Trains accepted attempts, with their reviews and their races."""
+    """Trains accepted attempts, with their reviews and their scores at rungs."""
 
     def __init__(self, run: Run, critic: Critic, trials: TrialRunner, observer: Observer) -> None:
         self._run = run
@@ -43,21 +43,36 @@ class AttemptTrainer:
         self._trials = trials
         self._observer = observer
 
-    async def train(self, attempt: Attempt, race: Race | None) -> Attempt:
+    async def train(self, attempt: Attempt, rung_scored: Callable[[], None]) -> Attempt:
         """Train an attempt while the reviewer reads its reward, since a model is slow and rejects
-        little.
+        little. A rejection ends the training.
 
-        A candidate waits for its review at its first pause, before the race hears of its score, so
-        the race never depends on timing. Without pauses the review comes first.
+        `rung_scored` is called after a score at a rung is recorded.
         """
+        folder = attempt_folder(self._run.folder, attempt.id)
+        request = TrialRequest(attempt.id, "search", attempt.proposal.reward, attempt.seed, folder)
         review = asyncio.create_task(self._review(attempt))
         review.add_done_callback(_retrieve_error)
+        score_rung = partial(self._score_rung, attempt.id, review, rung_scored)
+        request = replace(request, rungs=rung_env_steps(self._run.settings), score_rung=score_rung)
+        training = asyncio.create_task(self._trials.run(request))
         try:
-            if race is None and (reviewed := await review).stage is Stage.REJECTED:
+            await asyncio.wait({review, training}, return_when=asyncio.FIRST_COMPLETED)
+            if training.done():
+                training.result()  # an error need not wait for the review
+            reviewed = await review
+            if reviewed.stage is Stage.REJECTED:
+                await _cancelled(training)
+                self._trials.withdraw(request, f"turned down by its review: {reviewed.reason}")
                 return reviewed
-            return await self._train(attempt, review, race)
+            await self._end(attempt, await training)
         finally:
             review.cancel()
+            training.cancel()
+        trained = self._archived(attempt.id)
+        write_diagnosis(self._run.folder, trained)
+        self._trials.settle(request)
+        return trained
 
     async def repeat(self, attempt_id: str, iteration: int, seed: int) -> None:
         """Train this attempt's reward once more, after generation `iteration`."""
@@ -77,10 +92,8 @@ class AttemptTrainer:
 
     async def _review(self, attempt: Attempt) -> Attempt:
         """The attempt with the reviewer's findings, which may reject it."""
-        # a tuned reward was reviewed with its parent; of one that passed a rung without a review,
-        # for lack of money, others were compared with it or made from it
-        tuned = attempt.proposal.operator is Operator.TUNE_WEIGHTS
-        if tuned or attempt.verdict is None or attempt.rungs:
+        # a tuned reward was reviewed with its parent
+        if attempt.proposal.operator is Operator.TUNE_WEIGHTS or attempt.verdict is None:
             return attempt
         try:
             verdict = await self._critic.review(
@@ -100,56 +113,29 @@ class AttemptTrainer:
         write_verdict(self._run.folder, reviewed)
         return reviewed
 
-    async def _train(
-        self, attempt: Attempt, review: asyncio.Task[Attempt], race: Race | None
-    ) -> Attempt:
-        folder = attempt_folder(self._run.folder, attempt.id)
-        request = TrialRequest(attempt.id, "search", attempt.proposal.reward, attempt.seed, folder)
-        if race is not None:
-            on_pause = partial(self._at_rung, attempt, request.job, review, race)
-            request = replace(request, pauses=race.rungs.env_steps, on_pause=on_pause)
-        trial = await self._trials.run(request)
-        reviewed = await review
-        if reviewed.stage is Stage.REJECTED:
-            drop_files(request)
-            self._trials.settle(request)
-            return reviewed
-        await self._end(attempt, trial, None if race is None else race.rungs)
-        trained = self._archived(attempt.id)
-        write_diagnosis(self._run.folder, trained)
-        self._rung_episodes(attempt).unlink(missing_ok=True)
-        self._trials.settle(request)
-        return trained
-
-    async def _end(self, attempt: Attempt, trial: Trial, rungs: Rungs | None) -> None:
+    async def _end(self, attempt: Attempt, trial: Trial) -> None:
         """Record outcome and diagnosis of a training."""
-        outcome = trial.outcome
-        if outcome is None and rungs is not None:
-            reached = rungs.checkpoints(trial.points)
+        settings, outcome = self._run.settings, trial.outcome
+        if outcome is None:
+            reached = checkpoints_of(trial.points, settings.updates, settings.checkpoints)
             outcome = broken_off_outcome(reached) if reached else None
-        evaluation, trajectories = trial.evaluation, None
-        if evaluation is not None:
+        trajectories = None
+        if trial.evaluation is not None:
             trajectories = attempt_folder(self._run.folder, attempt.id) / TRAJECTORIES
-        if trial.stopped and (scores := self._archived(attempt.id).rungs):
-            evaluation = scores[-1].evaluation
-            at_rung = self._rung_episodes(attempt)
-            trajectories = at_rung if at_rung.is_file() else None
         # in a thread, since a long search has thousands of points
         diagnosis = await asyncio.to_thread(
             diagnose,
-            outcome if trial.stopped else trial.outcome,
+            trial.outcome,
             trial.points,
-            evaluation,
+            trial.evaluation,
             self._run.description,
             trial.failure,
             trajectories,
-            ended=not trial.stopped,
         )
-        ended = Stage.FAILED if trial.outcome is None else Stage.TRAINED
         self._observer(
             AttemptEnded(
                 attempt=attempt.id,
-                stage=Stage.STOPPED if trial.stopped else ended,
+                stage=Stage.FAILED if trial.outcome is None else Stage.TRAINED,
                 reason=trial.failure,
                 retries=trial.retries,
                 outcome=outcome,
@@ -157,65 +143,41 @@ class AttemptTrainer:
             )
         )
 
-    async def _at_rung(
+    async def _score_rung(
         self,
-        attempt: Attempt,
-        job: str,
+        attempt_id: str,
         review: asyncio.Task[Attempt],
-        race: Race,
-        points: tuple[CurvePoint, ...],
-        policy: Path | None,
-    ) -> str:
-        """Score the policy and wait for the race's decision: the reason to stop, or ""."""
-        if policy is not None and not review.done():
-            self._observer(TrainingWaits(job=job, waits_for="review"))
-        reviewed = await review
-        if reviewed.stage is Stage.REJECTED:
-            return f"turned down by its review: {reviewed.reason}"
-        if policy is not None:  # without one, an earlier process passed the rung
-            self._observer(TrainingWaits(job=job, waits_for="others"))
-        rung = max(
-            rung for rung, steps in enumerate(race.rungs.env_steps) if points[-1].env_steps >= steps
-        )
-        env_steps = race.rungs.env_steps[rung]
-        score = await self._score(attempt, race.rungs, rung, policy)
-        stop = self._run.archive.state.decisions.get((attempt.id, env_steps))
-        if stop is None:
-            stop = await race.at_rung(attempt, rung, score)
-            self._observer(RungDecided(attempt=attempt.id, env_steps=env_steps, stop=stop))
-        else:
-            await race.add_scores(self._archived(attempt.id))
-        if not stop and policy is not None:
-            self._observer(TrainingWaits(job=job, waits_for="slot"))
-        return stop
+        rung_scored: Callable[[], None],
+        env_steps: int,
+        policy: Path,
+    ) -> None:
+        """Score a policy at a rung, after its review, so that what is recorded of a rejected
+        attempt does not depend on timing.
 
-    async def _score(
-        self, attempt: Attempt, rungs: Rungs, rung: int, policy: Path | None
-    ) -> float | None:
-        """The policy's score at this rung, archived or new.
-
-        All candidates of a run are scored from the same start states, which makes the comparison
+        All candidates of a run are scored from the same start states, which makes their comparison
         sharper.
         """
-        env_steps, settings = rungs.env_steps[rung], self._run.settings
-        if policy is not None and all(
-            score.env_steps != env_steps for score in self._archived(attempt.id).rungs
+        await asyncio.wait({review})
+        attempt, settings = self._archived(attempt_id), self._run.settings
+        if attempt.stage is Stage.ACCEPTED and all(
+            score.env_steps != env_steps for score in attempt.rungs
         ):
             seed = derive_seed(settings.seed, "rung")
-            episodes = self._rung_episodes(attempt)
-            evaluation = await self._trials.score(policy, seed, settings.scoring_episodes, episodes)
+            evaluation = await self._trials.score(policy, seed, settings.scoring_episodes)
             fitness = None if evaluation is None else evaluation.fitness_mean()
             score = RungScore(env_steps=env_steps, fitness=fitness, evaluation=evaluation)
-            self._observer(RungScored(attempt=attempt.id, score=score))
-        return rungs.score(rung, self._archived(attempt.id))
-
-    def _rung_episodes(self, attempt: Attempt) -> Path:
-        """Path of the worst and the best episode at the last rung, for the diagnosis of a stopped
-        training."""
-        return attempt_folder(self._run.folder, attempt.id) / f"rung-{TRAJECTORIES}"
+            self._observer(RungScored(attempt=attempt_id, score=score))
+            rung_scored()
+        policy.unlink(missing_ok=True)
 
     def _archived(self, attempt_id: str) -> Attempt:
         return self._run.archive.state.by_id[attempt_id]
+
+
+async def _cancelled(training: asyncio.Task[Trial]) -> None:
+    """Wait until a cancelled training has given back its slot."""
+    training.cancel()
+    await asyncio.wait({training})
 
 
 def _retrieve_error(review: asyncio.Task[Attempt]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from eureka_agent.archive.artefacts import write_proposal, write_verdict
@@ -16,7 +16,6 @@ from eureka_agent.records import Attempt, Proposal, Stage, Verdict
 from eureka_agent.search.attempt_training import AttemptTrainer
 from eureka_agent.search.gate_trust import GateOfRound
 from eureka_agent.search.memory import RunMemory
-from eureka_agent.search.racing import Race
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.trial import TrialRunner
 
@@ -78,19 +77,18 @@ class AttemptRunner:
                 return attempt
 
     async def finish(
-        self, attempt: Attempt, request: DesignRequest, race: Race | None = None
+        self,
+        attempt: Attempt,
+        request: DesignRequest,
+        rung_scored: Callable[[], None] = lambda: None,
     ) -> Attempt:
-        """Train a settled attempt, and its revision if its review rejects it.
-
-        An attempt that has ended before tells the race its scores.
-        """
+        """Train a settled attempt, and its revision if its review rejects it. `rung_scored` is
+        called after a score at a rung is recorded."""
         while attempt.stage is Stage.ACCEPTED:
-            attempt = await self.trainer.train(attempt, race)
+            attempt = await self.trainer.train(attempt, rung_scored)
             if attempt.stage is not Stage.REJECTED:
                 return attempt
             attempt = await self.settle(attempt, request)
-        if race is not None:
-            await race.add_scores(attempt)
         return attempt
 
     def _propose(self, iteration: int, sample: int, revision: int, proposal: Proposal) -> Attempt:
@@ -174,6 +172,6 @@ class AttemptRunner:
 
 
 def failures(attempts: Sequence[Attempt]) -> list[Attempt]:
-    """Rejected, failed and stopped attempts, newest first."""
-    failed = (Stage.REJECTED, Stage.FAILED, Stage.STOPPED)
+    """Rejected and failed attempts, newest first."""
+    failed = (Stage.REJECTED, Stage.FAILED)
     return [attempt for attempt in reversed(attempts) if attempt.stage in failed]

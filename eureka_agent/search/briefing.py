@@ -31,7 +31,7 @@ from eureka_agent.records import (
 )
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.search.attempts import attempt_id, failures
-from eureka_agent.search.lineage import changes, last_score, seed_spread, vain_findings
+from eureka_agent.search.lineage import changes, seed_spread, vain_findings
 from eureka_agent.search.model_choice import choose_models
 from eureka_agent.search.scoring import score_table
 from eureka_agent.search.seeds import derive_seed
@@ -41,8 +41,6 @@ FAILURES_SHOWN = 4
 """Failures in a request, newest first."""
 MEMORY_SHOWN = 3
 """Good attempts besides the parents in a request."""
-STOPPED_SHOWN = 2
-"""Attempts stopped by racing in a request. They are weaker, not mistaken."""
 
 
 class Analyses(Protocol):
@@ -118,7 +116,6 @@ class Briefing:
         history = state.attempts()
         known = {attempt.id: attempt for attempt in history}
         analysis = await self._analysis(plan, known)
-        refused = [each for each in failures(history) if each.stage is not Stage.STOPPED]
         references = self._references(plan, state.trainings())
         fresh = plan.operator is Operator.FRESH
         tuning = plan.operator is Operator.TUNE_WEIGHTS
@@ -139,7 +136,7 @@ class Briefing:
                 )
                 for place, parent in enumerate(plan.parents)
             ),
-            failures=tuple(_failure(each) for each in refused[:FAILURES_SHOWN]),
+            failures=tuple(_failure(each) for each in failures(history)[:FAILURES_SHOWN]),
             memory=() if fresh else self._memory(plan, history),
             number=plan.sample + 1,
             angle=plan.iteration * settings.samples + plan.sample,
@@ -156,20 +153,9 @@ class Briefing:
         )
 
     def _memory(self, plan: Planned, history: Sequence[Attempt]) -> tuple[ParentSummary, ...]:
-        """The best attempts besides the parents, then the best of those that racing stopped."""
+        """The best attempts besides the parents."""
         others = [each for each in ranked(history) if each.id not in plan.parents]
-        stopped = sorted(
-            (
-                each
-                for each in history
-                if each.stage is Stage.STOPPED and last_score(each) is not None
-            ),
-            key=lambda each: (-each.rungs[-1].env_steps, -(last_score(each) or 0.0), each.id),
-        )
-        return (
-            *(self._summary(without_vain(each, history)) for each in others[:MEMORY_SHOWN]),
-            *(self._stopped(each) for each in stopped[:STOPPED_SHOWN]),
-        )
+        return tuple(self._summary(without_vain(each, history)) for each in others[:MEMORY_SHOWN])
 
     def _references(self, plan: Planned, trainings: Sequence[FinalTraining]) -> tuple[Score, ...]:
         """Scores of the baselines for a model. None in the first generation, where they would
@@ -213,8 +199,7 @@ class Briefing:
             write_analysis(self._run.folder, latest.model_copy(update={"analysis": text}))
         return text
 
-    def _summary(self, attempt: Attempt, progress: float = 1.0) -> ParentSummary:
-        settings = self._run.settings
+    def _summary(self, attempt: Attempt) -> ParentSummary:
         return ParentSummary(
             id=attempt.id,
             reward=attempt.proposal.reward,
@@ -222,20 +207,8 @@ class Briefing:
             diagnosis=attempt.diagnosis,
             reasoning=attempt.proposal.reasoning,
             fitness_per_seed=attempt.fitness_per_seed,
-            progress=progress,
             exploits=_exploits(attempt),
-            episodes=settings.scoring_episodes if progress < 1 else settings.evaluation_episodes,
-        )
-
-    def _stopped(self, attempt: Attempt) -> ParentSummary:
-        """The summary of a stopped attempt, with its score at the last rung."""
-        settings = self._run.settings
-        progress = attempt.rungs[-1].env_steps / (
-            settings.updates * settings.horizon * settings.num_envs
-        )
-        summary = self._summary(attempt, min(progress, 1.0))
-        return replace(
-            summary, fitness=last_score(attempt), fitness_per_seed=(), stopped=attempt.reason
+            episodes=self._run.settings.evaluation_episodes,
         )
 
 

@@ -18,14 +18,6 @@ from eureka_agent.training_counts import TrainingCounts
 PLANNED_SETTINGS = ("iterations", "samples", "final_seeds", "finalists", "env_steps", "baselines")
 """Settings that a budget chooses unless they are given. Slots and workers follow from them
 (`capacity.py`)."""
-RACING_SAVING = 0.07 / 0.15
-"""Expected saving by racing, as a part of the most it can save, which is with half of the
-candidates stopped at every rung.
-
-It depends on the task: in replayed generations of eight, one rung at 0.7 saves 0.07 to 0.10 of at
-most 0.15, and rungs elsewhere save 0.4 to 0.7 of their most (benchmarks/LOG.md). This is the low
-end at 0.7, since a plan that expects more overruns its budget.
-"""
 TRAINING_SHARE = 0.85
 """Part of the wall time after the start that goes to trainings. The rest goes to designers, dry
 runs, evaluations, and waiting for the last training."""
@@ -65,11 +57,10 @@ class CostModel:
         budget: Budget,
         baselines: Callable[[SearchSettings], int],
         *,
-        restorable: bool,
         speed: Speed | None = None,
         used_seconds: float = 0.0,
     ) -> None:
-        """`baselines` counts trainings that the cache lacks; racing needs `restorable` trainings.
+        """`baselines` counts trainings that the cache lacks.
 
         A budget in wall time needs a `speed`, and `used_seconds` of it have passed.
         """
@@ -78,7 +69,6 @@ class CostModel:
         self.budget = budget
         self.speed = speed
         self._baselines = baselines
-        self._restorable = restorable
         self._used_seconds = used_seconds
 
     def fits(self, settings: SearchSettings) -> bool:
@@ -90,7 +80,7 @@ class CostModel:
     def env_steps(self, settings: SearchSettings) -> float:
         """Env steps of the whole search."""
         made = self._trainings(settings)
-        generation = made.candidates * self._kept(settings) + made.confirmations
+        generation = made.candidates + made.confirmations
         return (
             settings.iterations * generation + made.finals + made.baselines
         ) * steps_of_a_training(settings)
@@ -116,12 +106,10 @@ class CostModel:
         In a steady search the next proposal takes a free slot, so no worker waits for another's
         last training. Confirmations run beside it: they take env steps, and no phase.
         """
-        alone = math.ceil(made.candidates / workers) * self._kept(settings) + math.ceil(
-            made.confirmations / workers
-        )
+        alone = math.ceil(made.candidates / workers) + math.ceil(made.confirmations / workers)
         if schedule_of(settings) == "generations":
             return settings.iterations * alone
-        shared = (made.candidates * self._kept(settings) + made.confirmations) / workers
+        shared = (made.candidates + made.confirmations) / workers
         # nothing overlaps with the last generation
         return (settings.iterations - 1) * max(shared, 1.0) + alone
 
@@ -133,22 +121,6 @@ class CostModel:
 
     def _trainings(self, settings: SearchSettings) -> TrainingCounts:
         return TrainingCounts.of(settings, baselines=self._baselines(settings))
-
-    def _kept(self, settings: SearchSettings) -> float:
-        """Part of the candidates' env steps that is left after racing."""
-        if not (settings.racing and self._restorable and settings.samples > 1):
-            return 1.0
-        most = sum((1.0 - rung) / 2**number for number, rung in enumerate(_rungs(settings), 1))
-        return 1.0 - RACING_SAVING * most
-
-
-def _rungs(settings: SearchSettings) -> list[float]:
-    """Parts of a training at which candidates are compared: the checkpoints of the rungs."""
-    from eureka_agent.search.racing import (
-        rungs_of,  # it imports numpy, which a list of runs does without
-    )
-
-    return [steps / steps_of_a_training(settings) for steps in rungs_of(settings).env_steps]
 
 
 @dataclass(frozen=True)

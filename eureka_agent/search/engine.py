@@ -33,8 +33,7 @@ from eureka_agent.search.attempts import AttemptRunner, attempt_id, failures
 from eureka_agent.search.briefing import Briefing
 from eureka_agent.search.confirmation import repeat_seeds, to_confirm
 from eureka_agent.search.deadline import Deadline
-from eureka_agent.search.noise import training_noise
-from eureka_agent.search.racing import Race, rungs_of
+from eureka_agent.search.rungs import rung_env_steps
 from eureka_agent.search.schedules import Generations, Steady
 from eureka_agent.settings import schedule_of
 
@@ -71,7 +70,8 @@ class SearchEngine:
         self._deadline = deadline
         self._spent = spent
         self.baselines = baselines
-        self.rungs = rungs_of(run.settings)
+        self.rungs = rung_env_steps(run.settings)
+        """Env steps at which each candidate's policy is scored."""
         self._why_ended: tuple[int, EurekaError] | None = None
         """The last generation, and the error that makes it the last."""
 
@@ -159,11 +159,6 @@ class SearchEngine:
             return False
         return True
 
-    async def noise(self, checkpoint: int) -> float:
-        """Noise of a training at this checkpoint, from the baselines; 0 without them."""
-        trainings = self.run.archive.trainings() if await self.baselines_are_known() else ()
-        return training_noise(trainings, checkpoint)
-
     def rounds(self, iteration: int) -> int:
         """Rounds that this generation may take, at least those that were made."""
         last = max((attempt.sample for attempt in self.run.archive.attempts(iteration)), default=0)
@@ -182,13 +177,19 @@ class SearchEngine:
         self._attempts.open_round(iteration, samples)
         return plans
 
-    async def take_to_end(self, plan: Planned, race: Race | None) -> Attempt | None:
-        """Make, judge and train a proposal. None if it could not be made."""
-        rest = await self.begin(plan, race)
+    async def take_to_end(
+        self, plan: Planned, rung_scored: Callable[[], None] = lambda: None
+    ) -> Attempt | None:
+        """Make, judge and train a proposal. None if it could not be made. `rung_scored` is called
+        after a score at a rung is recorded."""
+        rest = await self.begin(plan, rung_scored=rung_scored)
         return None if rest is None else await rest
 
     async def begin(
-        self, plan: Planned, race: Race | None, siblings: Sequence[str] = ()
+        self,
+        plan: Planned,
+        siblings: Sequence[str] = (),
+        rung_scored: Callable[[], None] = lambda: None,
     ) -> Coroutine[Any, Any, Attempt | None] | None:
         """Make and judge a proposal; the returned coroutine trains it. None if it could not be made
         or judged.
@@ -205,25 +206,17 @@ class SearchEngine:
             if not isinstance(error, BudgetSpentError):
                 self.end_with(iteration, error)
             self._attempts.drop_from_round(iteration, sample)
-            await self.leave_race(sample, race)
             return None
-        return self._finish(attempt, request, race)
+        return self._finish(attempt, request, rung_scored)
 
     async def _finish(
-        self, attempt: Attempt, request: DesignRequest, race: Race | None
+        self, attempt: Attempt, request: DesignRequest, rung_scored: Callable[[], None]
     ) -> Attempt | None:
         try:
-            attempt = await self._attempts.finish(attempt, request, race)
+            return await self._attempts.finish(attempt, request, rung_scored)
         except LanguageModelError as error:  # rejected by its review, and no model revises it
             self.end_with(attempt.iteration, error)
-        # not on cancellation: a search that ends decides nothing about the others
-        await self.leave_race(attempt.sample, race)
-        return attempt
-
-    async def leave_race(self, sample: int, race: Race | None) -> None:
-        """Take a candidate out of its race."""
-        if race is not None:
-            await race.leave(sample)
+            return attempt
 
     async def confirm(self, iteration: int) -> None:
         """Train the best attempts again, to find those that were lucky in a single training."""

@@ -27,8 +27,7 @@ from eureka_agent.search.seeds import final_seeds
 from eureka_agent.search.trial import TrialRequest, TrialRunner
 
 BASELINE_PRIORITY = 1
-"""Baselines take the slots that no candidate needs. Candidates at a rung wait for them without a
-slot."""
+"""Baselines take the slots that no candidate needs."""
 
 
 class FinalTrainings:

@@ -18,7 +18,7 @@ MOST_CHILDREN = 5
 """Most children of an attempt that are described, newest first."""
 LEAST_ADVISED = 2
 """Children that must follow an advice in vain before it is dropped, since one may be bad luck."""
-_ENDED = (Stage.TRAINED, Stage.STOPPED, Stage.FAILED)
+_ENDED = (Stage.TRAINED, Stage.FAILED)
 _UNADVISED = (Operator.FRESH, Operator.TUNE_WEIGHTS)
 """Operators whose proposals do not see the findings on a parent."""
 
@@ -45,13 +45,6 @@ def ancestors_of(attempt: Attempt, known: Mapping[str, Attempt]) -> Iterator[Att
         attempt = parent
 
 
-def last_score(attempt: Attempt) -> float | None:
-    """The fitness, or a stopped attempt's score at its last rung; None if there is neither."""
-    if attempt.stage is Stage.STOPPED:
-        return attempt.rungs[-1].fitness if attempt.rungs else None
-    return attempt.fitness
-
-
 def changes(attempt: Attempt, history: Sequence[Attempt]) -> tuple[str, ...]:
     """Descriptions of the change from its parent, and to each child, with the fitness before and
     after."""
@@ -74,8 +67,6 @@ def _change(before: Attempt, after: Attempt) -> str:
         f"{difference(before.proposal.reward.source, after.proposal.reward.source)}: fitness"
         f" {significant(before.fitness)}"
     )
-    if after.stage is Stage.STOPPED:
-        return f"{change} → stopped: {after.reason}"
     if after.stage is Stage.FAILED:
         return f"{change} → its training failed: {after.reason}"
     trainings = f"{_trainings(before)} against {_trainings(after)}"

@@ -49,9 +49,7 @@ async def plan_within(
         speed = await measure(largest)
     baselines = _MissingBaselines(description, hardware)
     used_seconds = time.monotonic() - began
-    costs = CostModel(
-        budget, baselines, restorable=description.restorable, speed=speed, used_seconds=used_seconds
-    )
+    costs = CostModel(budget, baselines, speed=speed, used_seconds=used_seconds)
     return plan(settings, given, costs)
 
 

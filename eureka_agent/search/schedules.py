@@ -11,7 +11,6 @@ from eureka_agent.errors import EurekaError
 from eureka_agent.journal.entries import IterationStarted, Planned
 from eureka_agent.records import Attempt, Stage
 from eureka_agent.search.confirmation import to_confirm
-from eureka_agent.search.racing import GenerationRace, OpenRace, Race
 from eureka_agent.search.strategies.history import last_revisions
 
 if TYPE_CHECKING:
@@ -22,12 +21,6 @@ ProposalTask = asyncio.Task[Attempt | None]
 LOOK_AHEAD = 0.25
 """Share of a generation that a steady search designs in advance, so that a free slot need not wait
 for a designer."""
-
-
-def can_pause(engine: SearchEngine) -> bool:
-    """True if trainings of this search pause at rungs."""
-    settings = engine.run.settings
-    return settings.racing and engine.run.description.restorable and bool(engine.rungs.places)
 
 
 class Generations:
@@ -78,47 +71,22 @@ class Generations:
 
     async def _round(self, iteration: int, samples: range) -> None:
         engine = self._engine
-        race = self._race(iteration, samples)
         plans = engine.plan(iteration, samples)
         tasks: list[ProposalTask] = []
         siblings: list[str] = []
         for plan in plans:
             if engine.designer.concurrent:
-                tasks.append(self._group.create_task(engine.take_to_end(plan, race)))
+                tasks.append(self._group.create_task(engine.take_to_end(plan)))
                 continue
             # in order, so that each proposal knows the earlier ones and is compared with those that
             # the critic accepted
-            training = await engine.begin(plan, race, siblings)
+            training = await engine.begin(plan, siblings)
             if training is None:  # the others could not be made either
-                for place in range(plan.sample + 1, samples.stop):
-                    await engine.leave_race(place, race)
                 break
             siblings.append(engine.first_source(iteration, plan.sample))
             tasks.append(self._group.create_task(training))
-        if isinstance(race, GenerationRace) and engine.baselines is not None:
-            noise = self._group.create_task(self._await_noise(race))
-            # once all proposals have ended, no race waits for it
-            proposals = asyncio.gather(*tasks, return_exceptions=True)
-            proposals.add_done_callback(lambda _: noise.cancel())
         if tasks:
             await asyncio.wait(tasks)
-
-    def _race(self, iteration: int, samples: range) -> Race | None:
-        engine = self._engine
-        if not can_pause(engine) or len(samples) < 2:
-            return None
-        earlier = [
-            each
-            for each in engine.run.archive.attempts()
-            if each.iteration < iteration and each.stage is Stage.TRAINED
-        ]
-        scores = [engine.rungs.scores(rung, earlier) for rung in range(len(engine.rungs.places))]
-        known = engine.baselines is None
-        return GenerationRace(engine.rungs, samples, scores, noise_is_known=known)
-
-    async def _await_noise(self, race: GenerationRace) -> None:
-        """Give a race the noise of trainings, once the baselines have shown it."""
-        await race.set_noise([await self._engine.noise(each) for each in self._engine.rungs.places])
 
 
 class Steady:
@@ -135,11 +103,6 @@ class Steady:
         self._under_way: set[tuple[int, int]] = set()
         self._changed = asyncio.Event()
         self._tasks: list[ProposalTask] = []
-        self._race: OpenRace | None = None
-        if can_pause(engine):
-            self._race = OpenRace(
-                engine.rungs, engine.run.archive.attempts, engine.noise, self._changed.set
-            )
 
     async def search(self) -> None:
         """Run all proposals that settings, deadline and designer allow."""
@@ -195,18 +158,16 @@ class Steady:
         return len(self._under_way) - ahead < self._size
 
     def _past_last_rung(self) -> int:
-        if self._race is None:
-            return 0
-        state, last = self._engine.run.archive.state, self._engine.rungs.env_steps[-1]
+        last = max(self._engine.rungs, default=None)
         return sum(
-            state.decisions.get((each.id, last)) == ""
-            for each in state.by_id.values()
+            any(score.env_steps == last for score in each.rungs)
+            for each in self._engine.run.archive.state.by_id.values()
             if each.stage is Stage.ACCEPTED and (each.iteration, each.sample) in self._under_way
         )
 
     async def _run_plan(self, plan: Planned) -> Attempt | None:
         """Take a proposal to its end, then make room for another and look for new best ones."""
-        attempt = await self._engine.take_to_end(plan, self._race)
+        attempt = await self._engine.take_to_end(plan, self._changed.set)
         self._under_way.discard((plan.iteration, plan.sample))
         self._confirm(plan.iteration)
         self._end_iterations()

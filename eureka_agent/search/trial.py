@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from eureka_agent.archive.artefacts import CURVES, POLICY, TRAJECTORIES
 from eureka_agent.archive.files import copy_file, write_file
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.errors import WorkerDiedError, WorkerFaultError
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.jobs import PauseObserver
+from eureka_agent.fleet.jobs import TrainingResult
 from eureka_agent.fleet.trainings import Trainings
 from eureka_agent.journal.entries import Observer, TrainingEnded, TrainingKind, TrainingQueued
 from eureka_agent.records import CurvePoint, Evaluation, Outcome
@@ -34,8 +35,6 @@ class Trial:
     evaluation: Evaluation | None
     failure: str
     retries: int
-    stopped: bool = False
-    """True if a decision at a pause ended it, with `failure` as the reason."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +50,9 @@ class TrialRequest:
     """Folder for curves, policy and trajectories."""
     priority: int = 0
     """Smaller starts first."""
-    pauses: tuple[int, ...] = ()
-    """Env steps at which `on_pause` decides."""
-    on_pause: PauseObserver | None = None
+    rungs: tuple[int, ...] = ()
+    """Env steps at which `score_rung` gets the policy."""
+    score_rung: Callable[[int, Path], Coroutine[Any, Any, None]] | None = None
 
     @property
     def job(self) -> str:
@@ -92,36 +91,44 @@ class TrialRunner:
                 job=request.job, label=request.label, training=request.kind, seed=request.seed
             )
         )
-        result = await self._trainings.train(
-            request.job,
-            request.reward,
-            request.seed,
-            priority=request.priority,
-            pauses=request.pauses,
-            on_pause=request.on_pause,
-        )
+        result = await self._train(request)
         points = tuple(result.points)
         if points:
             write_file(request.folder / CURVES, lambda draft: write_curves_csv(draft, points))
             events = request.folder / f"{FILE_PREFIX}.{request.label}"
             write_file(events, lambda draft: write_event_file(draft, points))
-        stopped = result.failure_code == "stopped"
-        trial = Trial(None, points, None, result.failure_reason, result.retries, stopped)
+        trial = Trial(None, points, None, result.failure_reason, result.retries)
         if result.outcome is not None:
             outcome = await self._chosen(request, result.outcome, result.policies)
             copy_file(result.policies[outcome.best_checkpoint], request.folder / POLICY)
             trial = await self._score(request, outcome, trial)
         fitness = None if trial.outcome is None else trial.outcome.fitness
-        self._observer(
-            TrainingEnded(
-                job=request.job,
-                label=request.label,
-                training=request.kind,
-                fitness=fitness,
-                failure=trial.failure,
-            )
-        )
+        self._observer(_ended(request, fitness, trial.failure))
         return trial
+
+    async def _train(self, request: TrialRequest) -> TrainingResult:
+        """Train the reward, and score its policies at rungs meanwhile."""
+        scores: dict[int, asyncio.Task[None]] = {}
+
+        def on_rung(env_steps: int, policy: Path) -> None:
+            # a training that restarts comes to the same rung again
+            if request.score_rung is not None and env_steps not in scores:
+                scores[env_steps] = asyncio.create_task(request.score_rung(env_steps, policy))
+
+        try:
+            result = await self._trainings.train(
+                request.job,
+                request.reward,
+                request.seed,
+                priority=request.priority,
+                rungs=request.rungs,
+                on_rung=on_rung,
+            )
+            await asyncio.gather(*scores.values())
+        finally:
+            for score in scores.values():
+                score.cancel()
+        return result
 
     async def _chosen(
         self, request: TrialRequest, outcome: Outcome, policies: Mapping[int, Path]
@@ -161,6 +168,14 @@ class TrialRunner:
         except (WorkerFaultError, WorkerDiedError, WorkerFileError):
             return None
 
+    def withdraw(self, request: TrialRequest, reason: str) -> None:
+        """End a trial that does not count and delete its files."""
+        for pattern in (CURVES, POLICY, TRAJECTORIES, f"{FILE_PREFIX}*"):
+            for path in request.folder.glob(pattern):
+                path.unlink(missing_ok=True)
+        self._observer(_ended(request, None, reason))
+        self.settle(request)
+
     def settle(self, request: TrialRequest) -> None:
         """Delete the saved states of a trial whose result is archived."""
         self._snapshots.drop(request.job)
@@ -178,11 +193,14 @@ class TrialRunner:
         )
 
 
-def drop_files(request: TrialRequest) -> None:
-    """Delete the files of a trial that does not count."""
-    for pattern in (CURVES, POLICY, TRAJECTORIES, f"{FILE_PREFIX}*"):
-        for path in request.folder.glob(pattern):
-            path.unlink(missing_ok=True)
+def _ended(request: TrialRequest, fitness: float | None, failure: str) -> TrainingEnded:
+    return TrainingEnded(
+        job=request.job,
+        label=request.label,
+        training=request.kind,
+        fitness=fitness,
+        failure=failure,
+    )
 
 
 def scored(outcome: Outcome, evaluation: Evaluation, success_fitness: float | None) -> Outcome:

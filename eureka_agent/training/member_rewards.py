@@ -27,14 +27,14 @@ timeout of a call would delay the other trainings for hours."""
 
 @dataclass
 class Job:
-    """A training that is queued, running or paused."""
+    """A training that is queued or running."""
 
     name: str
     reward: Reward
     seed: int
     snapshot: Snapshot | None
-    pauses: tuple[int, ...]
-    """Remaining pauses in env steps."""
+    rungs: tuple[int, ...]
+    """Env steps of the rungs that are ahead of it."""
 
 
 @dataclass

@@ -74,19 +74,19 @@ class MemberFailed:
 
 
 @dataclass(frozen=True)
-class MemberPaused:
-    """A training that has given its slot back and waits for `proceed` or `cancel`."""
+class MemberAtRung:
+    """A training that has reached a rung, and goes on."""
 
     job: str
     env_steps: int
+    """The rung, the last of those that one iteration reached."""
     policy: dict[str, Tensor]
     """Its current policy, for `policy_bytes`."""
-    snapshot: Snapshot
 
 
 _Result = TypeVar("_Result")
 
-TrainerEvent = MemberProgress | MemberFinished | MemberFailed | MemberPaused
+TrainerEvent = MemberProgress | MemberFinished | MemberFailed | MemberAtRung
 
 
 def _whole_environment(make_environment: Callable[[int], VecTask], rows: int) -> VecTask:
@@ -134,7 +134,6 @@ class Trainer:
         self._iteration_limit = iteration_limit
         self._queue: deque[Job] = deque()
         self._members: dict[int, Member] = {}
-        self._paused: dict[str, Job] = {}
         self._slots = slots
         # A GPU chooses kernels by size, and they may round differently. There all slots take part
         # in every iteration, so that a training's numbers do not depend on its neighbours.
@@ -150,7 +149,7 @@ class Trainer:
 
     @property
     def busy(self) -> bool:
-        """True while something is queued or running; paused trainings do not count."""
+        """True while something is queued or running."""
         return bool(self._queue or self._members)
 
     @property
@@ -187,28 +186,19 @@ class Trainer:
         reward: Reward,
         seed: int,
         snapshot: Snapshot | None = None,
-        pauses: Sequence[int] = (),
+        rungs: Sequence[int] = (),
     ) -> None:
-        """Queue a training for the next free slot, from `snapshot` if given. After an iteration
-        that reaches one of `pauses` (env steps; for a `restorable` trainer) it frees its slot."""
-        if pauses and not self.restorable:
-            raise ValueError(f"job {job!r} cannot pause: the environment's state cannot be read")
+        """Queue a training for the next free slot, from `snapshot` if given. The first
+        iteration that reaches one of `rungs` (env steps, ascending) gives its policy."""
         active = (member.job for member in self._members.values())
-        if any(job == other.name for other in (*self._queue, *self._paused.values(), *active)):
-            raise ValueError(f"job {job!r} is already queued, paused or running")
+        if any(job == other.name for other in (*self._queue, *active)):
+            raise ValueError(f"job {job!r} is already queued or running")
         done = 0 if snapshot is None else snapshot.record.env_steps
-        left = tuple(steps for steps in pauses if steps > done)
+        left = tuple(steps for steps in rungs if steps > done)
         self._queue.append(Job(job, reward, seed, snapshot, left))
 
-    def proceed(self, job: str) -> None:
-        """Resume a paused training, before the queued ones; does nothing for an unknown name."""
-        paused = self._paused.pop(job, None)
-        if paused is not None:
-            self._queue.appendleft(paused)
-
     def cancel(self, job: str) -> None:
-        """Drop a queued, paused or running training; does nothing for an unknown name."""
-        self._paused.pop(job, None)
+        """Drop a queued or running training; does nothing for an unknown name."""
         self._queue = deque(queued for queued in self._queue if queued.name != job)
         for slot, member in list(self._members.items()):
             if member.job.name == job:
@@ -345,13 +335,11 @@ class Trainer:
             )
             events.append(MemberFinished(name, outcome, member.keeper.policies))
             self._free(slot)
-        elif member.job.pauses and member.env_steps >= member.job.pauses[0]:
-            snapshot = self.snapshot(name)
+        elif member.job.rungs and member.env_steps >= member.job.rungs[0]:
+            passed = [each for each in member.job.rungs if each <= member.env_steps]
             policy = self._population.policy_tensors(slot)
-            events.append(MemberPaused(name, member.env_steps, policy, snapshot))
-            left = tuple(steps for steps in member.job.pauses if steps > member.env_steps)
-            self._paused[name] = Job(name, member.job.reward, member.job.seed, snapshot, left)
-            self._free(slot)
+            events.append(MemberAtRung(name, passed[-1], policy))
+            member.job.rungs = member.job.rungs[len(passed) :]
         return events
 
     def _environment_code(self) -> AbstractContextManager[None]:

@@ -20,7 +20,6 @@ from eureka_agent.protocol.commands import (
     Measure,
     Open,
     Prepare,
-    Proceed,
     Save,
     ScoreTransitions,
     Shutdown,
@@ -164,8 +163,6 @@ class Worker:
             return self._evaluate(self._loaded, self._task, command)
         if self._population is None:
             raise EurekaError(f"{command.type!r} came before 'prepare'", "send 'prepare' first")
-        if isinstance(command, Proceed):
-            self._population.proceed(command.job)
         if isinstance(command, Cancel):
             self._population.cancel(command.job)
         if isinstance(command, Save):

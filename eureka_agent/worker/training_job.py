@@ -10,7 +10,14 @@ from torch import Tensor
 
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.protocol.commands import Train
-from eureka_agent.protocol.events import Event, Paused, Progress, Saved, Trained, TrainingFailed
+from eureka_agent.protocol.events import (
+    Event,
+    Progress,
+    RungReached,
+    Saved,
+    Trained,
+    TrainingFailed,
+)
 from eureka_agent.records import CurvePoint
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import LoadedEnvironment
@@ -18,7 +25,7 @@ from eureka_agent.simulation.time_limit import TimeLimitError
 from eureka_agent.task import Task
 from eureka_agent.training.policy import policy_bytes
 from eureka_agent.training.snapshot import Snapshot, load_snapshot, snapshot_bytes
-from eureka_agent.training.trainer import MemberFinished, MemberPaused, MemberProgress, Trainer
+from eureka_agent.training.trainer import MemberAtRung, MemberFinished, MemberProgress, Trainer
 from eureka_agent.worker.channel import File
 from eureka_agent.worker.nursery import Nursery
 from eureka_agent.worker.remote_reward import RemoteReward
@@ -82,7 +89,7 @@ class Population:
             return _not_loaded(command.job, "timeout", f"loading it {error}")
         try:
             self._trainer.submit(
-                command.job, reward, command.seed, self._snapshot(command), command.pauses
+                command.job, reward, command.seed, self._snapshot(command), command.rungs
             )
         except BaseException:
             reward.close()
@@ -99,12 +106,8 @@ class Population:
         finally:
             path.unlink(missing_ok=True)
 
-    def proceed(self, job: str) -> None:
-        """Resume a paused training; does nothing for another."""
-        self._trainer.proceed(job)
-
     def cancel(self, job: str) -> None:
-        """Drop a queued, paused or running training; does nothing for an unknown one."""
+        """Drop a queued or running training; does nothing for an unknown one."""
         self._points.pop(job, None)
         self._trainer.cancel(job)
         self._end(job)
@@ -117,6 +120,7 @@ class Population:
 
     def iterate(self) -> Iterator[Event | File]:
         """Train one iteration of every member; give progress at most every `PROGRESS_SECONDS`."""
+        at_rungs: list[Event] = []
         ended: list[Event] = []
         files: list[File] = []
         for result in self._trainer.iterate():
@@ -129,12 +133,10 @@ class Population:
                     for checkpoint, policy in result.policies.items()
                 }
                 ended.append(Trained(job=result.job, outcome=result.outcome, policies=policies))
-            elif isinstance(result, MemberPaused):
+            elif isinstance(result, MemberAtRung):
                 policy = self._policy(result.policy, files)
-                snapshot = self._state(result.snapshot, files)
-                env_steps = result.env_steps
-                ended.append(
-                    Paused(job=result.job, env_steps=env_steps, policy=policy, snapshot=snapshot)
+                at_rungs.append(
+                    RungReached(job=result.job, env_steps=result.env_steps, policy=policy)
                 )
             else:
                 self._end(result.job)
@@ -148,10 +150,12 @@ class Population:
                 )
         due = time.monotonic() - self._last_snapshots >= self._snapshot_s
         saved = self._saved(files) if due else []
-        # points of a training come before its end, and before a snapshot that counts them
-        if ended or saved or time.monotonic() - self._last_progress >= PROGRESS_SECONDS:
+        # points of a training come before its end, and before a snapshot that counts them; its
+        # policy at a rung comes before a snapshot from which it would not come again
+        if at_rungs or ended or saved or time.monotonic() - self._last_progress >= PROGRESS_SECONDS:
             yield self._progress()
         yield from files
+        yield from at_rungs
         yield from saved
         yield from ended
 

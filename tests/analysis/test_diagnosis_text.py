@@ -155,22 +155,12 @@ def test_a_finding_is_taken_out_of_the_text_too(description: TaskDescription) ->
     assert without_findings(diagnosis, ()) is diagnosis
 
 
-def test_a_policy_under_way_is_not_called_the_best(description: TaskDescription) -> None:
-    """Of a training that is not at its end the policy of the last point is evaluated, whichever
-    checkpoint was best."""
+def test_a_score_without_its_episodes_is_of_the_last_point(description: TaskDescription) -> None:
     scored = outcome([1.0, 2.0]).model_copy(update={"fitness": 4.5})
     text = diagnose(scored, points(), None, description).text
     assert (
         "The policy at the last of these points, acting without exploration noise: mean fitness"
         " 4.5 s." in text
-    )
-    assert "kept" not in text
-    text = diagnose(outcome([2.0, 1.0]), points(), EVALUATION, description, ended=False).text
-    assert (
-        "The policy at the last of these points, acting without exploration noise in 3 episodes:"
-        " mean fitness 4 s (standard deviation between episodes 1.73), 2 to 5; 1 ended early"
-        " (left_the_rail 1), after 100 steps on average, with a mean fitness of 2; the others"
-        " have 5." in text
     )
     assert "kept" not in text
 

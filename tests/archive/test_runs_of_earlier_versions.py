@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import subprocess
+import sys
 import tarfile
 from contextlib import closing
 from pathlib import Path
@@ -16,11 +18,14 @@ import pytest
 from eureka_agent.archive.run_folder import open_run
 from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import RunFolderError
-from eureka_agent.journal.entries import AttemptImported, RunCreated
+from eureka_agent.journal.entries import AttemptImported, RunCreated, kind_of
 from eureka_agent.records import RunStatus, Stage
+from eureka_agent.report.as_json import attempt_to_json
+from eureka_agent.report.follow import Follower, RunClock
+from eureka_agent.report.markdown import markdown
 from eureka_agent.rewards import CodeReward
 from eureka_agent.search.resumption import check_resumable
-from eureka_agent.search.summary import run_report
+from eureka_agent.search.summary import run_overview, run_report
 
 EARLIER_VERSIONS = Path(__file__).parent / "earlier_versions"
 GIVEN = 'def compute_reward(pole_upright):\n    return pole_upright, {"upright": pole_upright}\n'
@@ -111,6 +116,46 @@ def test_proposals_of_an_earlier_journal_have_rewards(journals: Path) -> None:
         ("1-02", Stage.TRAINED),
     ]
     check_resumable(killed)
+
+
+def test_a_journal_of_races_is_shown_with_who_was_stopped(journals: Path) -> None:
+    folder = journals / "finished"
+    assert "\nracing: true\n" in (folder / "settings.yaml").read_text()
+    with closing(sqlite3.connect(folder / "archive.sqlite")) as connection:
+        rows = connection.execute("SELECT number, kind FROM journal ORDER BY number").fetchall()
+    retired = [kind for _, kind in rows if kind in ("rung-decided", "training-waits")]
+    assert (retired.count("rung-decided"), retired.count("training-waits")) == (2, 3)
+    known = [(number, kind) for number, kind in rows if kind not in retired]
+    run, followed = open_run(folder, reading=True), []
+    assert [(each.number, kind_of(each.entry)) for each in run.archive.entries()] == known
+    Follower(folder, followed.append, RunClock()).poll()
+    assert [kind_of(entry) for entry in followed] == [kind for _, kind in known]
+    # 2560 of 3000 env steps
+    row = "| 1-01 | fresh |  | stopped | 0.320 at 85 % |  | fitness 0.320, behind the median of 0.385 |"
+    assert row in markdown(run_report(run))
+    assert [(each.id, each.stage) for each in run_overview(run).attempts] == [
+        ("1-01", Stage.STOPPED),
+        ("1-02", Stage.TRAINED),
+    ]
+    stopped = run.archive.attempt("1-01")
+    assert stopped is not None
+    assert attempt_to_json(stopped)["rungs"] == [
+        {"env_steps": 2560, "fitness": pytest.approx(0.32)}
+    ]
+
+
+@pytest.mark.slow
+def test_a_killed_run_with_the_setting_racing_is_resumed_to_its_end(journals: Path) -> None:
+    command = [sys.executable, "-m", "eureka_agent.cli.main", "resume", str(journals / "killed")]
+    result = subprocess.run([*command, "--trust"], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    run = open_run(journals / "killed", reading=True)
+    assert run.status is RunStatus.FINISHED
+    assert run.archive.state.changes == ()
+    for attempt in run.archive.attempts():
+        assert attempt.stage is Stage.TRAINED
+        # checkpoints come every 512 env steps; this is the first after 0.7 of 3072
+        assert [score.env_steps for score in attempt.rungs] == [2560]
 
 
 def test_a_given_reward_of_an_earlier_journal_and_the_baselines_keep_their_trust(

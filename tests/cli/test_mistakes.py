@@ -19,7 +19,7 @@ MISTAKES = {
     "shw latest": ("there is no command 'shw'", "did you mean 'show'?"),
     "sandbox biuld": ("there is no command 'biuld'", "did you mean 'build'?"),
     "search x --env": ("--env needs a value, and none follows", "see `eureka search --help`"),
-    "search x --no-racing=3": ("--no-racing takes no value", "see `eureka search --help`"),
+    "search x --no-gate=3": ("--no-gate takes no value", "see `eureka search --help`"),
     "search x --samples many": (
         "--samples is 'many', expected a whole number",
         "see `eureka search --help`",
@@ -118,10 +118,10 @@ MISTAKES = {
         "setting 'samples' in text.yaml is 'many', expected a whole number",
         "see `eureka search --help` for what it takes",
     ),
-    "search balance the pole --env cartpole --rungs 0.3,0.6 --no-racing": (
+    "search balance the pole --env cartpole --rungs 0.3,0.6 --no-gate": (
         "the task is 3 words, expected one sentence",
         (
-            "put it in quotes: eureka search 'balance the pole' --env cartpole --no-racing --rungs"
+            "put it in quotes: eureka search 'balance the pole' --env cartpole --no-gate --rungs"
             " 0.3,0.6"
         ),
     ),

@@ -28,13 +28,20 @@ from eureka_agent.journal.entries import (
     Judged,
     Notice,
     RunEnded,
+    RungScored,
     RunStarted,
     TrainingEnded,
     TrainingProgress,
     TrainingQueued,
-    TrainingWaits,
 )
-from eureka_agent.records import Attempt, RunStatus, Stage, TaskDescription, Verdict
+from eureka_agent.records import (
+    Attempt,
+    RungScore,
+    RunStatus,
+    Stage,
+    TaskDescription,
+    Verdict,
+)
 from eureka_agent.report.follow import Follower, RunClock
 from eureka_agent.report.plain import PlainLog
 from eureka_agent.report.state import SearchView
@@ -184,7 +191,7 @@ def test_who_follows_two_processes_sees_what_the_second_one_shows(
         (5.0, TrainingProgress(job="1-01@7", points=(progress(1000, 1.0),))),
         (5.0, TrainingEnded(job="1-01@7", label="1-01", training="search", fitness=1.5)),
         (5.0, ended(first)),
-        (6.0, TrainingWaits(job="1-02@7", waits_for="review")),
+        (6.0, RungScored(attempt="1-02", score=RungScore(env_steps=700, fitness=1.0))),
     ]  # and then it is killed
     resumed = start(run, resumed=True, seconds_before=6.0)
     later: list[tuple[float, BaseEntry]] = [

@@ -72,7 +72,6 @@ def story(
             journal.TrainingProgress(job="1-01@7", points=(progress(2000, 1.5),)),
             "1-01@7 at 2.00k env steps: fitness 1.50",
         ),
-        (journal.TrainingWaits(job="1-01@7", waits_for="others"), "1-01@7 waits for the others"),
         (journal.TrainingRetried(job="1-01@7", reason="it died"), "1-01 starts again: it died"),
         (
             journal.TrainingResumed(job="1-01@7", label="1-01", points=(progress(500, None),)),
@@ -81,10 +80,6 @@ def story(
         (
             journal.RungScored(attempt="1-01", score=RungScore(env_steps=400, fitness=5.0)),
             "1-01 at 400 env steps: fitness 5.00",
-        ),
-        (
-            journal.RungDecided(attempt="1-01", env_steps=400, stop=""),
-            "1-01 at 400 env steps: goes on",
         ),
         (
             journal.TrainingEnded(job="1-01@7", label="1-01", training="search", fitness=1.5),

@@ -20,9 +20,9 @@ from eureka_agent.journal.entries import (
     RequestEnded,
     RequestStarted,
     RunStarted,
+    TrainingEnded,
     TrainingProgress,
     TrainingQueued,
-    TrainingWaits,
 )
 from eureka_agent.records import Attempt, Stage, TaskDescription
 from eureka_agent.report import plain
@@ -111,65 +111,55 @@ def test_a_search_that_stands_still_says_what_it_waits_for_and_since_when(
 ) -> None:
     for name in ("1-01", "1-02"):
         log.train(attempt, name)
-    log.pass_by(5)
-    for name in ("1-01", "1-02"):
-        log.log(TrainingProgress(job=f"{name}@7", points=(progress(500, 1.0),)))
-    log.now += 95.0  # to 100 s: both come to the rung, one has no review yet
-    request = RequestStarted(number=1, model="openai/tiny", purpose="review of 1-02")
-    log.log(request)
-    log.log(TrainingWaits(job="1-01@7", waits_for="others"))
-    log.log(TrainingWaits(job="1-02@7", waits_for="review"))
+    log.log(TrainingQueued(job="2-01@7", label="2-01", training="repeat", seed=7))
+    log.lines()
+    log.pass_by(10)
+    assert "2 trainings running, 1 waiting, 0 of 4 done" in log.lines()[0]
+    view = [
+        "".join(text for text, _ in line) for line in search_lines(log.log.view, log.now, 100, 30)
+    ]
+    assert any("2 trainings now, 1 waiting (fitness with" in text for text in view)
+
+    trainings = (("1-01", "search"), ("1-02", "search"), ("2-01", "repeat"))
+    for name, _ in trainings:
+        log.log(TrainingProgress(job=f"{name}@7", points=(progress(1000, 1.0),)))
+    log.now = 100.0  # all trainings end, and one still has no review
+    log.log(RequestStarted(number=1, model="openai/tiny", purpose="review of 1-02"))
+    for name, kind in trainings:
+        log.log(TrainingEnded(job=f"{name}@7", label=name, training=kind, fitness=1.0))
     log.lines()
     log.pass_by(130)
     lines = log.lines()
     # the first minute is over, but what runs has changed; then a minute later each
     assert [line.partition("] ")[0] for line in lines] == ["[  101.0 s", "[  161.0 s", "[  221.0 s"]
-    assert (
-        lines[1]
-        .partition("] ")[2]
-        .startswith("nothing is training, 2 at a rung for 1:01 (1 for a review), 0 of 4 done,")
-    )
+    assert lines[1].partition("] ")[2].startswith("nothing is training, 2 of 4 done,")
     assert lines[1].endswith("left; 1 reply awaited for 1:01: review of 1-02")
     assert "steps/s" not in lines[1]
-
-    log.log(RequestEnded(request=request, cost=None))
-    log.log(TrainingWaits(job="1-02@7", waits_for="others"))
-    log.log(TrainingWaits(job="1-01@7", waits_for="slot"))
-    view = [
-        "".join(text for text, _ in line) for line in search_lines(log.log.view, log.now, 100, 30)
-    ]
-    assert any(
-        "── 0 trainings now, 1 waiting, 1 at a rung for 2:10 (fitness with" in line for line in view
-    )
-    log.log(TrainingProgress(job="1-01@7", points=(progress(510, 1.0),)))
-    log.lines()
-    log.pass_by(10)
-    assert "1 training running, 1 at a rung for 2:11, 0 of 4 done" in log.lines()[0]
 
 
 def test_the_speed_is_that_of_the_time_in_which_something_trained(
     log: Log, attempt: Callable[..., Attempt]
 ) -> None:
     log.train(attempt, "1-01")
-    log.now = 5.0
-    log.log(TrainingProgress(job="1-01@7", points=(progress(250, 1.0),)))
     log.now = 10.0
     log.log(TrainingProgress(job="1-01@7", points=(progress(500, 1.0),)))
+    log.now = 20.0
+    log.log(TrainingProgress(job="1-01@7", points=(progress(1000, 1.0),)))
     log.log(RequestStarted(number=1, model="openai/tiny", purpose="review of 1-01"))
-    log.log(TrainingWaits(job="1-01@7", waits_for="review"))
+    log.log(TrainingEnded(job="1-01@7", label="1-01", training="search", fitness=1.0))
     view = log.log.view
     assert view.steps_per_second is None
-    # 3500 of 4 x 1000 are left, at 50 a second; the review is the first wait, and the generation to
+    # 3000 of 4 x 1000 are left, at 50 a second; the review is the first wait, and the generation to
     # come may wait as long
     log.now = 300.0
-    assert view.seconds_left(log.now) == pytest.approx(70.0 + 290.0)
+    assert view.seconds_left(log.now) == pytest.approx(60.0 + 280.0)
     log.log(RequestEnded(request=RequestStarted(number=1, model="", purpose=""), cost=None))
-    log.log(TrainingWaits(job="1-01@7", waits_for="slot"))
-    log.now = 302.0
-    log.log(TrainingProgress(job="1-01@7", points=(progress(600, 1.0),)))
-    # 600 env steps in 10 s and 2 s
-    assert view.steps_per_second == pytest.approx(50.0)
-    assert view.seconds_left(log.now) == pytest.approx(3400 / 50.0 + 290.0)
+    log.train(attempt, "1-02")
+    log.now = 305.0
+    log.log(TrainingProgress(job="1-02@7", points=(progress(500, 1.0),)))
+    # 1000 env steps in the last 15 s of training, 1500 in all 25 s
+    assert view.steps_per_second == pytest.approx(1000 / 15)
+    assert view.seconds_left(log.now) == pytest.approx(2500 * 25 / 1500 + 280.0)
 
 
 def test_no_line_is_longer_than_160_characters_and_no_command_is_broken(log: Log) -> None:

@@ -130,8 +130,12 @@ class TableTrials:
             return Trial(None, (), None, result, 0)
         return Trial(make_outcome(result), (), None, "", 0)
 
+    def withdraw(self, request: TrialRequest, reason: str) -> None:
+        """Delete the policy."""
+        (request.folder / POLICY).unlink(missing_ok=True)
+
     def settle(self, request: TrialRequest) -> None:
-        """Nothing was saved."""
+        """Do nothing, since nothing was saved."""
 
     @property
     def labels(self) -> list[str]:

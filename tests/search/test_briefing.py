@@ -1,5 +1,5 @@
-"""What a generation's designers are told: each something of its own, the same again in a resumed
-run, and of racing's losers what they are."""
+"""What a generation's designers are told: each something of its own, and the same again in a resumed
+run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from planned_attempts import planned
-from raced_trials import RacedTrials, restorable
+from rung_trials import RungTrials
 from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, reward, rows
 from thoroughness import third
 
@@ -45,7 +45,7 @@ FITNESS = {reward(weight): 1.0 if weight in (2, 8) else 8.0 + weight / 20 for we
 def search_with(run: Run, fuse: Fuse) -> ScriptedSearch:
     known = sum(attempt.revision == 0 for attempt in run.archive.attempts())
     designer = ScriptedDesigner(SCRIPT[known:], concurrent=True)
-    return ScriptedSearch(run, designer, RacedTrials(FITNESS, fuse))
+    return ScriptedSearch(run, designer, RungTrials(FITNESS, fuse))
 
 
 def prompts(search: ScriptedSearch) -> dict[str, str]:
@@ -54,7 +54,7 @@ def prompts(search: ScriptedSearch) -> dict[str, str]:
 
 
 async def test_no_two_proposals_are_asked_for_in_the_same_words(make_run: MakeRun) -> None:
-    search = search_with(restorable(make_run(**SETTINGS)), Fuse())
+    search = search_with(make_run(**SETTINGS), Fuse())
     await search.engine.search()
     assert len(set(prompts(search).values())) == 18
     fresh = [request for request in search.designer.requests if request.operator is Operator.FRESH]
@@ -95,7 +95,7 @@ def test_the_prompt_that_is_printed_is_of_the_generation_after_the_last(
 
 
 async def test_later_generations_without_parents_go_on_with_other_angles(make_run: MakeRun) -> None:
-    run = restorable(make_run(**SETTINGS))
+    run = make_run(**SETTINGS)
     first, second = [await requests(run, BestOfN(), iteration, range(6)) for iteration in (0, 1)]
     assert [request.angle for request in (*first, *second)] == list(range(12))
     assert [request.number for request in second] == list(range(1, 7))
@@ -107,14 +107,14 @@ async def test_later_generations_without_parents_go_on_with_other_angles(make_ru
 
 @pytest.mark.parametrize("place", third([5, 9, 14]))
 async def test_a_resumed_run_asks_in_the_same_bytes(make_run: MakeRun, place: int) -> None:
-    whole = search_with(restorable(make_run(**SETTINGS)), Fuse())
+    whole = search_with(make_run(**SETTINGS), Fuse())
     await whole.engine.search()
-    run = restorable(make_run(**SETTINGS))
+    run = make_run(**SETTINGS)
     killed = search_with(run, Fuse("trained", place))
     with pytest.raises((Killed, BaseExceptionGroup)):
         await killed.engine.search()
     asked = prompts(killed)
-    resumed = search_with(restorable(open_run(run.folder)), Fuse())
+    resumed = search_with(open_run(run.folder), Fuse())
     await resumed.engine.search()
     asked |= prompts(resumed)
     assert asked == prompts(whole)
@@ -122,23 +122,23 @@ async def test_a_resumed_run_asks_in_the_same_bytes(make_run: MakeRun, place: in
 
 
 async def test_a_parent_comes_with_what_was_changed(make_run: MakeRun) -> None:
-    search = search_with(restorable(make_run(**SETTINGS)), Fuse())
+    search = search_with(make_run(**SETTINGS), Fuse())
     await search.engine.search()
     parents = {
         parent.id: parent for request in search.designer.requests[12:] for parent in request.parents
     }
     # 2-06 with weight 12 and a fitness of 8.6 is the best of two generations, and was made from
-    # 1-06 with 6 and 8.3
+    # 1-05 with 5 and 8.25
     assert (
         parents["2-06"].changes[0]
-        == "2-06 itself, made from 1-06: other form of closeness: fitness 8.3 → 8.6 (one training"
+        == "2-06 itself, made from 1-05: other form of closeness: fitness 8.25 → 8.6 (one training"
         " against one training)"
     )
     assert parents["2-06"].episodes == search.run.settings.evaluation_episodes
 
 
 async def test_what_was_advised_in_vain_is_not_said_again(make_run: MakeRun) -> None:
-    run = restorable(make_run(**{**SETTINGS, "iterations": 1, "racing": False}))
+    run = make_run(**{**SETTINGS, "iterations": 1})
     await search_with(run, Fuse()).engine.search()
     finding = DiagnosisFinding(code="collapsed", message="It fell", advice="smooth it")
     diagnosis = Diagnosis(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from planned_attempts import planned
 
-from eureka_agent.records import Attempt, Diagnosis, DiagnosisFinding, Operator, RungScore, Stage
+from eureka_agent.records import Attempt, Diagnosis, DiagnosisFinding, Operator, Stage
 from eureka_agent.search.lineage import changes, seed_spread, vain_findings
 
 DEAD = DiagnosisFinding(
@@ -35,24 +35,15 @@ def diagnosed(attempt: Attempt, *findings: DiagnosisFinding) -> Attempt:
     return attempt.model_copy(update={"diagnosis": diagnosis})
 
 
-def stopped(attempt: Attempt, score: float) -> Attempt:
-    rungs = (RungScore(env_steps=100, fitness=score),)
-    return attempt.model_copy(
-        update={"stage": Stage.STOPPED, "rungs": rungs, "reason": "clearly behind", "outcome": None}
-    )
-
-
 def test_a_child_is_told_with_its_change_and_both_fitnesses() -> None:
     first = planned(1, 0, 24.1, source=reward(1.0))
     better = planned(2, 0, 26.0, Operator.IMPROVE, ["1-0"], source=reward(2.0))
-    behind = stopped(planned(2, 1, 1.0, Operator.IMPROVE, ["1-0"], source=reward(4.0)), 8.19)
     broken = planned(2, 2, None, Operator.IMPROVE, ["1-0"], source=reward(8.0))
     refused = planned(2, 3, None, Operator.IMPROVE, ["1-0"], stage=Stage.REJECTED)
     crossed = planned(2, 4, 30.0, Operator.CROSSOVER, ["9-9", "1-0"])
-    history = [first, better, behind, broken, refused, crossed]
+    history = [first, better, broken, refused, crossed]
     assert changes(first, history) == (
         "2-2, made from 1-0: GAIN 1 → 8: fitness 24.1 → its training failed: ",
-        "2-1, made from 1-0: GAIN 1 → 4: fitness 24.1 → stopped: clearly behind",
         "2-0, made from 1-0: GAIN 1 → 2: fitness 24.1 → 26 (one training against one training)",
     )
     assert changes(better, history) == (
@@ -74,7 +65,6 @@ def children(*fitness: float, operator: Operator = Operator.IMPROVE) -> list[Att
         (children(3.0, 5.1), False),  # one was better
         (children(3.0), False),  # one may be bad luck
         (children(3.0, 4.0, operator=Operator.TUNE_WEIGHTS), False),  # nobody was told
-        ([stopped(each, 9.0) for each in children(6.0, 7.0)], True),
         ([], False),
     ],
 )

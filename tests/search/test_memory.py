@@ -168,14 +168,14 @@ async def test_killed_and_resumed_it_rejects_the_same(
 def run(make_run: MakeRun, make_attempt: MakeAttempt) -> Run:
     """Two generations of three samples, the first one in two rounds; the last attempt is to be
     judged."""
-    made = make_run(iterations=2, samples=3, racing=False)
+    made = make_run(iterations=2, samples=3)
     stages: list[tuple[tuple[int, int, float | None], dict[str, Any]]] = [
         ((0, 0, None), {"stage": Stage.FAILED}),
         ((0, 1, None), {"stage": Stage.REJECTED}),
         ((0, 2, None), {"stage": Stage.REJECTED}),
         ((0, 3, 1.0), {}),
         ((0, 4, 2.0), {}),
-        ((0, 5, None), {"stage": Stage.STOPPED}),
+        ((0, 5, None), {"stage": Stage.FAILED}),
         ((1, 0, 3.0), {}),
         ((1, 1, None), {"stage": Stage.ACCEPTED}),
         ((1, 2, None), {"stage": Stage.PROPOSED}),

@@ -7,19 +7,17 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 import pytest
-from raced_trials import RacedTrials, restorable
+from rung_trials import RungTrials
 from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, reward, rows
 from thoroughness import third
 
-from eureka_agent.archive.artefacts import CURVES, attempt_folder
-from eureka_agent.archive.files import write_text
+from eureka_agent.archive.artefacts import attempt_folder
 from eureka_agent.archive.run_folder import Run, open_run
-from eureka_agent.journal.entries import BaseEntry, TrainingWaits
-from eureka_agent.llm.budget import BudgetSpentError
+from eureka_agent.errors import RunFolderError
+from eureka_agent.journal.entries import BaseEntry
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import Finding, Stage
 from eureka_agent.report.state import SearchView
-from eureka_agent.report.tensorboard import FILE_PREFIX
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.search.trial import Trial, TrialRequest
 
@@ -36,8 +34,6 @@ SETTINGS = {
     "num_envs": 10,
     "horizon": 10,
 }
-# with what is turned down in the race its median is 9.5, and 9.0 and 8.9 are stopped; with what is
-# made of it 8.975, and nobody is
 FITNESS = {reward(1): 10.0, reward(2): 10.0, reward(3): 9.0, reward(4): 8.9, reward(20): 8.95}
 SCRIPT = [reward(weight) for weight in (1, 2, 3, 4)]
 ROWS = [
@@ -50,8 +46,7 @@ ROWS = [
 
 
 class LateReviewer:
-    """Turns down one source, and answers only when told that a training has begun, or come to a
-    rung."""
+    """Turns down one source, and answers only when told to."""
 
     def __init__(self, blocks: str = reward(2)) -> None:
         self.asked: list[str] = []
@@ -70,29 +65,27 @@ class LateReviewer:
         )
 
 
-class Trials(RacedTrials):
-    """Lets the reviewer answer once all four candidates have come to their first rung, or before
-    any of them begins."""
+class Trials(RungTrials):
+    """Lets the reviewer answer once all four candidates have begun, or when the first begins."""
 
     def __init__(
         self, reviewer: LateReviewer, fuse: Fuse | None = None, *, late: bool = True
     ) -> None:
         super().__init__(FITNESS, fuse)
         self._reviewer = reviewer
-        self._at_first: set[str] = set()
+        self._begun: set[str] = set()
         self._late = late
+        self.withdrawn: dict[str, str] = {}
 
     async def run(self, request: TrialRequest) -> Trial:
-        self._at_first.add(request.label)
-        if not self._late or len(self._at_first) == 4:
+        self._begun.add(request.label)
+        if not self._late or len(self._begun) == 4:
             self._reviewer.may_answer.set()
-        trial = await super().run(request)
-        for name in (
-            CURVES,
-            f"{FILE_PREFIX}.{request.label}",
-        ):  # as the trial runner does, of stopped ones too
-            write_text(request.folder / name, "a curve")
-        return trial
+        return await super().run(request)
+
+    def withdraw(self, request: TrialRequest, reason: str) -> None:
+        super().withdraw(request, reason)
+        self.withdrawn[request.label] = reason
 
 
 def search_with(
@@ -111,9 +104,9 @@ def search_with(
 
 @pytest.mark.parametrize("late", [True, False])
 async def test_when_it_comes_makes_no_difference(make_run: MakeRun, late: bool) -> None:
-    """Late: every candidate is at its first rung before the first review is there, so a search that
-    waits for reviews would hang."""
-    run, reviewer, view = restorable(make_run(**SETTINGS)), LateReviewer(), SearchView()
+    """Late: every training has begun before the first review is there, so a search that waits for
+    reviews would hang."""
+    run, reviewer, view = make_run(**SETTINGS), LateReviewer(), SearchView()
     search = search_with(
         run, reviewer, Fuse(), late=late, view=lambda event: view.apply(event, 0.0)
     )
@@ -128,7 +121,9 @@ async def test_when_it_comes_makes_no_difference(make_run: MakeRun, late: bool) 
         None,
         (),
     )
-    assert search.trials.steps["1-02"] == 400
+    assert search.trials.withdrawn == {
+        "1-02": "turned down by its review: R701 it pays for falling"
+    }
     request, source, verdict = search.designer.revisions[0]
     assert (request.attempt, source) == ("1-02-r1", reward(2))
     assert [finding.message for finding in verdict.findings] == ["it pays for falling"]
@@ -141,33 +136,42 @@ async def test_when_it_comes_makes_no_difference(make_run: MakeRun, late: bool) 
     assert (shown.accepted, shown.rejected, shown.stopped) == (4, 1, 0)
     left = {path.name for path in attempt_folder(run.folder, "1-02").iterdir()}
     assert left == {"reward.py", "prompt.md", "reply.md", "verdict.json"}
-    assert (attempt_folder(run.folder, "1-03") / CURVES).is_file()
+    for attempt in run.archive.attempts():
+        if attempt.stage is Stage.TRAINED:
+            assert [score.env_steps for score in attempt.rungs] == [400, 700]
 
 
-async def test_what_a_candidate_waits_for_at_its_rungs_is_told(make_run: MakeRun) -> None:
-    run, waits = restorable(make_run(**SETTINGS)), dict[str, list[str]]()
+async def test_a_rejection_ends_a_training_that_goes_on(make_run: MakeRun) -> None:
+    ended: list[str] = []
 
-    def view(event: BaseEntry) -> None:
-        if isinstance(event, TrainingWaits):
-            waits.setdefault(event.job.partition("@")[0], []).append(event.waits_for)
+    class Endless(Trials):
+        async def run(self, request: TrialRequest) -> Trial:
+            if request.label != "1-02":
+                return await super().run(request)
+            self._reviewer.may_answer.set()
+            try:
+                return await asyncio.Future[Trial]()
+            finally:
+                ended.append(request.label)
 
-    async with asyncio.timeout(10):
-        await search_with(run, LateReviewer(), Fuse(), view=view).engine.search()
-    # the reviewer answers when all are there, and turns 1-02 down; the second rung finds the review
-    # done
-    assert waits["1-01"] == ["review", "others", "slot", "others", "slot"]
-    assert waits["1-02"] == ["review"]
-
-
-async def test_without_a_place_to_pause_the_review_comes_first(make_run: MakeRun) -> None:
     run, reviewer = make_run(**SETTINGS), LateReviewer()
-    reviewer.may_answer.set()
-    search = search_with(run, reviewer, Fuse())
-    await search.engine.search()
-    assert [row[:2] for row in rows(run)] == [
-        (name, "rejected" if name == "1-02" else "trained") for name, *_ in ROWS
-    ]
-    assert "1-02" not in search.trials.labels
+    designer = ScriptedDesigner(SCRIPT, {reward(2): reward(20)}, concurrent=True)
+    async with asyncio.timeout(10):
+        await ScriptedSearch(run, designer, Endless(reviewer), reviewer=reviewer).engine.search()
+    assert rows(run) == ROWS
+    assert ended == ["1-02"]
+
+
+async def test_an_error_of_the_training_does_not_wait_for_the_review(make_run: MakeRun) -> None:
+    class Full(RungTrials):
+        async def run(self, request: TrialRequest) -> Trial:
+            raise RunFolderError("the disk is full", "make room")
+
+    run, reviewer = make_run(**SETTINGS), LateReviewer()  # it never answers
+    designer = ScriptedDesigner(SCRIPT, concurrent=True)
+    with pytest.raises(RunFolderError, match="the disk is full"):
+        async with asyncio.timeout(10):
+            await ScriptedSearch(run, designer, Full(FITNESS), reviewer=reviewer).engine.search()
 
 
 @pytest.mark.parametrize(
@@ -177,13 +181,13 @@ async def test_without_a_place_to_pause_the_review_comes_first(make_run: MakeRun
 async def test_killed_and_resumed_it_comes_to_the_same(
     make_run: MakeRun, kind: str, number: int
 ) -> None:
-    run = restorable(make_run(**SETTINGS))
+    run = make_run(**SETTINGS)
     try:
         async with asyncio.timeout(10):
             await search_with(run, LateReviewer(), Fuse(kind, number)).engine.search()
     except* Killed:
         pass
-    resumed, reviewer = restorable(open_run(run.folder)), LateReviewer()
+    resumed, reviewer = open_run(run.folder), LateReviewer()
     reviewer.may_answer.set()
     reviewed = [
         each.id
@@ -199,13 +203,13 @@ async def test_killed_and_resumed_it_comes_to_the_same(
 async def test_the_next_generation_is_told_what_its_parents_were_warned_of(
     make_run: MakeRun,
 ) -> None:
-    run, reviewer = restorable(make_run(**{**SETTINGS, "iterations": 2})), LateReviewer("")
+    run, reviewer = make_run(**{**SETTINGS, "iterations": 2}), LateReviewer("")
     script = [reward(weight) for weight in (1, 2, 3, 4, 1.1, 1.2, 1.3, 1.4)]
     designer = ScriptedDesigner(script, concurrent=True)
     table = {source: FITNESS.get(source, 9.0) for source in script}
     reviewer.may_answer.set()
     async with asyncio.timeout(10):
-        await ScriptedSearch(run, designer, RacedTrials(table), reviewer=reviewer).engine.search()
+        await ScriptedSearch(run, designer, RungTrials(table), reviewer=reviewer).engine.search()
     parents = [parent for request in designer.requests[4:] for parent in request.parents]
     assert parents
     assert {parent.exploits for parent in parents} == {
@@ -221,40 +225,11 @@ async def test_without_a_reviewer_in_reach_the_search_goes_on(make_run: MakeRun)
             await self.may_answer.wait()
             raise LanguageModelError("cannot reach it", "check the address")
 
-    run = restorable(make_run(**SETTINGS))
+    run = make_run(**SETTINGS)
     async with asyncio.timeout(10):
         await search_with(run, Unreachable(), Fuse()).engine.search()
     attempts = run.archive.attempts()
-    assert {attempt.stage for attempt in attempts} <= {Stage.TRAINED, Stage.STOPPED}
+    assert {attempt.stage for attempt in attempts} == {Stage.TRAINED}
     assert not any(
         "review" in attempt.verdict.steps_run for attempt in attempts if attempt.verdict is not None
     )
-
-
-async def test_what_was_compared_without_a_review_is_not_turned_down_later(
-    make_run: MakeRun,
-) -> None:
-    """The limit left no room for a review; the run was killed behind a rung, and goes on with a
-    higher limit."""
-
-    class Poor(LateReviewer):
-        async def review(
-            self, reward: RewardSpecification, attempt: str, doubts: Sequence[Finding] = ()
-        ) -> tuple[Finding, ...]:
-            raise BudgetSpentError("no more requests")
-
-    run = restorable(make_run(**SETTINGS))
-    with pytest.raises(BaseExceptionGroup):
-        async with asyncio.timeout(10):
-            await search_with(run, Poor(), Fuse("rung", 6)).engine.search()
-    known = run.archive.attempt("1-02")
-    assert known is not None
-    assert known.stage is Stage.ACCEPTED
-    assert [score.fitness for score in known.rungs] == [10.0]
-    resumed, reviewer = restorable(open_run(run.folder)), LateReviewer()
-    reviewer.may_answer.set()
-    async with asyncio.timeout(10):
-        await search_with(resumed, reviewer, Fuse()).engine.search()
-    found = {row[0]: row[1] for row in rows(resumed)}
-    assert found["1-02"] == "trained"
-    assert "1-02-r1" not in found

@@ -194,7 +194,7 @@ def test_interrupting_stops_cleanly_and_says_how_to_resume(
         "--final-seeds",
         "1",
     )
-    search = (*search, "--confirm", "0", "--no-racing")
+    search = (*search, "--confirm", "0")
     process = eureka.popen(*search, "--snapshot-interval", "0.1")
     wait_for(
         lambda: bool(saved_states(eureka.folder / "runs")) or process.poll() is not None,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from raced_trials import Jittery, RacedTrials, restorable
+from rung_trials import Jittery, RungTrials
 from scripted_search import IMPORTING, Fuse, Killed, ScriptedDesigner, ScriptedSearch, reward
 from thoroughness import third
 
@@ -36,7 +36,7 @@ FITNESS = {source: float(number) for number, source in enumerate(SCRIPT, 1)}
 
 
 def search_with(
-    run: Run, trials: RacedTrials, fuse: Fuse | None = None, **options: Any
+    run: Run, trials: RungTrials, fuse: Fuse | None = None, **options: Any
 ) -> ScriptedSearch:
     known = sum(attempt.revision == 0 for attempt in run.archive.attempts())
     designer = ScriptedDesigner(SCRIPT[known:], concurrent=True, fuse=fuse)
@@ -61,7 +61,7 @@ class Counting(Jittery):
 
 
 async def test_a_proposal_takes_the_place_of_one_that_has_ended(make_run: MakeRun) -> None:
-    run = restorable(make_run(**SETTINGS, racing=False))
+    run = make_run(**SETTINGS, rungs=())
     trials = Counting(1, FITNESS)
     async with asyncio.timeout(30):
         await search_with(run, trials).engine.search()
@@ -79,7 +79,7 @@ async def test_a_proposal_takes_the_place_of_one_that_has_ended(make_run: MakeRu
 async def test_a_plan_sees_what_had_ended_and_its_request_has_nothing_later(
     make_run: MakeRun,
 ) -> None:
-    run = restorable(make_run(**SETTINGS, racing=False))
+    run = make_run(**SETTINGS)
     search = search_with(run, Jittery(2, FITNESS))
     async with asyncio.timeout(30):
         await search.engine.search()
@@ -100,7 +100,7 @@ async def test_a_plan_sees_what_had_ended_and_its_request_has_nothing_later(
 
 
 async def test_while_some_are_past_their_last_rung_one_more_is_designed(make_run: MakeRun) -> None:
-    run = restorable(make_run(**{**SETTINGS, "samples": 4, "iterations": 2}))
+    run = make_run(**{**SETTINGS, "samples": 4, "iterations": 2})
     fifth = asyncio.Event()
 
     class Watching(ScriptedDesigner):
@@ -109,7 +109,7 @@ async def test_while_some_are_past_their_last_rung_one_more_is_designed(make_run
                 fifth.set()
             return await super().propose(request)
 
-    class Patient(RacedTrials):
+    class Patient(RungTrials):
         async def before_the_end(self, request: TrialRequest) -> None:
             await fifth.wait()  # for ever where it waits for an end
 
@@ -134,13 +134,13 @@ async def test_while_some_are_past_their_last_rung_one_more_is_designed(make_run
 async def test_killed_and_resumed_nothing_is_lost_or_made_twice(
     make_run: MakeRun, kind: str, number: int
 ) -> None:
-    run, fuse = restorable(make_run(**SETTINGS)), Fuse(kind, number)
+    run, fuse = make_run(**SETTINGS), Fuse(kind, number)
     with pytest.raises(BaseExceptionGroup) as caught:
         async with asyncio.timeout(30):
             await search_with(run, Jittery(3, FITNESS, fuse), fuse).engine.search()
     assert caught.group_contains(Killed)
-    before = restorable(open_run(run.folder))
-    plans, decisions = dict(before.archive.state.plans), dict(before.archive.state.decisions)
+    before = open_run(run.folder)
+    plans = dict(before.archive.state.plans)
     stages = {each.id: each for each in before.archive.attempts()}
     trials = Jittery(4, FITNESS)
     async with asyncio.timeout(30):
@@ -148,10 +148,10 @@ async def test_killed_and_resumed_nothing_is_lost_or_made_twice(
     state = before.archive.state
     # what was recorded is kept
     assert {place: state.plans[place] for place in plans} == plans
-    assert {place: state.decisions[place] for place in decisions} == decisions
     for name, attempt in stages.items():
-        if attempt.stage in (Stage.TRAINED, Stage.STOPPED):
-            now = state.by_id[name]
+        now = state.by_id[name]
+        assert now.rungs[: len(attempt.rungs)] == attempt.rungs
+        if attempt.stage is Stage.TRAINED:
             assert (now.stage, now.outcome) == (attempt.stage, attempt.outcome)
             assert name not in trials.labels or now.repeats
     # nothing is lost, nothing made twice
@@ -160,6 +160,8 @@ async def test_killed_and_resumed_nothing_is_lost_or_made_twice(
     ended = Counter(each.attempt for each in entries if isinstance(each, AttemptEnded))
     assert len(proposed) == 12
     assert set(proposed.values()) == set(ended.values()) == {1}
+    for each in state.by_id.values():
+        assert [score.env_steps for score in each.rungs] == [700]
     confirmed = [
         name for each in entries if isinstance(each, ConfirmationStarted) for name in each.attempts
     ]
@@ -168,8 +170,8 @@ async def test_killed_and_resumed_nothing_is_lost_or_made_twice(
 
 
 async def test_it_ends_where_nothing_can_be_trained(make_run: MakeRun) -> None:
-    run = restorable(make_run(**{**SETTINGS, "iterations": 1, "samples": 2, "retry_rounds": 1}))
+    run = make_run(**{**SETTINGS, "iterations": 1, "samples": 2, "retry_rounds": 1})
     designer = ScriptedDesigner([IMPORTING] * 4, concurrent=True)
     with pytest.raises(SearchFailedError, match="none of 4 proposals was trained: A201"):
         async with asyncio.timeout(30):
-            await ScriptedSearch(run, designer, RacedTrials({})).engine.search()
+            await ScriptedSearch(run, designer, RungTrials({})).engine.search()

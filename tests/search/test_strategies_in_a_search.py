@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 
 import pytest
-from raced_trials import Jittery, restorable
+from rung_trials import Jittery
 from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, reward
 from thoroughness import third
 
@@ -65,8 +65,7 @@ def rows_of(run: Run) -> list[Row]:
 @pytest.mark.parametrize("name", STRATEGIES)
 async def test_the_same_attempts_whatever_the_timing(make_run: MakeRun, name: str) -> None:
     results = [
-        await searched(restorable(make_run(**SETTINGS)), STRATEGIES[name](), jitter)
-        for jitter in range(3)
+        await searched(make_run(**SETTINGS), STRATEGIES[name](), jitter) for jitter in range(3)
     ]
     assert len(results[0]) == 20
     assert results[1] == results[0]
@@ -98,8 +97,8 @@ async def test_the_same_attempts_whatever_the_timing(make_run: MakeRun, name: st
 async def test_killed_and_resumed_it_goes_the_same_way(
     make_run: MakeRun, name: str, kind: str, number: int
 ) -> None:
-    unbroken = await searched(restorable(make_run(**SETTINGS)), STRATEGIES[name](), 0)
-    run = restorable(make_run(**SETTINGS))
+    unbroken = await searched(make_run(**SETTINGS), STRATEGIES[name](), 0)
+    run = make_run(**SETTINGS)
     killed = False
     try:
         await searched(run, STRATEGIES[name](), 1, Fuse(kind, number))
@@ -107,4 +106,4 @@ async def test_killed_and_resumed_it_goes_the_same_way(
         killed = True
     assert killed
     assert rows_of(run) != unbroken
-    assert await searched(restorable(open_run(run.folder)), STRATEGIES[name](), 2) == unbroken
+    assert await searched(open_run(run.folder), STRATEGIES[name](), 2) == unbroken

@@ -51,7 +51,7 @@ def test_uct_by_hand_goes_down_to_the_best_and_leaves_a_node_whose_children_fail
     children = [
         planned(1, 0, 20.0, REASON, ("0-0",)),
         planned(1, 1, None, MUTATE, ("0-0",), stage=Stage.REJECTED),
-        planned(1, 2, None, MUTATE, ("0-1",), stage=Stage.STOPPED),
+        planned(1, 2, None, MUTATE, ("0-1",), stage=Stage.FAILED),
     ]
     history = [*roots, *children]
     assert Tree().plan(2, history, 1) == [ProposalPlan(REASON, ("1-0", "0-0"))]
@@ -172,7 +172,6 @@ def test_a_node_is_crossed_with_the_best_that_is_no_relative_of_it() -> None:
 
 
 def test_a_parent_that_failed_after_its_children_were_made_hands_them_to_the_one_above() -> None:
-    """In a search that works ahead a training counts by its last rung, and may fail behind it."""
     history = [
         planned(0, 0, 5.0),
         planned(1, 0, None, MUTATE, ("0-0",), stage=Stage.FAILED),

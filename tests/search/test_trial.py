@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from eureka_agent.designer.given import given_reward
 from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.jobs import TrainingResult
 from eureka_agent.fleet.problem import Problem
+from eureka_agent.journal.entries import BaseEntry, TrainingEnded
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.trial import TrialRequest, TrialRunner
@@ -97,3 +99,46 @@ async def test_a_policy_that_cannot_be_scored_is_not_chosen(
     assert trial.outcome is not None, trial.failure
     assert pool.result.outcome is not None
     assert trial.outcome.best_checkpoint != pool.result.outcome.best_checkpoint
+
+
+async def test_rungs_are_scored_while_the_training_goes_on(
+    tmp_path: Path, workers: tuple[LookedAt, Evaluator]
+) -> None:
+    pool, evaluator = workers
+    trials = TrialRunner(pool, evaluator, SnapshotStore(tmp_path), 8, None, lambda event: None, 16)
+    scores: dict[int, float] = {}
+
+    async def score_rung(env_steps: int, policy: Path) -> None:
+        evaluation = await trials.score(policy, 3, 4)
+        assert evaluation is not None
+        scores[env_steps] = evaluation.fitness_mean()
+
+    request = TrialRequest("1-01", "search", given_reward(REWARD), 5, tmp_path / "attempt")
+    request = replace(request, rungs=(2048, 6144), score_rung=score_rung)
+    trial = await trials.run(request)
+    assert trial.outcome is not None, trial.failure
+    # the policies of the first and third checkpoint; of the four the worst is not kept
+    kept = {2048 * (checkpoint + 1): policy for checkpoint, policy in pool.result.policies.items()}
+    assert set(scores) == {2048, 6144}
+    known = scores.keys() & kept.keys()
+    assert known
+    for env_steps in known:
+        assert scores[env_steps] == (await evaluator.evaluate(kept[env_steps], 3, 4)).fitness_mean()
+
+
+async def test_a_withdrawn_trial_leaves_no_files(
+    tmp_path: Path, workers: tuple[LookedAt, Evaluator]
+) -> None:
+    pool, evaluator = workers
+    told: list[BaseEntry] = []
+    store = SnapshotStore(tmp_path)
+    trials = TrialRunner(pool, evaluator, store, 8, None, told.append, 16)
+    request = TrialRequest("1-01", "search", given_reward(REWARD), 5, tmp_path / "attempt")
+    await trials.run(request)
+    (request.folder / "reward.py").write_text(REWARD)
+    store.put_points(request.job, ())
+    trials.withdraw(request, "turned down by its review")
+    assert [path.name for path in request.folder.iterdir()] == ["reward.py"]
+    assert list((tmp_path / ".snapshots").iterdir()) == []
+    assert isinstance(told[-1], TrainingEnded)
+    assert (told[-1].fitness, told[-1].failure) == (None, "turned down by its review")

@@ -112,8 +112,6 @@ def _form(request: DesignRequest, parent: ParentSummary, rejected: Proposal | No
     if parent.id not in trials and parent.fitness is not None and math.isfinite(parent.fitness):
         trials[parent.id] = Trial(constants, parent.fitness)
     others = [*request.siblings, *(failure.reward.source for failure in request.failures)]
-    # those that racing stopped are not among the trained
-    others += [attempt.reward.source for attempt in request.memory]
     others += [rejected.reward.source] if rejected is not None else []
     known = [
         constants,

@@ -1,4 +1,4 @@
-"""Trainings with curves, that pause where they are asked to, in the trial runner's place."""
+"""Trainings with curves and scores at rungs, in the trial runner's place."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from scripted_search import Fuse, TableTrials
 
-from eureka_agent.archive.run_folder import Run
 from eureka_agent.records import CurvePoint, EpisodeSummary, Evaluation
 from eureka_agent.search.trial import Trial, TrialRequest
 from eureka_agent.summaries import summarize
@@ -30,7 +28,7 @@ def point(env_steps: int, fitness: float) -> CurvePoint:
     )
 
 
-class RacedTrials(TableTrials):
+class RungTrials(TableTrials):
     """1,000 env steps in 10 iterations, a checkpoint after each. The curve and the final score are
     the table's."""
 
@@ -53,14 +51,11 @@ class RacedTrials(TableTrials):
     async def run(self, request: TrialRequest) -> Trial:
         fitness = self._fitness[request.reward.source]
         score = self._at_rungs.get(request.reward.source, fitness)
-        for pause in request.pauses:
-            assert request.on_pause is not None
-            points = self._points(pause, fitness)
+        for rung in request.rungs:
+            assert request.score_rung is not None
             self._rung_fuse("rung")
-            self.steps[request.label] = pause
-            stop = await request.on_pause(points, Path(f"{score}.policy"))
-            if stop:
-                return Trial(None, points, None, stop, 0, stopped=True)
+            self.steps[request.label] = rung
+            await request.score_rung(rung, Path(f"{score}.policy"))
         await self.before_the_end(request)
         trial = await super().run(request)
         assert trial.outcome is not None
@@ -75,27 +70,21 @@ class RacedTrials(TableTrials):
     async def score(
         self, policy: Path, seed: int, episodes: int, trajectories: Path | None = None
     ) -> Evaluation | None:
-        """The policy's name is its fitness, and where the cart is in its episodes."""
+        """The policy's name is its fitness."""
         self._rung_fuse("score")
         await asyncio.sleep(0)
-        if trajectories is not None:
-            cart = {
-                name: np.full(3, float(policy.stem))
-                for name in ("worst/cart_position", "best/cart_position")
-            }
-            np.savez(trajectories, **cart)
         self.scored.append((float(policy.stem), seed, episodes))
         episode = EpisodeSummary(fitness=float(policy.stem), length=3, ended_by="left_the_rail")
         return Evaluation(episodes=(episode,) * episodes, seed=seed)
 
     async def before_the_end(self, request: TrialRequest) -> None:
-        """Called between the last pause and the end."""
+        """Called between the last rung and the end."""
 
     def _points(self, env_steps: int, fitness: float) -> tuple[CurvePoint, ...]:
         return tuple(point(steps, fitness) for steps in range(100, env_steps + 1, 100))
 
 
-class Jittery(RacedTrials):
+class Jittery(RungTrials):
     """Trainings that take their turns in an order of chance."""
 
     def __init__(
@@ -116,9 +105,3 @@ class Jittery(RacedTrials):
     async def before_the_end(self, request: TrialRequest) -> None:
         for _ in range(self._random.randrange(400)):
             await asyncio.sleep(0)
-
-
-def restorable(run: Run) -> Run:
-    """The run, on an environment whose trainings can pause."""
-    run.description = run.description.model_copy(update={"restorable": True})
-    return run
