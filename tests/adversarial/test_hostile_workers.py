@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import textwrap
+import threading
 import time
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from script_wall import ScriptWall
 from training_pool import TrainingPool
 
+from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import WorkerDiedError, WorkerFaultError
 from eureka_agent.fleet.dry_runner import DryRunner
@@ -139,7 +141,7 @@ async def test_events_of_jobs_that_are_not_its_own_change_nothing(tmp_path: Path
         """
         say(type="progress", points={"another": [point]})
         say(type="saved", job="another", snapshot="s", iterations=0)
-        say(type="paused", job="another", env_steps=1, policy="p", snapshot="s")
+        say(type="rung_reached", job="another", env_steps=1, policy="p")
         say(type="trained", job="another", outcome=outcome, policies={0: "p"})
         say(type="training_failed", job="another", code="raised", reason="x", env_steps=0)
         say(type="fault", job="another", message="x")
@@ -286,6 +288,7 @@ async def test_one_that_fills_its_pipe_and_dies_does_not_hold_up_the_driver(tmp_
         "say(type='progress', points={job: []})",
         "say(type='progress', points={'another': [point]})",
         "say(type='saved', job=job, snapshot='s', iterations=7)",
+        "give('p', b'x')\n    say(type='rung_reached', job=job, env_steps=128, policy='p')",
         "say(type='trained', job='another', outcome=outcome, policies={0: 'p'})",
         "say(type='fault', job='another', message='x')",
         "say(type='prepared')",
@@ -299,60 +302,93 @@ async def test_what_says_nothing_of_a_job_is_no_sign_of_life(nothing: str, tmp_p
     assert "no sign of life" in result.failure_reason
 
 
-async def test_a_training_pauses_no_more_often_than_it_is_asked_to(tmp_path: Path) -> None:
-    code = """
-    header = b"{}" + b" " * 6
-    while True:
-        give("p", struct.pack("<Q", len(header)) + header)
-        give("s", b"x")
-        say(type="paused", job=job, env_steps=128, policy="p", snapshot="s")
-        commands.readline()
-    """
-    asked = []
+@pytest.mark.parametrize(
+    ("code", "policies", "said"),
+    [
+        ("reach(128)\nreach(128)", [128], "at 128 env steps, which is no rung"),
+        ("reach(192)\nreach(128)\nreach(192)", [192, 128], "at 192 env steps, which is no rung"),
+        ("reach(127)", [], "at 127 env steps, which is no rung"),
+        ("reach(-128)", [], "which is no rung"),
+        ("reach(10**4299)", [], "which is no rung"),
+        ("reach(10**5000)", [], "not an event"),
+        ("say(type='rung_reached', job=job, env_steps=128, policy='p')", [], "did not send it"),
+        ("reach(128, b'cposix\\nsystem\\n(Vtrue\\ntR.')", [], "safetensors"),
+        ("reach(128, struct.pack('<Q', 1 << 60))", [], "safetensors"),
+    ],
+)
+@pytest.mark.parametrize("stored", [True, False])
+async def test_a_worker_gives_one_policy_at_each_rung_and_none_elsewhere(
+    code: str, policies: list[int], said: str, stored: bool, tmp_path: Path
+) -> None:
+    """Each of two workers may give them, as the second begins with the first step."""
+    begins = """
+sys.set_int_max_str_digits(0)
+names = iter("pqr")
 
-    async def go_on(points: object, policy: Path | None) -> str:
-        asked.append(policy)
-        return ""
+def reach(env_steps, content=struct.pack("<Q", 8) + b"{}      "):
+    name = next(names)
+    give(name, content)
+    say(type="rung_reached", job=job, env_steps=env_steps, policy=name)
 
-    pool = TrainingPool(bad_wall(code), "cartpole", None, SETTINGS, 1, 1, tmp_path / "scratch")
-    try:
-        async with asyncio.timeout(SECONDS):
-            result = await pool.train("job", given_reward("x"), 0, pauses=(128,), on_pause=go_on)
-    finally:
-        await pool.close()
-    assert "more often" in result.failure_reason
-    assert len(asked) == 2  # once in each of two workers
-
-
-async def test_the_time_that_a_decision_takes_is_no_silence(tmp_path: Path) -> None:
-    """Who is silent after it has all of its time; a decision may wait for trainings of other
-    workers."""
-    code = """
-    header = b"{}" + b" " * 6
-    give("p", struct.pack("<Q", len(header)) + header)
-    give("s", b"x")
-    say(type="paused", job=job, env_steps=128, policy="p", snapshot="s")
-    time.sleep(60)
-    """
-    decided, died = [], []
-
-    async def go_on(points: object, policy: Path | None) -> str:
-        await asyncio.sleep(0.4)
-        decided.append(time.monotonic())
-        return ""
-
+"""
+    asked: list[tuple[int, bool]] = []
     pool = TrainingPool(
-        *(bad_wall(code), "cartpole", None, SETTINGS, 1, 1, tmp_path / "scratch"),
-        timeout_s=0.8,
-        on_retry=lambda job, reason: died.append(time.monotonic()),
+        *(bad_wall(begins + code), "cartpole", None, SETTINGS, 1, 1, tmp_path / "scratch"),
+        timeout_s=2.0,
+        snapshots=SnapshotStore(tmp_path) if stored else None,
     )
     try:
         async with asyncio.timeout(SECONDS):
-            result = await pool.train("job", given_reward("x"), 0, pauses=(128,), on_pause=go_on)
+            result = await pool.train(
+                *("job", given_reward("x"), 0),
+                rungs=(128, 192),
+                on_rung=lambda env_steps, policy: asked.append((env_steps, policy.is_file())),
+            )
     finally:
         await pool.close()
-    assert "no sign of life for 0.8 s" in result.failure_reason
-    assert died[0] - decided[0] >= 0.8
+    assert (result.failure_code, result.retries) == ("worker-died", 1)
+    assert said in result.failure_reason
+    assert len(result.failure_reason) < 500
+    assert asked == [(env_steps, True) for env_steps in 2 * policies]
+    if stored:
+        left = {path.name for path in tmp_path.glob(".snapshots/*")}
+        assert left == {f"job.{env_steps}.safetensors" for env_steps in policies}
+
+
+async def test_a_policy_that_arrives_while_its_training_is_cancelled_is_passed_on_to_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = """
+    if job.endswith(":first"):
+        give("p", b"x")
+        say(type="rung_reached", job=job, env_steps=128, policy="p")
+    else:
+        say(type="training_failed", job=job, code="raised", reason="x", env_steps=0)
+    """
+    arrived, cancelled, asked = threading.Event(), threading.Event(), []
+
+    def check(path: Path) -> None:
+        arrived.set()
+        assert cancelled.wait(SECONDS)
+
+    monkeypatch.setattr("eureka_agent.fleet.worker_files.check_policy", check)
+    pool = TrainingPool(bad_wall(code), "cartpole", None, SETTINGS, 2, 1, tmp_path / "scratch")
+    try:
+        async with asyncio.timeout(SECONDS):
+            rungs, reward = (128,), given_reward("x")
+            first = asyncio.create_task(
+                pool.train("first", reward, 0, 0, rungs, lambda *policy: asked.append(policy))
+            )
+            await asyncio.to_thread(arrived.wait)
+            first.cancel()
+            await asyncio.wait({first})
+            cancelled.set()
+            later = await pool.train("later", reward, 0)  # its events come after the policy
+    finally:
+        cancelled.set()
+        await pool.close()
+    assert (first.cancelled(), later.failure_code, later.retries) == (True, "raised", 0)
+    assert asked == []
 
 
 async def test_events_that_nobody_receives_wait_in_the_worker(tmp_path: Path) -> None:

@@ -5,30 +5,24 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 from training_pool import TrainingPool
 
-from eureka_agent.archive.snapshots import SnapshotStore
+from eureka_agent.archive.snapshots import FOLDER, SnapshotStore
 from eureka_agent.designer.given import given_reward
-from eureka_agent.fleet.devices import CPU, DeviceLeases
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.jobs import PauseObserver, Population, TrainingResult
+from eureka_agent.fleet.jobs import TrainingResult
 from eureka_agent.fleet.problem import Problem
-from eureka_agent.fleet.training_worker import TrainingWorker
-from eureka_agent.protocol.commands import Save
-from eureka_agent.protocol.events import AllSaved
-from eureka_agent.records import CurvePoint
+from eureka_agent.records import CurvePoint, Evaluation
 from eureka_agent.sandbox.process_wall import ProcessWall
-from eureka_agent.sandbox.wall import shared_limits
 from eureka_agent.settings import TrainingSettings
 
 pytestmark = pytest.mark.slow
@@ -88,12 +82,17 @@ class Watched:
             self.halfway.set()
 
 
+def weights(policy: Path) -> dict[str, bytes]:
+    """A policy's tensors. The order of a file's metadata differs from process to process."""
+    return {name: value.tobytes() for name, value in load_file(policy).items()}
+
+
 def numbers(result: TrainingResult) -> tuple[object, ...]:
     """What must not depend on interruptions."""
     assert result.outcome is not None, result.failure_reason
     assert result.policy is not None
-    policy = {name: value.tobytes() for name, value in load_file(result.policy).items()}
-    return result.points, result.outcome.model_copy(update={"seconds": 0.0}), policy
+    outcome = result.outcome.model_copy(update={"seconds": 0.0})
+    return result.points, outcome, weights(result.policy)
 
 
 @pytest.fixture
@@ -108,10 +107,21 @@ async def undisturbed(tmp_path: Path) -> tuple[object, ...]:
 async def test_a_killed_worker_costs_one_retry_and_no_more_than_since_the_last_state(
     tmp_path: Path, undisturbed: tuple[object, ...], workers_of: ProcessesOf
 ) -> None:
+    """Its successor gives the policies at rungs that have no score yet, and no others."""
     store = SnapshotStore(tmp_path)
     watched = Watched(tmp_path / "workers", store)
+    scored, waiting = 5 * 128, 10 * 128
+    met: list[tuple[int, bool]] = []
+
+    def on_rung(env_steps: int, policy: Path) -> None:
+        met.append((env_steps, policy.is_file()))
+        if env_steps == scored:
+            policy.unlink()
+
     try:
-        training = asyncio.create_task(watched.pool.train("job", given_reward(REWARD), 5))
+        training = asyncio.create_task(
+            watched.pool.train("job", given_reward(REWARD), 5, 0, (scored, waiting), on_rung)
+        )
         async with asyncio.timeout(60):
             await watched.halfway.wait()
         (worker,) = workers_of(tmp_path / "workers")
@@ -125,6 +135,7 @@ async def test_a_killed_worker_costs_one_retry_and_no_more_than_since_the_last_s
     (job, points), *more = watched.resumed
     assert (job, more) == ("job", [])
     assert 0 < points < ITERATIONS
+    assert met == [(scored, True), (waiting, True), (waiting, True)]
 
 
 @pytest.mark.parametrize(
@@ -137,6 +148,26 @@ def test_a_state_whose_words_are_no_worker_s_is_none(told: str, tmp_path: Path) 
     store.put_points("job", [])
     save_file({"x": np.zeros(1, np.float32)}, store.state_path("job"), {"training": told})
     assert store.find("job") is None
+
+
+def test_only_plain_files_of_the_job_itself_are_its_policies_at_rungs(tmp_path: Path) -> None:
+    """Other things in a stranger's run folder are neither scored nor in the way of the end."""
+    store = SnapshotStore(tmp_path)
+    store.put_points("job", [])
+    state = store.state_path("job")
+    save_file({"x": np.zeros(1, np.float32)}, state, {"training": '{"iterations": 0}'})
+    for job, env_steps in (("job", 128), ("job", 256), ("job-2", 128), ("another", 384)):
+        shutil.copy(state, store.rung_path(job, env_steps))
+    store.rung_path("job", 512).symlink_to(state)
+    store.rung_path("job", 640).mkdir()
+    os.mkfifo(store.rung_path("job", 768))
+    (tmp_path / FOLDER / "job.policy.safetensors").write_bytes(b"of an earlier version")
+    found = store.find("job")
+    assert found is not None
+    assert found.rungs == {steps: store.rung_path("job", steps) for steps in (128, 256)}
+    store.drop("job")
+    assert not any(path.exists() for path in (state, *found.rungs.values()))
+    assert store.rung_path("job-2", 128).is_file()
 
 
 async def test_another_process_goes_on_where_the_first_one_was_stopped(
@@ -197,57 +228,6 @@ async def test_who_is_stopped_goes_on_at_the_step_at_which_it_was_stopped(tmp_pa
     assert ITERATIONS // 3 <= made <= points < LONG.updates
 
 
-@pytest.mark.parametrize("stop", ["", "slow"])
-async def test_who_is_stopped_at_a_pause_is_decided_about_when_it_is_resumed(
-    tmp_path: Path, undisturbed: tuple[object, ...], stop: str
-) -> None:
-    """Without a slot, and without a step made twice."""
-    asked, never = asyncio.Event(), asyncio.Event()
-    met: list[tuple[int, bool]] = []
-
-    async def at_first(points: tuple[CurvePoint, ...], policy: Path | None) -> str:
-        asked.set()
-        await never.wait()
-        return ""
-
-    async def at_second(points: tuple[CurvePoint, ...], policy: Path | None) -> str:
-        met.append((points[-1].env_steps, policy is not None and policy.is_file()))
-        return stop
-
-    pauses = (15 * 128,)
-    first = Watched(tmp_path / "first", SnapshotStore(tmp_path), snapshot_s=NEVER)
-    training = asyncio.create_task(
-        first.pool.train("job", given_reward(REWARD), 5, pauses=pauses, on_pause=at_first)
-    )
-    async with asyncio.timeout(60):
-        await asked.wait()
-    await first.pool.save(30)
-    training.cancel()
-    await asyncio.wait({training})
-    await first.pool.close()
-    store = SnapshotStore(tmp_path)
-    second = Watched(tmp_path / "second", store, snapshot_s=NEVER)
-    try:
-        result = await second.pool.train(
-            "job", given_reward(REWARD), 5, pauses=pauses, on_pause=at_second
-        )
-        assert met == [(15 * 128, True)]
-        assert second.resumed == [("job", 15)]
-        if stop:
-            assert (result.failure_code, result.failure_reason, len(result.points)) == (
-                "stopped",
-                "slow",
-                15,
-            )
-            assert second.pool._dispatcher._workers == []
-        else:
-            assert numbers(result) == undisturbed
-    finally:
-        await second.pool.close()
-    store.drop("job")
-    assert list((tmp_path / ".snapshots").iterdir()) == []
-
-
 async def test_a_worker_that_makes_no_iteration_is_waited_for_no_longer_than_was_said(
     tmp_path: Path,
 ) -> None:
@@ -282,129 +262,110 @@ def asks_for_states() -> bool:
     return any("TrainingWorker.save" in repr(task.get_coro()) for task in asyncio.all_tasks())
 
 
-async def test_at_a_pause_there_is_a_policy_to_be_scored_until_it_is_decided(
+RUNG = 15 * 128
+
+
+async def test_a_policy_at_a_rung_can_be_scored_and_no_training_waits_for_it(
     tmp_path: Path, undisturbed: tuple[object, ...]
 ) -> None:
-    watched = Watched(tmp_path / "workers", SnapshotStore(tmp_path))
-    evaluator = Evaluator(ProcessWall(), Problem("cartpole", "balance"), tmp_path / "evaluator")
-    met: list[tuple[int, Path, float]] = []
-
-    async def at_pause(points: tuple[CurvePoint, ...], policy: Path | None) -> str:
-        assert policy is not None
-        evaluation = await evaluator.evaluate(policy, 1, 4)
-        met.append((points[-1].env_steps, policy, evaluation.fitness_mean()))
-        return "" if len(met) < 2 else "slow"
-
-    try:
-        steps = (15 * 128, 30 * 128)
-        result = await watched.pool.train(
-            "job", given_reward(REWARD), 5, pauses=steps, on_pause=at_pause
-        )
-        went_on = await watched.pool.train("job", given_reward(REWARD), 5)
-    finally:
-        await watched.pool.close()
-        await evaluator.close()
-    assert (result.failure_code, result.failure_reason) == ("stopped", "slow")
-    assert tuple(each[0] for each in met) == steps
-    assert all(0.0 < fitness <= 10.0 for _, _, fitness in met)
-    assert not any(policy.exists() for _, policy, _ in met)
-    assert numbers(went_on) == undisturbed
-
-
-async def test_who_paused_in_one_worker_goes_on_in_another_that_has_a_slot(
-    tmp_path: Path, undisturbed: tuple[object, ...]
-) -> None:
-    """Two that paused in the same worker, which has one slot, meet before either can go on."""
-    meeting = tmp_path / "meeting"
-    watched = Watched(tmp_path / "workers", SnapshotStore(tmp_path), slots=1, workers=2)
-    paused: set[str] = set()
-    all_paused = asyncio.Event()
-
-    def reward(job: str) -> str:
-        return f"""import os, time
-def compute_reward(pole_upright):
-    if os.path.exists({str(meeting)!r}):
-        open({str(tmp_path / job)!r}, "w").close()
-        while not all(os.path.exists(each) for each in open({str(meeting)!r}).read().split("|")):
-            time.sleep(0.01)
-    return pole_upright, {{"upright": pole_upright}}
-"""
-
-    def at_pause(job: str) -> PauseObserver:
-        async def decide(points: tuple[CurvePoint, ...], policy: Path | None) -> str:
-            paused.add(job)
-            if len(paused) == 4:
-                home = max(watched.pool._dispatcher._workers, key=lambda worker: len(worker.jobs))
-                names = [each.name for each in home.jobs.values()][:2]
-                draft = tmp_path / "draft"
-                draft.write_text("|".join(str(tmp_path / each) for each in names))
-                draft.rename(meeting)
-                all_paused.set()
-            await all_paused.wait()
-            return "" if str(tmp_path / job) in meeting.read_text().split("|") else "not needed"
-
-        return decide
-
-    try:
-        async with asyncio.timeout(60):
-            results = await asyncio.gather(
-                *(
-                    watched.pool.train(
-                        job,
-                        given_reward(reward(job)),
-                        5,
-                        pauses=(15 * 128,),
-                        on_pause=at_pause(job),
-                    )
-                    for job in ("job-1", "job-2", "job-3", "job-4")
-                )
-            )
-    finally:
-        await watched.pool.close()
-    assert sorted(result.failure_code for result in results) == ["", "", "stopped", "stopped"]
-    assert [numbers(result) for result in results if not result.failure_code] == [
-        undisturbed,
-        undisturbed,
-    ]
-    assert watched.retried == []
-
-
-async def test_a_pause_is_asked_about_again_where_its_answer_was_not_heard(
-    tmp_path: Path, undisturbed: tuple[object, ...]
-) -> None:
-    """Killed while it waits there, a training comes to the pause once more, with a policy to be
-    scored: it may not be found behind it."""
-    policies: list[bool] = []
-    asked, never = asyncio.Event(), asyncio.Event()
-
-    async def at_first(points: tuple[CurvePoint, ...], policy: Path | None) -> str:
-        asked.set()
-        await never.wait()
-        return ""
-
-    async def at_second(points: tuple[CurvePoint, ...], policy: Path | None) -> str:
-        policies.append(policy is not None and policy.is_file())
-        return ""
-
-    pauses = (15 * 128,)
-    first = Watched(tmp_path / "first", SnapshotStore(tmp_path))
-    training = asyncio.create_task(
-        first.pool.train("job", given_reward(REWARD), 5, pauses=pauses, on_pause=at_first)
+    """It is the policy of a training that ends there. Two trainings of one worker reach it in the
+    same iteration."""
+    problem, seeds = Problem("cartpole", "balance"), (5, 6)
+    watched = Watched(tmp_path / "workers", None)
+    short = Watched(
+        *(tmp_path / "short", None),
+        settings=SETTINGS.model_copy(update={"env_steps": RUNG, "checkpoints": 1}),
     )
-    async with asyncio.timeout(60):
-        await asked.wait()
-    training.cancel()
-    await asyncio.wait({training})
-    await first.pool.close()
-    second = Watched(tmp_path / "second", SnapshotStore(tmp_path))
+    evaluator = Evaluator(ProcessWall(), problem, tmp_path / "evaluator")
+    scores: dict[tuple[int, int], asyncio.Task[Evaluation]] = {}
+
+    def train(watched: Watched, seed: int) -> Coroutine[None, None, TrainingResult]:
+        def on_rung(env_steps: int, policy: Path) -> None:
+            assert (seed, env_steps) not in scores
+            scores[seed, env_steps] = asyncio.create_task(evaluator.evaluate(policy, 1, 4))
+
+        name = f"job-{seed}"
+        return watched.pool.train(name, given_reward(REWARD), seed, 0, (RUNG, 2 * RUNG), on_rung)
+
     try:
-        result = await second.pool.train(
-            "job", given_reward(REWARD), 5, pauses=pauses, on_pause=at_second
-        )
+        results = await asyncio.gather(*(train(watched, seed) for seed in seeds))
+        assert scores.keys() == {(seed, rung) for seed in seeds for rung in (RUNG, 2 * RUNG)}
+        assert numbers(results[0]) == undisturbed
+        for seed in seeds:
+            ended = await train(short, seed)  # no rung is at the end
+            assert ended.policy is not None
+            assert await scores[seed, RUNG] == await evaluator.evaluate(ended.policy, 1, 4)
+        all_scores = await asyncio.gather(*scores.values())
+        assert len({score.fitness_mean() for score in all_scores}) == 4
+    finally:
+        await watched.pool.close()
+        await short.pool.close()
+        await evaluator.close()
+
+
+@pytest.mark.parametrize(
+    ("snapshot_s", "at_rung", "scored", "resumed", "stored", "made"),
+    [
+        pytest.param(NEVER, True, False, range(1), False, True, id="before any state"),
+        pytest.param(0.001, True, False, range(1, 15), True, True, id="before a later state"),
+        pytest.param(0.001, False, False, range(15, 60), True, False, id="after a later state"),
+        pytest.param(0.001, False, True, range(15, 60), False, False, id="after its score"),
+    ],
+)
+async def test_a_process_killed_after_a_rung_leaves_its_policy_until_it_is_scored(
+    tmp_path: Path,
+    undisturbed: tuple[object, ...],
+    snapshot_s: float,
+    at_rung: bool,
+    scored: bool,
+    resumed: range,
+    stored: bool,
+    made: bool,
+) -> None:
+    """A copy of the states is what a kill at that moment leaves. The next process gives the stored
+    policy, and makes it again where its state is before the rung."""
+    run, left = tmp_path / "run", tmp_path / "left"
+    run.mkdir()
+    policies: list[dict[str, bytes]] = []
+
+    def kill() -> None:
+        shutil.copytree(run / FOLDER, left / FOLDER)
+
+    def on_first(env_steps: int, policy: Path) -> None:
+        policies.append(weights(policy))
+        if scored:
+            policy.unlink()
+        if at_rung:
+            kill()
+
+    first = Watched(tmp_path / "first", SnapshotStore(run), snapshot_s=snapshot_s)
+    try:
+        await first.pool.train("job", given_reward(REWARD), 5, 0, (RUNG,), on_first)
+    finally:
+        await first.pool.close()
+    if not at_rung:
+        kill()
+
+    met: list[tuple[int, dict[str, bytes], int]] = []
+
+    def on_second(env_steps: int, policy: Path) -> None:
+        met.append((env_steps, weights(policy), second.points))
+
+    store = SnapshotStore(left)
+    second = Watched(tmp_path / "second", store, snapshot_s=snapshot_s)
+    try:
+        result = await second.pool.train("job", given_reward(REWARD), 5, 0, (RUNG,), on_second)
+        assert numbers(result) == undisturbed
     finally:
         await second.pool.close()
-    assert numbers(result) == undisturbed
-    assert policies == [True]
+    done = sum(points for _, points in second.resumed)
+    assert done in resumed
+    # by the points of the second process: none before it begins
+    expected = [0] * stored + [15 - done] * made
+    (policy,) = policies
+    assert met == [(RUNG, policy, points) for points in expected]
+    store.drop("job")
+    assert list((left / FOLDER).iterdir()) == []
 
 
 async def test_a_state_that_cannot_be_read_means_the_first_step(
@@ -419,40 +380,3 @@ async def test_a_state_that_cannot_be_read_means_the_first_step(
     finally:
         await watched.pool.close()
     assert watched.resumed == []
-
-
-async def test_a_decision_that_comes_while_states_are_stored_does_not_keep_the_others_from_it(
-    tmp_path: Path,
-) -> None:
-    """A pause's policy is gone once it is decided what becomes of the training, which has a slot
-    again and is saved with the running ones."""
-    store = SnapshotStore(tmp_path)
-    population = Population(Problem("cartpole"), SETTINGS, 2)
-    lease = DeviceLeases(CPU.devices(1)).take()
-    worker = TrainingWorker(population, ProcessWall(), tmp_path, shared_limits(1), lease)
-    sent: list[str] = []
-
-    class Client:
-        async def send(self, command: Save) -> None:
-            sent.append(command.type)
-            await worker._take(AllSaved(), lambda: None)
-
-    async def store_state(job: object, snapshot: str, store: SnapshotStore) -> None:
-        kept.append(snapshot)
-        worker._paused.pop("second", None)
-        (tmp_path / "second.policy").unlink(missing_ok=True)
-
-    kept: list[str] = []
-    stand_in: Any = worker
-    stand_in._client, stand_in._files, worker.ready = (
-        Client(),
-        SimpleNamespace(store_state=store_state),
-        True,
-    )
-    for name in ("first", "second"):
-        (tmp_path / f"{name}.policy").write_text(name)
-        stand_in.jobs[name] = SimpleNamespace(name=name, snapshots=store)
-        policy = tmp_path / f"{name}.policy"
-        stand_in._paused[name] = SimpleNamespace(policy=policy, snapshot=f"{name}.state")
-    await worker.save()
-    assert (kept, sent) == (["first.state"], ["save"])

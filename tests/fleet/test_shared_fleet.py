@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from faulty_environments import after_steps, write_lift
 from safetensors.numpy import load_file
 
-from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EnvironmentFaultError
 from eureka_agent.fleet.fleet import Fleet
 from eureka_agent.fleet.jobs import Population, TrainingResult
 from eureka_agent.fleet.problem import Problem
-from eureka_agent.records import CurvePoint
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.settings import TrainingSettings
 
@@ -114,36 +111,6 @@ async def test_a_search_that_comes_later_gets_a_worker_while_the_first_has_work_
         done.set()
         await asyncio.gather(*lines)
     assert max(trained) < most
-
-
-async def test_a_pause_may_wait_for_trainings_that_have_no_slot_while_another_search_waits(
-    tmp_path: Path,
-) -> None:
-    """A race waits at a rung for the rest of its generation. With one slot in one worker, of which
-    the other search is to have the next turn, the rest must get there all the same."""
-    one_slot = replace(BALANCE, slots=1)
-    rest_has_ended = asyncio.Event()
-
-    async def decide(points: tuple[CurvePoint, ...], policy: Path | None) -> str:
-        await rest_has_ended.wait()
-        return ""
-
-    async with (
-        asyncio.timeout(120.0),
-        Fleet(ProcessWall(), tmp_path / "shared") as fleet,
-        fleet.trainings(one_slot, SnapshotStore(tmp_path)) as first,
-        fleet.trainings(SWINGUP) as second,
-    ):
-        paused = asyncio.create_task(
-            first.train("paused", REWARD, 0, pauses=(640,), on_pause=decide)
-        )
-        await asyncio.sleep(0)
-        other = asyncio.create_task(second.train("job", REWARD, 1))
-        await asyncio.sleep(0)
-        assert (await first.train("rest", REWARD, 2)).outcome is not None
-        rest_has_ended.set()
-        assert (await paused).outcome is not None
-        assert (await other).outcome is not None
 
 
 async def test_a_search_that_ends_leaves_the_other_its_trainings(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from training_pool import TrainingPool
@@ -142,3 +143,25 @@ async def test_a_withdrawn_trial_leaves_no_files(
     assert list((tmp_path / ".snapshots").iterdir()) == []
     assert isinstance(told[-1], TrainingEnded)
     assert (told[-1].fitness, told[-1].failure) == (None, "turned down by its review")
+
+
+async def test_a_rung_that_comes_again_after_a_restart_is_scored_once(
+    tmp_path: Path, workers: tuple[LookedAt, Evaluator]
+) -> None:
+    pool, evaluator = workers
+
+    class Restarted(LookedAt):
+        async def train(self, *arguments: object, **options: Any) -> TrainingResult:
+            options["on_rung"](2048, tmp_path / "from an earlier process")
+            return await pool.train(*arguments, **options)  # type: ignore[arg-type]
+
+    again = Restarted(ProcessWall(), "cartpole", "balance", SETTINGS, 1, 1, tmp_path / "unused")
+    trials = TrialRunner(again, evaluator, SnapshotStore(tmp_path), 8, None, lambda event: None, 16)
+    scored: list[Path] = []
+
+    async def score_rung(env_steps: int, policy: Path) -> None:
+        scored.append(policy)
+
+    request = TrialRequest("1-01", "search", given_reward(REWARD), 5, tmp_path / "attempt")
+    await trials.run(replace(request, rungs=(2048,), score_rung=score_rung))
+    assert scored == [tmp_path / "from an earlier process"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from training_environments import CENTRE_REWARD, SLOW_REWARD, run
+from training_environments import CENTRE_REWARD, SLOW_REWARD, PointMass, run
 
 from eureka_agent.errors import RunFolderError
 from eureka_agent.settings import TrainingSettings
@@ -17,8 +17,8 @@ from eureka_agent.task import Task
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.snapshot import Snapshot, load_snapshot, snapshot_bytes
 from eureka_agent.training.trainer import (
+    MemberAtRung,
     MemberFinished,
-    MemberPaused,
     MemberProgress,
     Trainer,
     TrainerEvent,
@@ -44,9 +44,15 @@ def points(events: list[TrainerEvent]) -> list[object]:
     return [event.point for event in events if isinstance(event, MemberProgress)]
 
 
-def paused_at(event: TrainerEvent) -> int:
-    assert isinstance(event, MemberPaused)
-    return event.env_steps
+def at_rungs(events: list[TrainerEvent]) -> list[tuple[int, int]]:
+    """The env steps of each rung, and of the curve's last point before it."""
+    found, made = [], 0
+    for event in events:
+        if isinstance(event, MemberProgress):
+            made = event.point.env_steps
+        elif isinstance(event, MemberAtRung):
+            found.append((event.env_steps, made))
+    return found
 
 
 def interrupted(
@@ -112,6 +118,9 @@ def test_only_a_running_training_has_a_state(
     assert trainer.running() == ("first",)
     with pytest.raises(KeyError):
         trainer.snapshot("queued")
+    for job in ("first", "queued"):  # a name stands for one training
+        with pytest.raises(ValueError, match="already queued or running"):
+            trainer.submit(job, point_reward(), 3)
 
 
 def test_another_file_is_no_snapshot(tmp_path: Path) -> None:
@@ -173,7 +182,7 @@ def test_gymnasium_environments_cannot_be_taken_up_again() -> None:
     assert load_environment("ant").environment_class.restorable
 
 
-def test_a_paused_training_gives_its_slot_away_and_ends_as_if_it_had_not(
+def test_a_training_passes_its_rungs_and_ends_as_one_without_them(
     make_trainer: MakeTrainer, point_reward: LoadReward
 ) -> None:
     settings = {"env_steps": 8 * 128, "checkpoints": 4}
@@ -182,55 +191,54 @@ def test_a_paused_training_gives_its_slot_away_and_ends_as_if_it_had_not(
     reference = run(alone)["reference"]
 
     trainer = make_trainer(1, **settings)
-    trainer.submit("reference", point_reward(SLOW_REWARD), 7, pauses=(256, 600))
-    trainer.submit("other", point_reward(), 1)
-    first = run(trainer)  # until nothing runs: the other one has taken the slot and is done
-    assert isinstance(first["other"][-1], MemberFinished)
-    assert paused_at(first["reference"][-1]) == 256
-    with pytest.raises(ValueError, match="already queued, paused or running"):
-        trainer.submit("reference", point_reward(), 1)
-    trainer.proceed("reference")
-    second = run(trainer)["reference"]
-    assert paused_at(second[-1]) == 640  # the first iteration that has 600
-    trainer.proceed("reference")
-    trainer.proceed("never heard of")
-    third = run(trainer)["reference"]
-    assert points([*first["reference"], *second, *third]) == points(reference)
-    assert_same_end(third, reference)
+    # the third iteration ends at 384; no policy is sent at the end, which has its own
+    trainer.submit("reference", point_reward(SLOW_REWARD), 7, rungs=(256, 257, 300, 600, 1024))
+    trainer.submit("queued", point_reward(), 1)
+    events = run(trainer)
+    assert at_rungs(events["reference"]) == [(256, 256), (300, 384), (600, 640)]
+    assert at_rungs(events["queued"]) == []
+    assert points(events["reference"]) == points(reference)
+    assert_same_end(events["reference"], reference)
 
 
-def test_at_a_pause_there_is_the_policy_of_a_training_that_ends_there(
-    make_trainer: MakeTrainer, point_reward: LoadReward
+@pytest.mark.parametrize("restorable", [True, False])
+@pytest.mark.parametrize("updates", [1, 4])  # before the first checkpoint, and on one
+def test_at_a_rung_there_is_the_policy_of_a_training_that_ends_there(
+    make_trainer: MakeTrainer,
+    point_reward: LoadReward,
+    monkeypatch: pytest.MonkeyPatch,
+    updates: int,
+    restorable: bool,
 ) -> None:
-    for updates in (1, 4):  # before the first checkpoint, and on one
-        ending = make_trainer(
-            1, env_steps=updates * 128, checkpoints=1
-        )  # its only policy is the last one
-        ending.submit("reference", point_reward(SLOW_REWARD), 7)
-        finished = run(ending)["reference"][-1]
-        pausing = make_trainer(1, env_steps=8 * 128, checkpoints=4)
-        pausing.submit("reference", point_reward(SLOW_REWARD), 7, pauses=(updates * 128,))
-        paused = run(pausing)["reference"][-1]
+    """Two trainings reach it together, and it does not change as they go on."""
+    monkeypatch.setattr(PointMass, "restorable", restorable)
+    ending = make_trainer(2, env_steps=updates * 128, checkpoints=1)  # its only policy is the last
+    trainer = make_trainer(2, env_steps=8 * 128, checkpoints=4)
+    assert trainer.restorable is restorable
+    for job, source, seed in (("slow", SLOW_REWARD, 7), ("centre", CENTRE_REWARD, 8)):
+        ending.submit(job, point_reward(source), seed)
+        trainer.submit(job, point_reward(source), seed, rungs=(updates * 128,))
+    ended, events = run(ending), run(trainer)
+    for job in ("slow", "centre"):
+        finished = ended[job][-1]
         assert isinstance(finished, MemberFinished)
-        assert isinstance(paused, MemberPaused)
-        assert paused.policy.keys() == finished.policy.keys()
+        (at_rung,) = (event for event in events[job] if isinstance(event, MemberAtRung))
+        assert at_rung.policy.keys() == finished.policy.keys()
         for name, tensor in finished.policy.items():
-            assert torch.equal(tensor, paused.policy[name]), name
+            assert torch.equal(tensor, at_rung.policy[name]), name
 
 
-def test_a_training_that_is_taken_up_behind_a_pause_does_not_pause_there(
+def test_a_training_that_resumes_at_or_behind_a_rung_does_not_come_to_it_again(
     make_trainer: MakeTrainer, point_reward: LoadReward, tmp_path: Path
 ) -> None:
     first = make_trainer(1)
     first.submit("job", point_reward(), 7)
     _, snapshot = interrupted(first, "job", 2, tmp_path / "snapshot")
     second = make_trainer(1)
-    second.submit("job", point_reward(), 7, snapshot, pauses=(256, 384))
-    events = run(second)["job"]
-    assert paused_at(events[-1]) == 384
-    second.cancel("job")
-    second.proceed("job")
-    assert not second.busy
+    second.submit("job", point_reward(), 7, snapshot, rungs=(128, 256))
+    assert at_rungs(run(second)["job"]) == []
+    second.submit("job", point_reward(), 7, snapshot, rungs=(256, 384))
+    assert at_rungs(run(second)["job"]) == [(384, 384)]
 
 
 def test_constants_as_long_as_there_are_rows_stay_where_they_are(tmp_path: Path) -> None:
