@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -49,12 +48,17 @@ class AttemptTrainer:
 
         `rung_scored` is called after a score at a rung is recorded.
         """
-        folder = attempt_folder(self._run.folder, attempt.id)
-        request = TrialRequest(attempt.id, "search", attempt.proposal.reward, attempt.seed, folder)
         review = asyncio.create_task(self._review(attempt))
         review.add_done_callback(_retrieve_error)
-        score_rung = partial(self._score_rung, attempt.id, review, rung_scored)
-        request = replace(request, rungs=rung_env_steps(self._run.settings), score_rung=score_rung)
+        request = TrialRequest(
+            attempt.id,
+            "search",
+            attempt.proposal.reward,
+            attempt.seed,
+            attempt_folder(self._run.folder, attempt.id),
+            rungs=rung_env_steps(self._run.settings),
+            score_rung=partial(self._score_rung, attempt.id, review, rung_scored),
+        )
         training = asyncio.create_task(self._trials.run(request))
         try:
             await asyncio.wait({review, training}, return_when=asyncio.FIRST_COMPLETED)
@@ -62,8 +66,9 @@ class AttemptTrainer:
                 training.result()  # an error need not wait for the review
             reviewed = await review
             if reviewed.stage is Stage.REJECTED:
-                await _cancelled(training)
-                self._trials.withdraw(request, f"turned down by its review: {reviewed.reason}")
+                training.cancel()
+                await asyncio.wait({training})  # its slot is free then
+                self._trials.withdraw(request, reviewed.reason, ended=not training.cancelled())
                 return reviewed
             await self._end(attempt, await training)
         finally:
@@ -172,12 +177,6 @@ class AttemptTrainer:
 
     def _archived(self, attempt_id: str) -> Attempt:
         return self._run.archive.state.by_id[attempt_id]
-
-
-async def _cancelled(training: asyncio.Task[Trial]) -> None:
-    """Wait until a cancelled training has given back its slot."""
-    training.cancel()
-    await asyncio.wait({training})
 
 
 def _retrieve_error(review: asyncio.Task[Attempt]) -> None:

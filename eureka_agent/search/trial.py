@@ -168,12 +168,14 @@ class TrialRunner:
         except (WorkerFaultError, WorkerDiedError, WorkerFileError):
             return None
 
-    def withdraw(self, request: TrialRequest, reason: str) -> None:
-        """End a trial that does not count and delete its files."""
+    def withdraw(self, request: TrialRequest, reason: str, *, ended: bool) -> None:
+        """Delete the files of a trial whose reward was rejected by its review; `ended`: its end was
+        told."""
         for pattern in (CURVES, POLICY, TRAJECTORIES, f"{FILE_PREFIX}*"):
             for path in request.folder.glob(pattern):
                 path.unlink(missing_ok=True)
-        self._observer(_ended(request, None, reason))
+        if not ended:
+            self._observer(_ended(request, None, f"turned down by its review: {reason}"))
         self.settle(request)
 
     def settle(self, request: TrialRequest) -> None:

@@ -130,7 +130,7 @@ class TableTrials:
             return Trial(None, (), None, result, 0)
         return Trial(make_outcome(result), (), None, "", 0)
 
-    def withdraw(self, request: TrialRequest, reason: str) -> None:
+    def withdraw(self, request: TrialRequest, reason: str, *, ended: bool) -> None:
         """Delete the policy."""
         (request.folder / POLICY).unlink(missing_ok=True)
 

@@ -75,7 +75,7 @@ class Trials(RungTrials):
         self._reviewer = reviewer
         self._begun: set[str] = set()
         self._late = late
-        self.withdrawn: dict[str, str] = {}
+        self.withdrawn: dict[str, tuple[str, bool]] = {}
 
     async def run(self, request: TrialRequest) -> Trial:
         self._begun.add(request.label)
@@ -83,9 +83,9 @@ class Trials(RungTrials):
             self._reviewer.may_answer.set()
         return await super().run(request)
 
-    def withdraw(self, request: TrialRequest, reason: str) -> None:
-        super().withdraw(request, reason)
-        self.withdrawn[request.label] = reason
+    def withdraw(self, request: TrialRequest, reason: str, *, ended: bool) -> None:
+        super().withdraw(request, reason, ended=ended)
+        self.withdrawn[request.label] = (reason, ended)
 
 
 def search_with(
@@ -121,9 +121,8 @@ async def test_when_it_comes_makes_no_difference(make_run: MakeRun, late: bool) 
         None,
         (),
     )
-    assert search.trials.withdrawn == {
-        "1-02": "turned down by its review: R701 it pays for falling"
-    }
+    # its score at the rung waits for the review, so it has not ended
+    assert search.trials.withdrawn == {"1-02": ("R701 it pays for falling", False)}
     request, source, verdict = search.designer.revisions[0]
     assert (request.attempt, source) == ("1-02-r1", reward(2))
     assert [finding.message for finding in verdict.findings] == ["it pays for falling"]

@@ -138,11 +138,15 @@ async def test_a_withdrawn_trial_leaves_no_files(
     await trials.run(request)
     (request.folder / "reward.py").write_text(REWARD)
     store.put_points(request.job, ())
-    trials.withdraw(request, "turned down by its review")
+    number = len(told)
+    trials.withdraw(request, "it pays for falling", ended=True)
+    assert len(told) == number  # its end was told
     assert [path.name for path in request.folder.iterdir()] == ["reward.py"]
     assert list((tmp_path / ".snapshots").iterdir()) == []
-    assert isinstance(told[-1], TrainingEnded)
-    assert (told[-1].fitness, told[-1].failure) == (None, "turned down by its review")
+    trials.withdraw(request, "it pays for falling", ended=False)
+    last = told[-1]
+    assert isinstance(last, TrainingEnded)
+    assert (last.fitness, last.failure) == (None, "turned down by its review: it pays for falling")
 
 
 async def test_a_rung_that_comes_again_after_a_restart_is_scored_once(
