@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import warm_programs
 from outcomes import make_outcome
-from thoroughness import EVERYTHING
+from thoroughness import EVERYTHING, is_its_turn
 
 from eureka_agent.records import (
     Attempt,
@@ -64,10 +64,18 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     return (yield)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests marked `gpu` run wherever torch finds a GPU, those marked `docker` wherever an engine
-    answers. The files with the most long tests come first, so that none is left alone at the
-    end."""
+    answers, those marked `in_turns` for one commit in three. The files with the most long tests
+    come first, so that none is left alone at the end."""
+    left_out = [
+        item
+        for item in items
+        if (mark := item.get_closest_marker("in_turns")) and not is_its_turn(*mark.args)
+    ]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
     for item in items:
         if item.path.relative_to(Path(__file__).parent).parts[0] in _REAL_STARTS:
             item.add_marker("real_starts")

@@ -21,10 +21,19 @@ def third(cases: Sequence[Case]) -> list[Case]:
     """Every third of the cases, from the place that follows from the commit, so that three commits
     or so meet all of them. All of them in a copy without git, such as those of
     `benchmarks/mutants.py`."""
+    turn = _turn()
+    return list(cases if turn is None else cases[turn::_SHARES])
+
+
+def is_its_turn(turn: int) -> bool:
+    """True if the long tests of this turn (0 to 2) run at this commit."""
+    return _turn() in (None, turn)
+
+
+def _turn() -> int | None:
+    """Number of this commit's share; None where everything runs."""
     commit = _commit()
-    if EVERYTHING or commit is None:
-        return list(cases)
-    return list(cases[int(commit, 16) % _SHARES :: _SHARES])
+    return None if EVERYTHING or commit is None else int(commit, 16) % _SHARES
 
 
 @functools.cache

@@ -47,7 +47,7 @@ SEARCH = (
         "--samples",
         "4",
         "--confirm",
-        "1",
+        "0",
         "--finalists",
         "1",
         "--final-seeds",

@@ -180,6 +180,7 @@ def test_the_boat_keeps_the_contract(folder: Path) -> None:
     assert "boat keeps the contract" in result.stdout
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.slow
 def test_the_boat_is_searched_and_its_designer_took_up_the_buoy(folder: Path) -> None:
     flags = [
@@ -187,6 +188,8 @@ def test_the_boat_is_searched_and_its_designer_took_up_the_buoy(folder: Path) ->
         "1",
         "--samples",
         "4",
+        "--confirm",
+        "0",
         "--finalists",
         "1",
         "--final-seeds",

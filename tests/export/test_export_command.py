@@ -20,6 +20,8 @@ SMALL = (
     "1",
     "--samples",
     "2",
+    "--confirm",
+    "0",
     "--finalists",
     "1",
     "--final-seeds",
@@ -61,6 +63,12 @@ def pendulum(tmp_path_factory: pytest.TempPathFactory) -> Eureka:
     )
 
 
+@pytest.fixture(scope="module")
+def exported(pendulum: Eureka) -> Any:
+    """What `eureka export latest` says that it wrote."""
+    return pendulum.json("export", "latest")
+
+
 def run_example(folder: Path, *arguments: str) -> str:
     """The example where this package cannot be imported."""
     script = (
@@ -77,9 +85,8 @@ def run_example(folder: Path, *arguments: str) -> str:
     importlib.util.find_spec("stable_baselines3") is None,
     reason="stable-baselines3 is not installed",
 )
-def test_the_example_trains_on_the_wrapped_environment(pendulum: Eureka) -> None:
-    written = pendulum.json("export", "latest")
-    folder = pendulum.folder / written["folder"]
+def test_the_example_trains_on_the_wrapped_environment(pendulum: Eureka, exported: Any) -> None:
+    folder = pendulum.folder / exported["folder"]
     assert len((folder / "example.py").read_text().splitlines()) < 40
     printed = run_example(folder, "300")
     assert re.search(r"total_timesteps +\| 300 ", printed)
@@ -88,6 +95,7 @@ def test_the_example_trains_on_the_wrapped_environment(pendulum: Eureka) -> None
     assert -2000.0 < value < 0.0
 
 
+@pytest.mark.in_turns(2)
 @pytest.mark.skipif(
     importlib.util.find_spec("stable_baselines3") is None
     or importlib.util.find_spec("minigrid") is None,
@@ -104,14 +112,13 @@ def test_the_example_trains_on_entries_and_choices(tmp_path: Path) -> None:
     assert 0.0 <= value < 1.0
 
 
-def test_the_command_lists_what_it_wrote(pendulum: Eureka) -> None:
-    written = pendulum.json("export", "latest", "--out", "mine")
-    assert written["missing"] == {}
-    assert written["run"].endswith("Pendulum-v1_native")
-    assert all((pendulum.folder / path).stat().st_size > 0 for path in written["files"])
-    printed = pendulum("export", "latest", written["attempt"])
+def test_the_command_lists_what_it_wrote(pendulum: Eureka, exported: Any) -> None:
+    assert exported["missing"] == {}
+    assert exported["run"].endswith("Pendulum-v1_native")
+    assert all(Path(path).stat().st_size > 0 for path in exported["files"])
+    printed = pendulum("export", "latest", exported["attempt"])
     for name in ("reward.py", "policy.onnx", "policy.pt", "vec_task.py", "gymnasium_wrapper.py"):
-        assert f"export/{written['attempt']}/{name}" in printed
+        assert f"export/{exported['attempt']}/{name}" in printed
 
 
 def test_a_wrong_attempt_ends_with_one_error(pendulum: Eureka) -> None:
@@ -120,6 +127,7 @@ def test_a_wrong_attempt_ends_with_one_error(pendulum: Eureka) -> None:
     assert " hint: expected one of: 1-01" in errors
 
 
+@pytest.mark.in_turns(2)
 def test_a_policy_of_choices_is_worth_what_the_run_says(tmp_path: Path) -> None:
     """From the search to the exported files alone, in Gymnasium."""
     eureka = search(tmp_path, "keep the pole up", "gymnasium:CartPole-v1")
@@ -154,9 +162,8 @@ print(steps / 64)
     assert described["action"]["columns"][0]["choices"] == 2
 
 
-def test_the_policy_is_worth_what_the_run_says(pendulum: Eureka, tmp_path: Path) -> None:
+def test_the_policy_is_worth_what_the_run_says(pendulum: Eureka, exported: Any) -> None:
     """Acting in Gymnasium through the exported files alone."""
-    pendulum("export", "latest", "--out", str(tmp_path / "mine"))
     scored = pendulum.json("evaluate", "latest", "--episodes", "32")
     script = """
 import gymnasium, onnxruntime
@@ -174,7 +181,7 @@ print(total / 32)
 """
     result = subprocess.run(
         [sys.executable, "-c", script],
-        cwd=tmp_path / "mine",
+        cwd=pendulum.folder / exported["folder"],
         capture_output=True,
         text=True,
         timeout=300,
