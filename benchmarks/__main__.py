@@ -28,7 +28,7 @@ STUDIES = (
     "tuning",
     "tuning_synthetic",
 )
-"""What decisions rested on, half an hour to two hours each, or a look at runs that are there: run
+"""Studies behind earlier decisions (half an hour to two hours each), or of existing runs. They run
 only by name."""
 QUICK = "--quick"
 
@@ -48,7 +48,7 @@ def scripts() -> dict[str, Path]:
 
 
 def show_list() -> None:
-    """Print every benchmark with the first line of what it says of itself."""
+    """Print every benchmark with the first paragraph of its docstring."""
     for name, path in scripts().items():
         doc = ast.get_docstring(ast.parse(path.read_text())) or ""
         study = "  (only by name)" if name in STUDIES else ""
@@ -56,7 +56,7 @@ def show_list() -> None:
 
 
 def main() -> int:
-    """Run what was asked for; the number of benchmarks that failed."""
+    """Run the benchmarks asked for. Returns the number that failed."""
     known, asked, began = scripts(), sys.argv[1:], time.time()
     if asked in (["--list"], ["--table"]):
         show_list() if asked == ["--list"] else print(render(rows()))

@@ -1,5 +1,5 @@
-"""One candidate the way Eureka-like tools train it: a process of its own, a Gymnasium vector
-environment, Stable-Baselines3's PPO.
+"""Train one candidate as Eureka-like tools do: in its own process, with a Gymnasium vector
+environment and Stable-Baselines3's PPO.
 
     python benchmarks/_candidate.py gymnasium|plain hopper|ant ENV_STEPS SEED SETTINGS_AS_JSON
 
@@ -64,7 +64,8 @@ class FromGymnasium(BareVecEnv):
 
 
 def maker(kind: str, robot: str) -> Callable[[], gymnasium.Env[Any, Any]]:
-    """What makes one environment: Gymnasium's own robot, or ours without our simulator."""
+    """A function that makes one environment: Gymnasium's own robot, or ours without our
+    simulator."""
     if kind == "plain":
         from _plain_environments import PLAIN
 

@@ -1,4 +1,4 @@
-"""What the training benchmarks share: environments with their rewards, timed trainings."""
+"""Shared parts of the training benchmarks: environments with their rewards, timed trainings."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def subject(reference: str) -> Subject:
 
 
 def start() -> None:
-    """One thread and the allocator's settings, as in a training worker."""
+    """Set one thread and the allocator's options, as in a training worker."""
     torch.set_num_threads(1)
     keep_freed_memory()
 

@@ -54,7 +54,7 @@ class Fault:
 
     @contextmanager
     def planted(self, root: Path) -> Iterator[None]:
-        """The project at `root` has the fault in the block, and is as it was after it."""
+        """Plant the fault in the project at `root` for the block, and remove it afterwards."""
         path = root / self.file
         before = path.read_bytes()
         path.write_bytes(before.replace(self.old.encode(), self.new.encode()))
@@ -81,7 +81,7 @@ def load_faults(folder: Path = FAULTS) -> list[Fault]:
 
 
 def select(faults: Sequence[Fault], patterns: Sequence[str]) -> list[Fault]:
-    """The faults whose names any of the patterns matches, all where there is no pattern. A part's
+    """The faults whose names match any of the patterns; all faults if there is no pattern. A part's
     name stands for all of its faults. Raises ValueError for a pattern that matches none."""
     chosen = []
     for pattern in patterns:

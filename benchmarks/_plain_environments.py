@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 
 class PlainEnvironment(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
-    """One robot. A subclass says what it observes, when it fails and what it is paid."""
+    """One robot. A subclass defines observation, failure and reward."""
 
     name: str
     observations: int
@@ -72,7 +72,7 @@ class PlainEnvironment(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         raise NotImplementedError
 
     def failed(self) -> bool:
-        """Whether the episode ends by failure."""
+        """True if the episode ends by failure."""
         raise NotImplementedError
 
     def pay(self, action: NDArray[Any], terminated: bool) -> float:

@@ -47,21 +47,21 @@ class PoolRun:
 
     wall: WatchedWall = field(default_factory=WatchedWall)
     seconds: float = 0.0
-    """From before the first worker is started to the last result."""
+    """Time from before the first worker starts to the last result."""
     env_steps: int = 0
-    """Of all trainings together."""
+    """Total of all trainings."""
     marks: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
-    """When each training was at how many env steps, on the clock of `time.perf_counter`."""
+    """Pairs of time, by `time.perf_counter`, and env steps, for each training."""
 
     def __call__(self, job: str, points: Sequence[CurvePoint]) -> None:
         if points:
             self.marks.setdefault(job, []).append((time.perf_counter(), points[-1].env_steps))
 
     def steps_per_second(self) -> float:
-        """Of all trainings together, between their first and their last sign of life, so without
-        any start-up.
+        """Total rate of all trainings between their first and last progress reports, so without any
+        start-up.
 
-        Raises RuntimeError where a training was over before it gave a second one.
+        Raises RuntimeError if a training ended before its second report.
         """
         if any(len(marks) < 2 for marks in self.marks.values()):
             raise RuntimeError("the trainings are too short to be timed: give them more env steps")
@@ -71,8 +71,8 @@ class PoolRun:
         )
 
     def startup_seconds(self) -> float:
-        """What the run took beyond its steps at that rate: starting workers, first calls, the last
-        policies' files."""
+        """Time beyond the env steps at that rate: starting workers, first calls, the last policies'
+        files."""
         return self.seconds - self.env_steps / self.steps_per_second()
 
 
@@ -141,8 +141,7 @@ def pinned(cores: Sequence[int]) -> Iterator[None]:
 
 
 def first_cores(count: int) -> list[int]:
-    """That many of the cores that this process may use. Ends the benchmark where there are
-    fewer."""
+    """The first `count` cores that this process may use. Ends the benchmark if there are fewer."""
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < count:
         raise SystemExit(

@@ -69,7 +69,7 @@ class RecordedBatch:
         self._calls = []
 
     def recorded(self) -> list[tuple[str, Any, Any]]:
-        """The calls since `record`, which are noted no further."""
+        """The calls since `record`. Recording ends."""
         calls, self._calls = self._calls, None
         assert calls is not None
         return calls
@@ -82,7 +82,7 @@ def batch_of(environment: MujocoTask) -> Batch:
 
 
 def _holder(environment: MujocoTask) -> tuple[object, str]:
-    """Whose attribute the batch is, and which one: the task's own, or that of one of its parts."""
+    """The object that holds the batch (the task or one of its parts), and the attribute's name."""
     for owner in (environment, *vars(environment).values()):
         for name, value in getattr(owner, "__dict__", {}).items():
             if isinstance(value, Batch):

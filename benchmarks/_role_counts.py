@@ -1,4 +1,4 @@
-"""Requests of each role in a stored run, and what became of what its reviewer said."""
+"""Requests of each role in a stored run, and the outcomes of its reviewer's findings."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from eureka_agent.critic.review import EXPLOIT
 from eureka_agent.records import Attempt, Message, Stage
 
 CHEATED = "reward-hacking"
-"""Finding of a training in which the reward rose while the fitness fell: what a reviewer warns
-of."""
+"""Finding of a training whose reward rose while its fitness fell. Reviewers warn of it."""
 
 
 @dataclass(frozen=True)
@@ -21,16 +20,16 @@ class Reviews:
 
     made: int
     contradictions: int
-    """That kept a reward from being trained."""
+    """Contradictions that kept a reward from being trained."""
     warned: int
-    """Trained rewards that it saw a way to cheat in."""
+    """Trained rewards in which the reviewer saw a way to cheat."""
     warned_cheated: int
-    """True warnings among these: rewards whose training was one of cheating, or was stopped or
-    broke off."""
+    """True warnings among these: the training cheated, was stopped or broke off."""
     calm: int
-    """Trained rewards that it saw nothing in."""
+    """Trained rewards in which the reviewer saw nothing."""
     calm_cheated: int
-    """Such rewards among these: what it missed."""
+    """Rewards among these that the reviewer missed: the training cheated, was stopped or broke
+    off."""
 
 
 def requests_by_role(messages: Sequence[Message]) -> dict[str, tuple[int, int]]:
@@ -46,7 +45,7 @@ def requests_by_role(messages: Sequence[Message]) -> dict[str, tuple[int, int]]:
 
 
 def reviews(attempts: Sequence[Attempt]) -> Reviews:
-    """Counts of what became of the reviewed attempts."""
+    """Counts of the reviewed attempts' outcomes."""
     seen = [
         attempt
         for attempt in attempts
@@ -79,7 +78,7 @@ def _came_true(attempt: Attempt) -> bool:
 
 
 def table(messages: Sequence[Message], attempts: Sequence[Attempt]) -> str:
-    """Both, in lines for a terminal."""
+    """Both counts, as lines for a terminal."""
     whole = max(1, len(messages))
     lines = [
         f"{role:10} {count:5} requests ({count / whole:.0%}), {tokens:9,} tokens"

@@ -28,7 +28,7 @@ class Watch:
         self.events.append((self.seconds(), event))
 
     def seconds(self) -> float:
-        """Since the search was asked for."""
+        """Seconds since the search was requested."""
         return time.perf_counter() - self.began
 
 
@@ -49,8 +49,8 @@ def _own_runs_folder() -> Iterator[None]:
 def search(
     values: Mapping[str, Any], read: Callable[[Run, Watch], Result], watch: Watch | None = None
 ) -> Result:
-    """See a search through, and what `read` makes of it before its folder is gone. `values`:
-    settings by name."""
+    """Run a search to its end. Returns what `read` makes of it before its folder is removed.
+    `values`: settings by name."""
     with _own_runs_folder():
         watch = watch or Watch()
         run = asyncio.run(start(values, None, ["eureka", "search"], watch))

@@ -19,15 +19,15 @@ ANALYSIS = "The pole fell first, then the cart left the track. Make the pole's t
 
 @dataclass
 class StandIn:
-    """What the server was asked, and where it is."""
+    """The server's address and the times of its requests."""
 
     base_url: str
     requests: list[tuple[float, float]] = field(default_factory=list)
-    """When each request came and when it was answered, `time.perf_counter` seconds."""
+    """Times at which each request came and was answered, `time.perf_counter` seconds."""
 
 
 def reply_to(prompt: str, reward: Callable[[float], str]) -> str:
-    """A reward whose weight follows from the prompt; words where none is asked for."""
+    """A reward whose weight follows from the prompt; words if no reward is asked for."""
     if "# The reward to review" in prompt:
         return REVIEW
     if "# What its training showed" in prompt and "in time order" in prompt:
@@ -38,7 +38,7 @@ def reply_to(prompt: str, reward: Callable[[float], str]) -> str:
 
 @contextmanager
 def stand_in(latency_s: float, reward: Callable[[float], str]) -> Iterator[StandIn]:
-    """A server that takes `latency_s` for a reply, however many it is asked for at a time."""
+    """A server that takes `latency_s` for each reply, however many requests come at once."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

@@ -1,4 +1,4 @@
-"""What Stable-Baselines3 asks of a vector environment beside resets and steps."""
+"""The interface that Stable-Baselines3 requires of a vector environment beside resets and steps."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from stable_baselines3.common.vec_env import VecEnv
 
 
 class BareVecEnv(VecEnv):
-    """Without attributes, methods and wrappers of single environments, which its PPO does
-    without."""
+    """No attributes, methods or wrappers of single environments: Stable-Baselines3's PPO needs
+    none."""
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
         return [None] * self.num_envs

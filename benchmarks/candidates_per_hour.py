@@ -49,13 +49,13 @@ SCRIPT = Path(__file__).resolve().parent / "_candidate.py"
 
 @dataclass(frozen=True)
 class Timed:
-    """One arm's candidates: wall seconds, the part that is start-up, and what the rest made."""
+    """One arm's candidates: wall seconds, the part that is start-up, and the speed of the rest."""
 
     seconds: float
     startup_s: float
     """Once for the whole arm (ours), or for each round of `side_by_side` candidates (theirs)."""
     steps_per_second: float
-    """Of all candidates that train side by side."""
+    """Total speed of all candidates that train side by side."""
     candidates: int
     side_by_side: int
 
@@ -134,7 +134,7 @@ def theirs(chosen: Subject, kind: str, env_steps: int, candidates: int, vector: 
 def measure(
     chosen: Subject, env_steps: int, candidates: int, vector: str, rounds: int
 ) -> dict[str, Any]:
-    """Median rates of the three arms, and how many times ours is theirs."""
+    """Median rates of the three arms, and the ratios of ours to theirs."""
     arms: dict[str, Callable[[], Timed]] = {
         "ours": lambda: ours(chosen, env_steps),
         "gymnasium": lambda: theirs(chosen, "gymnasium", env_steps, candidates, vector),

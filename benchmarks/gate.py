@@ -1,13 +1,13 @@
-"""What the critic's novelty and trajectory gate would have saved and lost in finished searches,
-replayed attempt by attempt.
+"""Savings and losses of the critic's novelty and trajectory gate in finished searches, replayed
+attempt by attempt.
 
     python benchmarks/gate.py [RUN …]
 
-A RUN is the folder of a finished search, by default all in the runs folder; nothing is written to
-it but what opening its archive writes. Every attempt that was trained is judged again with what was
+A RUN is the folder of a finished search; by default, all in the runs folder. Nothing is written to
+it, except what opening its archive writes. Every trained attempt is judged again, with what was
 known before it. Saved: trainings of rewards that would have been sent back. Lost: those of them
-whose fitness was above the median of their generation. What a rejected reward's trajectories told
-later ones is left in.
+with a fitness above their generation's median. The information that a rejected reward's
+trajectories gave later ones is left in.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ STEPS = {"novelty": ("N501", "N502"), "gate": ("G601",)}
 
 @dataclass
 class Tally:
-    """What came of a run's replay."""
+    """Counts of a run's replay."""
 
     trained: int = 0
     saved: Counter[str] = field(default_factory=Counter)
     lost: Counter[str] = field(default_factory=Counter)
     ordered: list[tuple[float, bool]] = field(default_factory=list)
-    """Part of the pairs ordered right, and whether the reward was good; of attempts that had enough
-    pairs."""
+    """For each attempt with enough pairs: the part of them ordered right, and True if the reward
+    was good."""
     seconds: float = 0.0
 
 
@@ -106,7 +106,7 @@ def _median(attempts: list[Attempt], iteration: int) -> float:
 
 
 def main() -> None:
-    """Print one line a run and code."""
+    """Print one line for each run and code."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

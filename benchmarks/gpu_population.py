@@ -1,4 +1,4 @@
-"""What training 16 members at once gains on a GPU, against 16 trainings one after the other: the
+"""Speed gain on a GPU of training 16 members at once over 16 trainings one after the other, for the
 environments that are simulated in torch.
 
     python benchmarks/gpu_population.py [--quick] [TASK …]

@@ -1,13 +1,13 @@
-"""Whether slots stand idle while a language model is slow, and how much memory the driver takes.
+"""Slots that stand idle while a language model is slow, and the memory that the driver takes.
 
     python benchmarks/model_latency.py [--latency S] [--training S] [--generations N] [--analyst]
     [--no-reviewer]
 
 A search on cartpole against a stand-in for a model on loopback that takes 20 s for every reply,
 with trainings of about 60 s: the env steps are chosen for this machine's speed. Four slots, eight
-proposals a generation, a reviewer, and an analyst where asked for. From the end of the first
-generation's designing to the moment at which the last candidate has a slot, the slots that have
-nothing to train are counted four times a second.
+proposals a generation, a reviewer, and an analyst where asked for. Idle slots, which have nothing
+to train, are counted four times a second, from the end of the first generation's designing until
+the last candidate has a slot.
 """
 
 from __future__ import annotations
@@ -84,8 +84,7 @@ def counted_slots() -> Iterator[list[tuple[float, list[int]]]]:
 
 
 class Moments(Watch):
-    """Notes when something happened, without the points of curves, of which a driver would keep
-    none either."""
+    """Times of events. Points of curves are left out, since a driver keeps none either."""
 
     def __call__(self, event: BaseEntry) -> None:
         if isinstance(event, TrainingProgress | TrainingResumed):
@@ -94,7 +93,7 @@ class Moments(Watch):
 
 
 def steps_for(seconds: float) -> int:
-    """Env steps of a training that takes about so long beside the others, from the speed of a short
+    """Env steps of a training that takes about `seconds` beside the others, by the speed of a short
     search's trainings."""
     values = {
         "env": "cartpole",

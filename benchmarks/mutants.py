@@ -4,16 +4,17 @@
     [--against FILE]
 
 Shows that a change of the tests lost nothing: run it before (`--results before.json`) and after
-(`--against before.json`). results/mutants.json has such a run. The faults are in faults/*.toml, of
-the form that `_faults.py` tells. Patterns name faults, as `training/adam_*`, or parts, as
-`training`; all where there is none, which takes two idle cores under an hour with `--jobs 2`.
+(`--against before.json`). results/mutants.json has such a run. The faults are in faults/*.toml;
+`_faults.py` describes their form. Patterns name faults (`training/adam_*`) or parts (`training`).
+Without a pattern all faults are tried, which takes two idle cores under an hour with `--jobs 2`.
 
-First all tests that the faults name are run without a fault: what fails there catches nothing. Then
-each fault is planted in a copy, its tests are run until five of them fail, and it is taken out. It
-is caught where a test fails that did not fail without it, or where its tests do not end in time.
+First, all tests that the faults name are run without a fault: a test that fails there catches
+nothing. Then each fault is planted in a copy, its tests are run until five of them fail, and it is
+taken out. It is caught if a test fails that did not fail without it, or if its tests do not end in
+time.
 
-Exit status: 0; 1 where a fault survives (with `--against`: one that was caught then, or is no
-more), cannot be planted, or has no test that runs; 2 for a command line that says nothing sensible.
+Exit status: 0; 1 if a fault survives (with `--against`: one that was caught then, or no longer
+exists), cannot be planted, or has no test that runs; 2 for a faulty command line.
 """
 
 from __future__ import annotations
@@ -59,11 +60,11 @@ class TestRun:
     """A run of pytest."""
 
     ended: bool
-    """False where it was killed, its time being over."""
+    """False if it was killed because its time was over."""
     ran: int
     """Tests that were not skipped."""
     failed: tuple[str, ...]
-    """Tests that failed, or did not come to run, as pytest names them."""
+    """Tests that failed or could not run, as pytest names them."""
     output: str
     seconds: float
 
@@ -77,12 +78,12 @@ class Result:
     reason: str = ""
     seconds: float = 0.0
     commit: str = ""
-    """On which it was tried."""
+    """Commit on which the fault was tried."""
 
 
 def run_tests(project: Path, tests: Sequence[str], limit_s: float, most_failures: int) -> TestRun:
-    """Run tests in a copy of the project, those of each folder of `tests` by themselves: helpers of
-    the same name lie in several."""
+    """Run tests in a copy of the project, each folder of `tests` by itself: several have helpers of
+    the same name."""
     runs: list[TestRun] = []
     for _, group in itertools.groupby(sorted(tests), key=lambda test: Path(test).parts[:2]):
         left_s = limit_s - sum(run.seconds for run in runs)
@@ -243,8 +244,8 @@ def line(name: str, result: Result) -> str:
 def lost(
     results: dict[str, Result], earlier: dict[str, Result], patterns: Sequence[str]
 ) -> list[str]:
-    """Faults that were caught earlier and are not caught now. One that is no more is lost too,
-    where all were tried."""
+    """Faults that were caught earlier and are not caught now. If all faults were tried, one that no
+    longer exists is lost too."""
     return [
         name
         for name, before in earlier.items()
@@ -263,8 +264,8 @@ def load_results(path: Path) -> dict[str, Result]:
 
 
 def store(path: Path, results: dict[str, Result], faults: Iterable[str]) -> None:
-    """Write results as JSON. What the file says of others of these `faults` stays there, so a run
-    can be made in parts."""
+    """Write results as JSON. The file's results for others of these `faults` stay, so a run can be
+    made in parts."""
     stored = {**(load_results(path) if path.exists() else {}), **results}
     there = {name: stored[name] for name in faults if name in stored}
     record = {
@@ -277,7 +278,7 @@ def store(path: Path, results: dict[str, Result], faults: Iterable[str]) -> None
 
 
 def show_list(faults: Sequence[Fault], root: Path) -> int:
-    """Print the faults; the exit status, 1 where one cannot be planted."""
+    """Print the faults. Returns the exit status: 1 if one cannot be planted."""
     broken = 0
     for fault in faults:
         reason = fault.why_not(root)
@@ -288,7 +289,7 @@ def show_list(faults: Sequence[Fault], root: Path) -> int:
 
 
 def main(arguments: Sequence[str] | None = None, root: Path = ROOT, folder: Path = FAULTS) -> int:
-    """Do what the command line says; the exit status."""
+    """Do what the command line says. Returns the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("patterns", nargs="*", metavar="PATTERN", help="faults or parts")
     parser.add_argument("--list", action="store_true", help="name the faults and run nothing")

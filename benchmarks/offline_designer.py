@@ -1,4 +1,4 @@
-"""How good the offline designer's rewards are: proposals trained at the task's budget, against the
+"""Quality of the offline designer's rewards: proposals trained at the task's budget, against the
 human and the sparse reward.
 
     python benchmarks/offline_designer.py [TASK …] [--iterations N] [--samples K] [--seed S]
@@ -169,7 +169,7 @@ def generation(
 
 
 def run_task(reference: str, arguments: argparse.Namespace) -> str:
-    """Search on one task; the line of the table at the end."""
+    """Search on one task. Returns its line of the table at the end."""
     environment_name, _, task_name = reference.partition("/")
     environment = load_environment(environment_name)
     _, task = environment.task(task_name or None)

@@ -1,4 +1,4 @@
-"""What training 16 members in one process gains, against 16 trainings one after the other: our own,
+"""Speed gain of training 16 members in one process over 16 trainings one after the other: our own,
 rsl-rl's, Stable-Baselines3's.
 
     python benchmarks/population_gain.py [--quick] [TASK …]

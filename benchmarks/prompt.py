@@ -1,9 +1,9 @@
-"""A prompt as the designers of a stored run's next generation would be sent it, and its size.
+"""A prompt as it would be sent to the designers of a stored run's next generation, and its size.
 
     python benchmarks/prompt.py RUN [--operator improve] [--iteration 3] [--all]
 
-Asks nobody, and changes nothing. Tokens are characters / 4. With `--all` it counts a whole
-generation's requests, what is equal in all of them (and may be cached) apart.
+Asks no model and changes nothing. Tokens are characters / 4. `--all` counts a whole generation's
+requests; the text that is equal in all of them, and may be cached, is counted apart.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ CHARACTERS_PER_TOKEN = 4
 
 
 def requests_of(name: str, iteration: int | None = None) -> list[DesignRequest]:
-    """The requests of a generation, counted from 1, as they were planned, or would be now; None: of
-    the one after the last."""
+    """The requests of a generation, counted from 1, as they were planned or would be planned now.
+    None: the generation after the last."""
     run = open_run(find_run(name), reading=True)
     try:
         if iteration is None:
@@ -40,7 +40,7 @@ def requests_of(name: str, iteration: int | None = None) -> list[DesignRequest]:
 
 
 def tokens(text: str) -> int:
-    """About as many as most models' vocabularies make of it."""
+    """Approximate number of tokens in most models' vocabularies."""
     return round(len(text) / CHARACTERS_PER_TOKEN)
 
 

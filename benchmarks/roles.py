@@ -1,19 +1,19 @@
-"""What reviewer and analyst contribute: whole searches with each of them, with both and with
+"""Contribution of reviewer and analyst: whole searches with each of them, with both and with
 neither, at equal numbers of trainings.
 
     python benchmarks/roles.py --run RUN python benchmarks/roles.py --model openai/<name>
     [--base-url URL] [--price …] [--seeds 1 2 3] [--generations 2] [--samples 4] [--replies FOLDER]
     [TASK …]
 
-With `--run` it counts in a stored run: requests and tokens of each role, what its reviewer turned
-down, and how many of its warnings came true. Nothing is asked then.
+With `--run` it counts, in a stored run, the requests and tokens of each role, the rewards that its
+reviewer turned down, and the warnings that came true. No model is asked.
 
-Else it costs money where the model does: four searches for every task and seed. What one of them
-asked, another that asks the same is told again: so all four begin with the same rewards, and differ
-in nothing but what the roles made of them; the optimiser of constants is off. With `--replies` the
-replies outlive a run that breaks off. Every search's best attempt is trained again from five fresh
-seeds, and that mean is what is compared. Beside it: how many rewards the reviewer turned down, and
-tokens and money as if every search had asked for itself.
+Without it, four searches run for every task and seed, which costs money if the model does. If one
+of them has made the same request before, its reply is used again. So all four begin with the same
+rewards and differ only in what the roles made of them; the optimiser of constants is off.
+`--replies` keeps the replies when a run breaks off. Every search's best attempt is trained again
+from five fresh seeds, and these means are compared. Beside them: the number of rewards that the
+reviewer turned down, and tokens and money as if every search had asked for itself.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ FINAL_SEEDS = 5
 
 @contextmanager
 def shared_replies(folder: Path) -> Iterator[None]:
-    """Every run finds what any of them was told before, and has it in its own archive then."""
+    """Answer every run from the replies that any of them got, and keep them in its own archive."""
     folder.mkdir(parents=True, exist_ok=True)
     shared = Archive(folder)
     find, put = Archive.find, Archive.put
@@ -76,7 +76,7 @@ def shared_replies(folder: Path) -> Iterator[None]:
 
 
 def figures(run: Run, watch: Watch) -> dict[str, Any]:
-    """What one search came to."""
+    """Figures of one search."""
     report = run_report(run)
     score, total = report.best_score, report.ledger.total
     reviewed = [

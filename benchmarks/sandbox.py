@@ -1,4 +1,4 @@
-"""What the Docker wall costs: the first use, a dry run, a training against plain processes, and an
+"""Cost of the Docker wall: the first use, a dry run, a training against plain processes, and an
 idle worker.
 
     python benchmarks/sandbox.py [--quick] [--pairs N] [--no-build] [TASK]
@@ -77,7 +77,7 @@ async def dry_runs(wall: str, chosen: Subject, count: int) -> tuple[float, list[
 
 
 def _container_bytes() -> int:
-    """What the container of this process's only worker takes."""
+    """Memory of the container of this process's only worker."""
     engine = connect()
     try:
         api = engine.client.api
@@ -94,7 +94,7 @@ def _container_bytes() -> int:
 
 
 def training_seconds(wall: str, chosen: Subject, iterations: int) -> float:
-    """Between the first and the last sign of life of trainings, for each env step of theirs."""
+    """Seconds per env step between the first and last progress reports of trainings."""
     settings = chosen.settings()
     settings = settings.model_copy(
         update={"env_steps": iterations * settings.horizon * settings.num_envs}

@@ -86,7 +86,7 @@ def read(run: Run, watch: Watch) -> dict[str, Any]:
 
 
 def settings_of(arm: str) -> dict[str, Any]:
-    """What an arm's name stands for."""
+    """The settings that an arm's name stands for."""
     return {"strategy": arm.removesuffix(TUNED), "tuning": arm.endswith(TUNED)}
 
 
@@ -167,8 +167,8 @@ def stored(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def model_name(given: str) -> str:
-    """A model as the settings take it: a replayed run's folder as seen from anywhere, since each
-    search here has a runs folder of its own."""
+    """A model's name for the settings. A replayed run's folder becomes absolute, since each search
+    here has its own runs folder."""
     folder = Path(given.removeprefix("replay:"))
     return (
         f"replay:{folder.resolve()}" if given.startswith("replay:") and folder.is_dir() else given

@@ -49,11 +49,11 @@ class Row:
     target: str
     value: str = NOT_MEASURED
     ratio: float | None = None
-    """1 or more: met."""
+    """1 or more: the target is met."""
     met: bool | None = None
     note: str = ""
     measured: str = ""
-    """When."""
+    """When the figure was measured."""
 
 
 def result(name: str, since: float) -> tuple[dict[str, Any], str]:

@@ -47,10 +47,10 @@ from eureka_agent.training.trainer import Trainer
 
 MEMBERS = 16
 NUM_ENVS = (16, 64)
-"""Beside the task's own."""
+"""Numbers of environments beside the task's own."""
 PHASES = (3, 20, 150)
 MEASURED_STEPS = 160_000
-"""Env steps of all members together that are measured in every phase, at least."""
+"""Least number of env steps, of all members together, that are measured in every phase."""
 LONGEST_STEPS = 4_000_000
 """A phase that comes later than this is left out."""
 

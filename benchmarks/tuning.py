@@ -1,5 +1,5 @@
-"""What choosing constants with the optimiser gains over random steps: the swing-up's human reward
-with its constants spoiled, N trainings each way.
+"""Gain of choosing constants with the optimiser over random steps: the swing-up's human reward with
+its constants spoiled, N trainings each way.
 
     python benchmarks/tuning.py [--quick] [--seeds N …] [--trainings N] [--batch N] [--final-seeds
     N] [--env-steps N]
@@ -169,7 +169,7 @@ class Arm:
 
 
 def training_seed(job: str) -> int:
-    """The same for both arms' n-th training, another for every seed of the benchmark."""
+    """Seed of the n-th training: the same in both arms, another for every seed of the benchmark."""
     _, seed, place = job.split("-")
     return 100_000 + 1_000 * int(seed) + int(place)
 
@@ -239,7 +239,7 @@ def check_named_reward(bench: Bench) -> None:
 
 
 def measure(bench: Bench, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Run it and print the table; the figures to store."""
+    """Run it and print the table. Returns the figures to store."""
     arms = search(bench, arguments.seeds, arguments.trainings, arguments.batch)
     scores = final(bench, arms, arguments.final_seeds)
     means = {name: statistics.mean(values) for name, values in scores.items()}

@@ -1,4 +1,4 @@
-"""Which way of choosing constants needs fewest trainings: invented objectives of 3 to 8 constants,
+"""Trainings that each way of choosing constants needs: invented objectives of 3 to 8 constants,
 noisy as trainings are, 4, 8 and 16 evaluations.
 
     python benchmarks/tuning_synthetic.py [--quick] [--seeds N] [--sizes N …] [--noise X …] [--batch
@@ -42,7 +42,7 @@ CONFIRMED = 3
 
 
 class Objective:
-    """What constants are worth, by their logarithms relative to the first parent's."""
+    """Value of constants, by their logarithms relative to the first parent's."""
 
     def __init__(self, kind: str, size: int, seed: int) -> None:
         generator = np.random.default_rng([seed, size, KINDS.index(kind)])
@@ -71,7 +71,7 @@ class Objective:
 
 
 Tried = list[tuple[Vector, float]]
-"""Logarithms and what an evaluation of them gave, the first parent's first."""
+"""Logarithms and the results of their evaluations; the first parent comes first."""
 Chooser = Callable[[Tried, int], Vector]
 
 
@@ -98,7 +98,7 @@ def best(tried: Tried) -> Vector:
 
 
 def by_designer(tried: Tried, seed: int) -> Vector:
-    """What the tuning designer does."""
+    """The tuning designer's choice."""
 
     def named(logarithms: Vector) -> dict[str, float]:
         return {f"C{place}": math.exp(value) for place, value in enumerate(logarithms)}
@@ -123,12 +123,12 @@ def steps(spread: float, around: Callable[[Tried], Vector], constants: int = 0) 
 
 
 def uniform(tried: Tried, seed: int) -> Vector:
-    """Anywhere in the first parent's range."""
+    """A uniform draw from the first parent's range."""
     return np.random.default_rng(seed).uniform(-math.log(5.0), math.log(5.0), len(tried[0][0]))
 
 
 def uniform_then_designer(tried: Tried, seed: int) -> Vector:
-    """As optuna begins by itself."""
+    """Uniform draws first, then the designer: optuna's default."""
     return uniform(tried, seed) if len(tried) < 10 else by_designer(tried, seed)
 
 

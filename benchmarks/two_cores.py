@@ -7,7 +7,7 @@ One core: one worker of 16 slots, the driver and all that it starts pinned to th
 cores: two workers of 8 slots on two. The arms take turns, first one, then the other way round; what
 counts is the median of the rounds' ratios. Target: 1.7 times as fast.
 
-No program gets more than the machine has, and cores of a shared machine, or two threads of one
+No program gets more than the machine has. Two cores of a shared machine, or two threads of one
 core, do not give twice of one. So each round also runs raw physics alone: one process on one core,
 and two at once on two, each stepping its own batch. Their steps a second together, over those of
 one alone, are the machine's own ratio, printed as "ceiling".
@@ -46,8 +46,8 @@ def train(reference: str, env_steps: int, workers: int) -> PoolRun:
 
 
 def step_alone(reference: str, core: int, seconds: float, ready: Any, rates: Any) -> None:
-    """A process of its own: steps a batch under noise for some seconds and tells how many env steps
-    a second that were."""
+    """Step a batch under noise for some seconds, in its own process, and report the env steps a
+    second."""
     with pinned([core]):
         torch.set_num_threads(1)
         environment = subject(reference).make(ROWS)
@@ -66,7 +66,7 @@ def step_alone(reference: str, core: int, seconds: float, ready: Any, rates: Any
 
 
 def physics_alone(reference: str, cores: list[int], seconds: float) -> float:
-    """Env steps a second of raw physics, a process on each of the cores, all together."""
+    """Env steps a second of raw physics: the total of a process on each of the cores."""
     context = multiprocessing.get_context("spawn")
     ready, rates = context.Barrier(len(cores)), context.Queue()
     processes = [

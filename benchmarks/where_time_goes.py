@@ -1,5 +1,5 @@
-"""Where the wall time of whole searches goes: a table of phases, a table of what the training
-workers did, and on request a flame graph.
+"""Wall time of whole searches by part: a table of phases, a table of what the training workers did,
+and on request a flame graph.
 
     python benchmarks/where_time_goes.py [--quick] [--seed N] [--flame-graph FILE] [TASK …]
 
@@ -53,7 +53,7 @@ TRAINING = {
     "sparse": "baselines",
 }
 ORDER = (*dict.fromkeys(TRAINING.values()), "evaluation", "critic", "design", "start of workers")
-"""Of things under way at one moment the first one gets it."""
+"""Precedence: of parts under way at one moment, the first one gets it."""
 WATCHED = (
     (Evaluator, "evaluate", "evaluation"),
     (Critic, "judge", "critic"),
@@ -79,7 +79,7 @@ class Stopwatch:
         self._watch = watch
         self.intervals: list[Interval] = []
         self.lives: dict[TrainingWorker, list[float]] = {}
-        """When each training worker was ready, and when it was closed."""
+        """Times at which each training worker was ready and was closed."""
         self.timers: dict[TrainingWorker, dict[str, float]] = {}
 
     @contextmanager
@@ -207,7 +207,7 @@ def measure(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _look(run: Run) -> None:
-    """Nothing of the run itself is wanted."""
+    """Read nothing of the run itself."""
 
 
 def show(name: str, found: dict[str, Any]) -> None:

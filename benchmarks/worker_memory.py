@@ -4,11 +4,11 @@ under 1.5 GB.
     python benchmarks/worker_memory.py [--quick] [--iterations N] [--num-envs N] [TASK]
 
 A real worker behind the process wall, saved states included, at an interval of a second so that one
-is in the peak. Fifteen members train the human reward; the sixteenth has one that reads every
-variable and its value one step before, so that the rollout records all that it can. Read are VmHWM,
-the kernel's own high-water mark of the process, and VmData, what it has reserved, used or not: that
-is what the limit of a worker counts. Where a worker cannot start within the limit that the pool
-gives it, that is said, and it is measured without one. Needs /proc.
+is in the peak. Fifteen members train the human reward. The sixteenth trains one that reads every
+variable and its value one step before, so that the rollout records all that it can. Two values are
+read: VmHWM, the kernel's own high-water mark of the process, and VmData, all that the process has
+reserved, used or not, which a worker's limit counts. If a worker cannot start within the pool's
+limit, the benchmark says so and measures it without one. Needs /proc.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ warm_programs.STARTS.install()
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Programs are forked from a warm parent, but in tests that are about a start."""
+    """Programs are forked from a warm parent, except in tests about starts."""
     warm_programs.STARTS.forking = not EVERYTHING and item.get_closest_marker("real_starts") is None
     return (yield)
 
@@ -91,7 +91,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                     pytest.mark.skip(reason="needs a GPU: torch.cuda.is_available() is False")
                 )
     in_docker = [item for item in items if item.get_closest_marker("docker")]
-    # where an engine was promised its absence is no excuse: the tests run, and fail
+    # a required engine may not be absent: the tests run, and fail
     if in_docker and os.environ.get("EUREKA_REQUIRE_DOCKER") != "1":
         reason = why_no_engine()
         for item in in_docker if reason else ():
@@ -112,11 +112,11 @@ def why_no_engine() -> str:
 
 @pytest.fixture
 def no_collection() -> Iterator[None]:
-    """For tests of text that is nested too deeply to be parsed.
+    """Keep the garbage collector off in tests of text that is nested too deeply to be parsed.
 
-    Parsing it makes hundreds of containers on the way to the recursion limit, so that the collector
-    may run a few frames below it. What other tests left to be finalised is then finalised there,
-    fails by RecursionError, and pytest counts that against the test at hand.
+    Parsing it makes hundreds of containers on the way to the recursion limit, so the collector may
+    run a few frames below it. It would then finalise what other tests left, fail by RecursionError,
+    and pytest would count that against the current test.
     """
     gc.collect()
     gc.freeze()  # what is left is used: the next collection need not look at it

@@ -37,10 +37,10 @@ class Asked:
 
     path: str
     headers: Mapping[str, str]
-    """By lower-case name."""
+    """Headers by lower-case name."""
     body: dict[str, Any]
     at: float
-    """When, by `time.monotonic`."""
+    """Time of arrival, by `time.monotonic`."""
 
     @property
     def wire(self) -> Wire:
@@ -84,7 +84,7 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """What the model says, in whichever wire format it is asked."""
+    """The model's reply, in whichever wire format it is asked."""
 
     text: str = ""
     ending: Ending = "stop"
@@ -92,12 +92,12 @@ class Reply:
     reasoning: str = ""
     """Thoughts that go before the text and are no part of it."""
     prompt_tokens: int = 120
-    """All of them; those below are a part."""
+    """All tokens of the prompt; the cached ones below are part of them."""
     completion_tokens: int = 30
     cached_tokens: int = 0
     cache_write_tokens: int = 0
     usage: bool = True
-    """Whether tokens are told at all."""
+    """True if the reply tells its tokens."""
 
 
 @dataclass(frozen=True)
@@ -125,14 +125,14 @@ class Raw:
 
 @dataclass(frozen=True)
 class Endless:
-    """A part of a body again and again, as fast as it is read, until the client goes away; all of
-    `header_lines` before it."""
+    """A part of a body again and again, as fast as it is read, until the client goes away. All of
+    `header_lines` come before it."""
 
     part: bytes = b" " * (1 << 16)
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     header_lines: int = 0
-    """Of about 1 kB."""
+    """Number of header lines of about 1 kB."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Trickle:
-    """A reply of which a byte comes now and then, without end; no pause between two is long."""
+    """An endless reply of which a byte comes now and then; no pause between two is long."""
 
     pause_s: float = 0.02
 
@@ -177,11 +177,10 @@ class ModelServer:
 
     def __init__(self, answers: Sequence[Answer] | AnswerFunction = ()) -> None:
         self.answers: Sequence[Answer] | AnswerFunction = answers
-        """May be replaced while it serves; of a list that answer is given whose place is the
-        request's number."""
+        """May be replaced while it serves. Of a list, the n-th request gets the n-th answer."""
         self.requests: list[Asked] = []
         self.sent_bytes = 0
-        """Of bodies without end."""
+        """Bytes sent of bodies without end."""
         self._released = threading.Event()
         self._lock = threading.Lock()
         self._connections: set[socket.socket] = set()

@@ -1,4 +1,4 @@
-"""Outcomes of trainings that nobody made."""
+"""Made-up outcomes of trainings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from eureka_agent.records import CheckpointRecord, Outcome
 
 
 def make_outcome(fitness: float | None, env_steps: int = 10_000) -> Outcome:
-    """Of a training with one checkpoint."""
+    """Outcome of a training with one checkpoint."""
     checkpoint = CheckpointRecord(
         env_steps=env_steps,
         fitness=fitness,

@@ -1,4 +1,4 @@
-"""What the documentation says of each code that a verdict may hold."""
+"""The documentation's text on each code that a verdict may hold."""
 
 from __future__ import annotations
 

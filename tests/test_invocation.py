@@ -189,7 +189,8 @@ def test_programs_of_packages_are_named_so_that_they_are_found(
 
 
 def test_no_text_names_a_command_that_could_not_be_pasted() -> None:
-    """All strings of the package but docstrings, which help is made of and made pasteable there."""
+    """All strings of the package are checked, except docstrings: help is made of them, and its
+    commands are made pasteable there."""
     names = re.compile(rf"(?<![\w./-])eureka ({'|'.join(COMMANDS)})\b")
     found = []
     for path in PACKAGE.rglob("*.py"):

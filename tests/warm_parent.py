@@ -109,7 +109,7 @@ def become(request: dict[str, Any], set_by_imports: dict[str, str]) -> None:
 
 
 def _open_streams() -> None:
-    """Python's standard streams on what is there now: those of the parent know another."""
+    """Reopen Python's standard streams: the parent's refer to other files."""
     unbuffered = "PYTHONUNBUFFERED" in os.environ
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         former = getattr(sys, name)

@@ -78,7 +78,7 @@ class Fork:
         self._reading = threading.Lock()
 
     def status(self, options: int) -> int | None:
-        """As `waitpid` gives it; None while it runs, with WNOHANG."""
+        """Exit status as `waitpid` gives it. With WNOHANG, None while the program runs."""
         select.select([self._connection], [], [], 0 if options & os.WNOHANG else None)
         with self._reading:
             if self._status is None and select.select([self._connection], [], [], 0)[0]:
@@ -87,7 +87,7 @@ class Fork:
 
 
 class Starts:
-    """Takes the place of this process's own starts."""
+    """Replaces this process's own starts of programs."""
 
     def __init__(self, address_of: Callable[[str], str | None]) -> None:
         """`address_of`: gives the address of the parent of this name; None where there is none."""
@@ -98,7 +98,7 @@ class Starts:
         """False: all starts are real ones."""
 
     def install(self) -> None:
-        """From now on `subprocess`, and `asyncio` with it, come here."""
+        """From now on, handle the starts of `subprocess`, and of `asyncio` with it."""
 
         @functools.wraps(_execute_child)
         def execute_child(process: subprocess.Popen[Any], *given: Any, **named: Any) -> None:
@@ -128,7 +128,8 @@ class Starts:
         return process_id, status
 
     def _fork(self, process: subprocess.Popen[Any], options: dict[str, Any]) -> bool:
-        """Have a parent fork the program; False where it is none of them, or no plain start."""
+        """Have a parent fork the program. False if no parent can become it, or the start is not
+        plain."""
         parent = _parent(options["args"])
         environment = dict(os.environ if options["env"] is None else options["env"])
         folder = os.path.abspath(options["cwd"] or ".")
@@ -216,7 +217,7 @@ def _number(connection: socket.socket, what: str) -> int:
 
 
 def use_workers_of(address: str) -> None:
-    """In the fork of a command: take workers from the parent at this address."""
+    """Take workers from the parent at this address. Called in the fork of a command."""
     Starts({WORKERS: address}.get).install()
 
 
@@ -237,12 +238,13 @@ def _parent(command: object) -> str | None:
 
 
 def _environment(parent: str) -> dict[str, str]:
-    """The variables with which it is started."""
+    """The variables with which a parent is started."""
     return worker_environment(Path("/"), "", None) if parent == WORKERS else dict(os.environ)
 
 
 def _read_at_a_start(environment: Mapping[str, str]) -> dict[str, str]:
-    """All but PYTHONPATH, of which a fork takes up what its parent has not."""
+    """The variables that are read once, at a start. PYTHONPATH is left out: a fork takes up the
+    entries that its parent has not."""
     return {
         name: value
         for name, value in environment.items()
@@ -251,4 +253,4 @@ def _read_at_a_start(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 STARTS = Starts(Parents().address_of)
-"""Those of a process of tests, whose parents are started when they are first needed."""
+"""Starts of a process of tests, whose parents are started when they are first needed."""

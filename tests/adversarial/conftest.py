@@ -1,5 +1,5 @@
-"""What the adversarial suite shares: the walls that are here, what lies in wait for an attack that
-works, and a look around after each."""
+"""Shared parts of the adversarial suite: the walls available here, the traps that a successful
+attack would touch, and a check of them after each attack."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ WALLS = [
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Every reward attacks the process wall, where nothing but the filter around rewards stands
-    before it. The other walls have the same filter, and meet here what they themselves defend.
-    `make test-all`: every reward attacks every wall."""
+    """Every reward attacks the process wall, where only the filter around rewards stands before it.
+    The other walls have the same filter, and meet only the attacks that they themselves defend
+    against. `make test-all`: every reward attacks every wall."""
     if EVERYTHING:
         return
     left_out = [item for item in items if _meets_the_same_defence(item)]
@@ -63,7 +63,7 @@ def holding(request: pytest.FixtureRequest) -> Wall:
 
 
 def _open(name: str) -> Wall:
-    """Where an engine was promised, bubblewrap was too."""
+    """Open a wall. Bubblewrap must work where a Docker engine is required."""
     if name == "bubblewrap" and (reason := unavailable_reason()) is not None:
         if os.environ.get("EUREKA_REQUIRE_DOCKER") == "1":
             pytest.fail(f"bubblewrap is required here: {reason}")
@@ -73,7 +73,7 @@ def _open(name: str) -> Wall:
 
 @dataclass(frozen=True)
 class Traps:
-    """What an attack would touch."""
+    """The things that an attack would touch."""
 
     canary: Path
     listener: socket.socket
@@ -84,7 +84,7 @@ class Traps:
         return port
 
     def check(self) -> None:
-        """Nothing was touched: no file, and nobody knocked."""
+        """Check that nothing was touched: no file, and no connection was made."""
         assert self.canary.read_text() == SECRET
         assert [path.name for path in self.canary.parent.iterdir()] == [self.canary.name]
         for folder in ("/tmp", "/dev/shm"):

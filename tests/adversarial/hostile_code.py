@@ -1,9 +1,9 @@
-"""Hostile rewards, as a table: what each tries, how its end looks, and whether the critic's reading
-stops it.
+"""Table of hostile rewards: what each tries, how it ends, and whether the critic's reading stops
+it.
 
-Each source is a reward of the arguments `actions`. Where its attack works it raises a
-`RuntimeError` that begins with GOT, so a finding or a failure that holds this word is a hole; what
-else must hold is looked at from outside (canaries, a listener, processes, neighbours).
+Each source is a reward of the argument `actions`. If its attack works, it raises a `RuntimeError`
+that begins with GOT, so a finding or a failure that holds this word shows a hole. Everything else
+is checked from outside (canaries, a listener, processes, neighbours).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import textwrap
 from dataclasses import dataclass
 
 GOT = "GOT"
-"""What a source says that has reached what it should not."""
+"""Word with which a source reports that its attack worked."""
 
 
 @dataclass(frozen=True)
@@ -23,16 +23,16 @@ class Attack:
     name: str
     source: str
     ends: tuple[str, ...]
-    """Codes of findings of which a dry run gives one; empty: it passes, and nothing has come of
-    it."""
+    """The dry run gives a finding with one of these codes; empty: it passes, and the attack
+    achieved nothing."""
     said: str = ""
     """Part of the finding's message."""
     static: bool = True
-    """The critic's reading rejects it. False: it lets it pass, as it is harmless when it runs."""
+    """True: the critic's reading rejects it. False: it passes, as it is harmless when it runs."""
     endless: bool = False
-    """It is ended by the clock."""
+    """True: a time limit ends it."""
     failure: tuple[str, ...] = ("raised",)
-    """Codes of which the training fails with one; empty: it goes through."""
+    """The training fails with one of these codes; empty: it goes through."""
 
 
 def body(code: str, top: str = "") -> str:
@@ -54,7 +54,7 @@ def _refused(
     top: str = "import os",
     finding: str = "D302",
 ) -> Attack:
-    """One whose attempt fails with an error of permission, in the dry run as in a training."""
+    """An attack that fails with a permission error, in the dry run as in a training."""
     code = f"{textwrap.dedent(code).strip(chr(10))}\nraise RuntimeError('{GOT} ' + str(x))"
     return Attack(group, name, body(code, top), (finding,), said)
 
@@ -67,7 +67,7 @@ def _own(
     ends: tuple[str, ...] = (),
     **rest: bool,
 ) -> Attack:
-    """One that may do what it does: it is nobody's matter but its own."""
+    """An attack that is allowed, since it affects only itself."""
     return Attack(group, name, source, ends, failure=failure, **rest)
 
 
@@ -395,7 +395,7 @@ TRAINED = tuple(
     if attack.name in _TRAINED
     or attack.group in ("imitation of the protocol", "its way to the trainer", "frames and patches")
 )
-"""Those that are also trained, beside a neighbour: what could reach it."""
+"""Attacks that are also trained, beside a neighbour: those that could reach it."""
 
 DEFENDED_BY_WALLS = (
     "files",
@@ -404,9 +404,9 @@ DEFENDED_BY_WALLS = (
     "processes and signals",
     "bombs",
 )
-"""Groups that a wall keeps out by itself, and each wall in another way."""
+"""Groups that a wall keeps out by itself, each wall in its own way."""
 
 
 def filled_in(source: str, canary: str, port: int, driver: int) -> str:
-    """A source with the places of this machine, in front of which nothing else of it changes."""
+    """A source after a line with this machine's canary, port and driver, otherwise unchanged."""
     return f"CANARY, PORT, DRIVER = {canary!r}, {port}, {driver}\n{source}"

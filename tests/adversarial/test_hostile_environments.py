@@ -1,9 +1,9 @@
-"""The wall by itself: hostile code in the worker's own process, where no filter of a reward's is
+"""The wall by itself stops hostile code in the worker's own process, where no reward's filter is
 around it.
 
-It is the code of an environment, which attacks when it is imported and writes what came of it into
-its description; and, for what ends a worker, a program under the very same options. The process
-wall claims none of this and is not asked.
+The code belongs to an environment: it attacks when it is imported and writes the results into its
+description. Attacks that end a worker come from a program under the very same options. The process
+wall claims none of this and is not tested.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ NAMES = [
 async def came_of_it(
     holding: Wall, traps: Traps, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, str]:
-    """What the environment's attempts came to, behind one wall."""
+    """Results of the environment's attacks, behind one wall."""
     own = tmp_path_factory.mktemp("environment")
     (own / "tasks").mkdir()
     (own / "tasks" / "rise.py").write_text(TASK)
@@ -213,7 +213,7 @@ async def test_an_environment(name: str, came_of_it: dict[str, str], holding: Wa
 
 
 class Program:
-    """Another program than the worker, behind a wall as it is."""
+    """A program other than the worker, behind the unchanged wall."""
 
     def __init__(self, wall: Wall, folder: Path) -> None:
         self._wall = wall
@@ -222,7 +222,7 @@ class Program:
     async def run(
         self, script: str, limits: Limits = LIMITS, timeout_s: float = 30.0
     ) -> tuple[str, int]:
-        """What it prints, and its exit status. Killed at the end of its time."""
+        """The program's output and exit status. It is killed at the end of its time."""
         script = textwrap.dedent(script)
         if isinstance(self._wall, BubblewrapWall):
             with sandboxed([sys.executable, "-P", "-c", script], limits) as (command, descriptors):
@@ -457,7 +457,7 @@ async def test_a_line_without_end_is_a_violation(speaks: Callable[[str], Any]) -
 async def test_a_standard_error_without_end_is_bounded(
     holding: Wall, speaks: Callable[[str], Any], tmp_path: Path
 ) -> None:
-    """16 MiB are the largest file here; the Docker wall kills a worker that writes more than it
+    """The largest file here has 16 MiB. The Docker wall kills a worker that writes more than it
     takes."""
     said = await speaks(
         "import time\nfor _ in range(100):\n    try:\n        os.write(2, bytes(1 << 20))\n   "

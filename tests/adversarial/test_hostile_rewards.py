@@ -1,8 +1,8 @@
-"""Hostile rewards with nobody reading them first: dry runs and trainings, behind every wall.
+"""Hostile rewards in dry runs and trainings behind every wall, without the critic's reading first.
 
-What is inside of all walls, a process of its own for each reward with a filter of system calls,
-holds on Linux whatever the wall: so the process wall is asked for the same. One warm worker of each
-kind takes all attacks of a wall, one after the other: none may cost it its life.
+Inside every wall, each reward has its own process with a filter of system calls. On Linux this
+holds whatever the wall, so the process wall has to pass the same tests. One warm worker of each
+kind takes all attacks of a wall, one after the other: none may kill it.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ GOOD = """def compute_reward(pole_upright, actions):
 
 
 def clean(text: str) -> bool:
-    """Whether it can be shown: short, without commands to a terminal, and without what an attack
-    was after."""
+    """True if the text can be shown: short, without commands to a terminal, and without what an
+    attack was after."""
     return (
         len(text) < MESSAGE_CHARACTERS
         and text.isprintable()
@@ -59,8 +59,8 @@ def clean(text: str) -> bool:
 
 
 def numbers(result: TrainingResult) -> dict[int, dict[str, bytes]]:
-    """All of a training's policies, by checkpoint and parameter. The order in which a file's header
-    lists them is left to chance."""
+    """All of a training's policies, by checkpoint and parameter. Their order in a file's header is
+    left to chance."""
     return {
         index: {name: array.tobytes() for name, array in load_file(path).items()}
         for index, path in result.policies.items()

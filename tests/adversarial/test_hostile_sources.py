@@ -1,5 +1,5 @@
-"""The critic's reading of hostile sources: each is rejected, or is one of those that are harmless
-when they run."""
+"""The critic's reading rejects every hostile source, except those that are harmless when they
+run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from eureka_agent.rewards import RewardSpecification
 
 
 class NotRun:
-    """In the place of what runs a reward: says whether it would have been run."""
+    """Stand-in for the dry runner: notes whether a reward would have been run."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -36,7 +36,7 @@ class NotRun:
 
 
 async def passes(source: str, description: TaskDescription) -> bool:
-    """Whether a source comes as far as a dry run."""
+    """True if a source gets as far as a dry run."""
     runner = NotRun()
     verdict = await Critic(description, runner).judge(given_reward(source))
     assert runner.asked is verdict.accepted
@@ -103,8 +103,8 @@ assert tree is not None and check_allow_list(tree)
 
 @pytest.mark.parametrize("body_", [FINALLY, RETURNS], ids=["nested", "returns"])
 def test_a_finally_is_not_copied_for_every_way_out_of_its_try(body_: str) -> None:
-    """As Python's compiler would: the first one takes it over ten seconds and gigabytes, in the
-    driver."""
+    """Python's compiler would copy it: the first source takes it over ten seconds and gigabytes, in
+    the driver."""
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (8, 8))
@@ -123,7 +123,7 @@ def test_a_finally_is_not_copied_for_every_way_out_of_its_try(body_: str) -> Non
 
 
 def test_no_path_within_torch_leads_to_a_module() -> None:
-    """Asked of torch itself."""
+    """Torch itself is searched."""
     found = []
     for prefix, module in {
         "torch": torch,

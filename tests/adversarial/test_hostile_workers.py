@@ -1,5 +1,5 @@
-"""The driver's end: a worker gone bad, of which nothing can be believed. It is killed, named, and
-its jobs end in a result."""
+"""The driver believes nothing that a bad worker says: it kills and names the worker, and the jobs
+end in a result."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ for line in commands:
 
 
 def bad_wall(code: str) -> ScriptWall:
-    """Workers that answer as others do until they get a job, and then run this."""
+    """Workers that answer as others do until they get a job, and then run this code."""
     return ScriptWall(BEGINS + textwrap.indent(textwrap.dedent(code), "        "))
 
 
 async def trained(
     code: str, tmp_path: Path, timeout_s: float = 2.0
 ) -> tuple[TrainingResult, ScriptWall]:
-    """What comes of a training that such a worker is given, twice as a dead worker is replaced
+    """Result of a training on such a worker. The code runs twice, as a dead worker is replaced
     once."""
     wall = bad_wall(code)
     pool = TrainingPool(
@@ -217,8 +217,8 @@ async def test_a_dry_run_of_such_a_worker_is_a_finding(
     ],
 )
 async def test_scores_that_no_reward_can_give_are_none(answer: str, tmp_path: Path) -> None:
-    """They are compared with those of others: by numbers of its choice one could have its
-    successors rejected."""
+    """Scores are compared with those of other rewards: with numbers of its choice, a reward could
+    have its successors rejected."""
     (tmp_path / "episodes.npz").write_bytes(b"x")
     # a file comes before the command: its header is a line, its one byte begins the next
     code = f"say(type='scored', job=job, {answer})"
@@ -262,7 +262,7 @@ async def test_an_evaluation_that_is_none_is_a_fault(answer: str, tmp_path: Path
 
 @pytest.mark.slow
 async def test_one_that_fills_its_pipe_and_dies_does_not_hold_up_the_driver(tmp_path: Path) -> None:
-    """What it left in the pipe is read by nobody."""
+    """Nobody reads what it left in the pipe."""
     for _ in range(5):
         client = await WorkerClient.start(bad_wall("pass"), tmp_path)
         async with asyncio.timeout(SECONDS):
@@ -296,7 +296,7 @@ async def test_one_that_fills_its_pipe_and_dies_does_not_hold_up_the_driver(tmp_
     ],
 )
 async def test_what_says_nothing_of_a_job_is_no_sign_of_life(nothing: str, tmp_path: Path) -> None:
-    """Of such events there is no end, and the driver would wait for ever."""
+    """Such events could go on without end, and the driver would wait for ever."""
     result, _ = await trained(f"while True:\n    {nothing}\n    time.sleep(0.05)", tmp_path, 0.5)
     assert result.failure_code == "worker-died"
     assert "no sign of life" in result.failure_reason
@@ -392,7 +392,7 @@ async def test_a_policy_that_arrives_while_its_training_is_cancelled_is_passed_o
 
 
 async def test_events_that_nobody_receives_wait_in_the_worker(tmp_path: Path) -> None:
-    """Between two jobs nobody does, and a worker gone bad would fill the driver's memory."""
+    """Nobody receives events between two jobs, and a bad worker would fill the driver's memory."""
     code = "while True:\n    say(type='opened', description=description | {'doc': 'x' * (4 << 20)})"
     client = await WorkerClient.start(bad_wall(code), tmp_path)
     try:

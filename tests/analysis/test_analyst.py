@@ -1,4 +1,4 @@
-"""The trajectory analyst: what it asks, and what is made of its words."""
+"""The trajectory analyst: its requests, and the use of its replies."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def test_of_many_joints_the_mean_size_is_shown(description: TaskDescription) -> 
 
 
 def test_both_episodes_have_the_same_rows(description: TaskDescription) -> None:
-    """What stands still in one of them moves in the other."""
+    """A variable that stands still in one episode moves in the other."""
     moves, rests = np.sin(np.arange(80.0)), np.zeros(80)
     episodes = {"worst": {"a": moves, "b": rests}, "best": {"a": rests[:50], "b": moves[:50]}}
     tables, left_out = trajectory_tables(episodes, seeing(description, a=(), b=()))

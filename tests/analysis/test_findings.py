@@ -312,7 +312,7 @@ def test_an_unremarkable_training_has_no_findings(description: TaskDescription) 
 
 
 def test_a_bonus_for_every_step_is_not_dead(description: TaskDescription) -> None:
-    """It is the price of an early end. What is saturated changes a little, and is found."""
+    """It is the price of an early end. A saturated component changes a little, and is found."""
     curve = points(component_deviations={"a": 0.3, "b": 0.0})
     assert findings.dead_components(evidence(description, curve=curve)) == []
     curve = points(component_deviations={"a": 0.3, "b": 1e-4})
@@ -423,8 +423,7 @@ def test_the_task_itself_may_outweigh_everything(description: TaskDescription) -
 
 
 def test_what_cheats_is_not_the_term_that_is_the_task(description: TaskDescription) -> None:
-    """The task's term grew most in all, but it fell with the fitness; something else grew while it
-    did."""
+    """The task's term grew most in all, but it fell with the fitness, while another term grew."""
     components = {"task": FALLING, "hover": [value - 0.05 for value in RISING]}
     (finding,) = findings.reward_hacking(
         evidence(description, FALLING, reward=RISING, components=components)
@@ -450,7 +449,7 @@ def test_actions_at_their_bounds_are_no_fault_of_what_gets_better(
 
 
 def test_episodes_without_noise_decide_what_ends_early(description: TaskDescription) -> None:
-    """With exploration noise nearly all end early; of the evaluated ones, who are what counts, few
+    """With exploration noise nearly all episodes end early. Of the evaluated ones, which count, few
     do."""
     curve = points(terminations={"fell": 17, "time_out": 3}, episodes=20, episode_length=60.0)
     assert len(findings.early_termination(evidence(description, curve=curve))) == 1

@@ -1,7 +1,7 @@
-"""Runs that an earlier version wrote: opened, shown and gone on with. `earlier_versions/` has two of
-the last version before the journal, one finished and one killed in the middle of its trainings, and
-three of the last one whose proposals were a source and a designer's name: the same two kinds, of one
-search, and a training of a given reward."""
+"""Runs that an earlier version wrote can be opened, shown and gone on with. `earlier_versions/` has
+two of the last version before the journal: one finished, one killed in the middle of its trainings.
+It has three of the last version whose proposals were a source and a designer's name: the same two
+kinds, of one search, and a training of a given reward."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def unpacked(name: str, folder: Path) -> Path:
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    """Of the last version before the journal."""
+    """Runs of the last version before the journal."""
     return unpacked("runs_0004.tar.gz", tmp_path)
 
 
 @pytest.fixture
 def journals(tmp_path: Path) -> Path:
-    """Of the last version before rewards were specifications."""
+    """Runs of the last version before rewards were specifications."""
     return unpacked("runs_0005.tar.gz", tmp_path)
 
 

@@ -1,4 +1,5 @@
-"""The table of `make bench`: what meets its target, what misses it, and what nobody measured."""
+"""The table of `make bench`: figures that meet their target, that miss it, or that nobody
+measured."""
 
 from __future__ import annotations
 

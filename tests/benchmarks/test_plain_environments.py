@@ -1,5 +1,5 @@
-"""The plain Gymnasium robots that benchmarks compare with are the built-in ones: same start, same
-actions, same observation, pay and end."""
+"""The plain Gymnasium robots that benchmarks compare with equal the built-in ones: same start,
+actions, observation, reward and end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Raw physics, against which a training's speed is held, is the training's own physics again."""
+"""Raw physics, the reference for a training's speed, repeats the training's own physics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How benchmarks read a search's events: what the time went to."""
+"""Benchmarks read from a search's events where the time went."""
 
 from __future__ import annotations
 

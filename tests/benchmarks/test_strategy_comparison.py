@@ -1,4 +1,4 @@
-"""How the comparison of strategies makes figures of searches."""
+"""The comparison of strategies turns searches into figures."""
 
 from __future__ import annotations
 

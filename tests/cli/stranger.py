@@ -57,14 +57,14 @@ def eureka(
 
 
 def assert_one_clear_error(result: subprocess.CompletedProcess[str]) -> str:
-    """Its text, of one line and perhaps a hint."""
+    """The error's text: one line and perhaps a hint."""
     assert result.returncode == 2, result.stdout + result.stderr
     assert re.fullmatch(r"error: [^\n]+\n( hint: [^\n]+\n)?", result.stderr), result.stderr
     return result.stderr
 
 
 def attempt(attempt_id: str = "1-01", **fields: Any) -> Attempt:
-    """One that was trained, or what `fields` say."""
+    """A trained attempt, unless `fields` say otherwise."""
     proposal = Proposal(
         reward=CodeReward(source=REWARD, author="offline"),
         reasoning="because",

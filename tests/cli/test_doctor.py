@@ -1,4 +1,4 @@
-"""What `eureka doctor` finds, and how it says it."""
+"""Findings of `eureka doctor`, and their wording."""
 
 from __future__ import annotations
 

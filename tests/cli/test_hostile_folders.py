@@ -130,7 +130,7 @@ ENTRIES = {
 
 @pytest.mark.parametrize("record", ENTRIES)
 def test_entries_that_are_none(folder: Path, record: str) -> None:
-    """In this process: of the command there is a test for every other door."""
+    """In this process: the command has a test for every other door."""
     sql(folder, "UPDATE journal SET record = ? WHERE number = 1", ENTRIES[record])
     with pytest.raises(RunFolderError, match="entry 1 of the journal is"):
         run_report(open_run(folder, reading=True))
@@ -166,8 +166,8 @@ def test_a_log_without_end(folder: Path) -> None:
 
 
 def test_a_journal_that_names_another_file_is_not_played_back(folder: Path, tmp_path: Path) -> None:
-    """SQLite would remove the file that it names: 8 bytes before the end are its magic, before that
-    checksum, length and name (file format, section 3)."""
+    """SQLite would remove the file that the journal names. Its magic is 8 bytes before the end;
+    before it come checksum, length and name (file format, section 3)."""
     victim = tmp_path / "victim"
     victim.write_text("precious")
     name = str(victim).encode()
@@ -199,8 +199,8 @@ def test_a_journal_that_names_another_file_is_not_played_back(folder: Path, tmp_
 def test_a_run_that_was_killed_in_the_middle_of_a_write_is_shown_as_it_was_before(
     folder: Path, tmp_path: Path
 ) -> None:
-    """Only who may write could play its journal back; a reader does so in a copy, and its `resume`
-    finds what it left."""
+    """Only a process that may write could play the run's journal back. A reader does so in a copy,
+    and `resume` finds what the killed process left."""
     killed = tmp_path / "runs" / "killed"
     connection = sqlite3.connect(folder / "archive.sqlite", isolation_level=None)
     connection.execute(

@@ -1,4 +1,4 @@
-"""What a person can type wrong: each is one line that says what, the value and what was expected,
+"""A mistake on the command line gives one line with the mistake, the value and what was expected,
 and one with the next step."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A run of the user's own is asked about by nobody, from the search to the export; one that could
-not be signed says so."""
+"""The user is asked nothing about a run of their own, from the search to the export. A run that
+could not be signed says so."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A stop while the event loop is held up, as by the designs of a large generation: it is not left
-to whenever that ends."""
+"""A stop takes effect while the event loop is held up, as by the designs of a large generation. It
+does not wait for their end."""
 
 from __future__ import annotations
 

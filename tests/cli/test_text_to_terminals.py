@@ -1,5 +1,5 @@
-"""What a run folder says is shown as text: it neither commands the terminal nor is it taken for
-this program's own markup."""
+"""Text from a run folder is shown as text: it neither commands the terminal nor counts as this
+program's own markup."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Before a run folder that is not the user's own decides about code, walls or keys, the user is
-asked."""
+"""The user is asked before a run folder that is not their own decides about code, walls or keys."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ def make(tmp_path: Path, description: TaskDescription) -> MakeRun:
 
 @pytest.fixture
 def marker(tmp_path: Path) -> Path:
-    """Is there once the stranger's code ran."""
+    """File that exists once the stranger's code ran."""
     return tmp_path / "marker"
 
 

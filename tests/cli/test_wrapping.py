@@ -1,5 +1,5 @@
-"""Errors as a terminal shows them: broken at words, commands whole, without colour where none is
-wanted; in a pipe as they are."""
+"""Errors in a terminal are broken at words, keep commands whole, and have no colour if none is
+wanted. In a pipe they stay as they are."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 CORPUS = Path(__file__).parent / "corpus"
 SHARED = CORPUS / "shared"
-"""What the environments import: a folder for PYTHONPATH."""
+"""Modules that the environments import: a folder for PYTHONPATH."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class CorpusFile:
 
     @property
     def style(self) -> str:
-        """Whose habits it has: the first word of its name."""
+        """Source whose habits the reward has: the first word of its name."""
         return self.name.partition("_")[0]
 
 
 def corpus_files(folder: str) -> list[CorpusFile]:
-    """Those of `working` or `broken`, by name."""
+    """Files of `working` or `broken`, sorted by name."""
     return [_read(path) for path in sorted((CORPUS / folder).glob("*.py"))]
 
 

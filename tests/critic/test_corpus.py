@@ -1,5 +1,5 @@
-"""What the critic makes of rewards as language models publish them: it lets those through that
-work, and none that does not.
+"""The critic judges rewards as language models publish them: it passes those that work, and none
+that does not.
 
 `pytest -s tests/critic/test_corpus.py` prints the shares, and the findings on those that were
 refused.
@@ -69,7 +69,7 @@ def error_codes(verdict: Verdict) -> list[str]:
 
 
 def table(judged: Judged) -> str:
-    """A line for each style, and one for each refused reward with what was said of it."""
+    """A line for each style, and one for each refused reward with its findings."""
     lines = [f"{'style':14s} accepted  codes of the errors"]
     for style in sorted({reward.style for reward, _ in judged}):
         of_style = [verdict for reward, verdict in judged if reward.style == style]

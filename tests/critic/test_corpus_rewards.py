@@ -1,4 +1,4 @@
-"""The corpus judged without the critic: its working rewards do work, called with torch after the
+"""Judged without the critic, the corpus's working rewards do work: torch runs them after the
 repairs that anybody would make."""
 
 from __future__ import annotations

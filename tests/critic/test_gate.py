@@ -1,4 +1,4 @@
-"""How a reward orders recorded episodes, by figures worked out by hand."""
+"""Order of recorded episodes by a reward, against figures worked out by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rewards count as the same: by source, and by values."""
+"""Rewards that count as the same: by source, and by values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has one sure repair is mended in place, with a note, and nothing else is touched."""
+"""A fault that has one sure repair is mended in place, with a note. Nothing else is touched."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The reviewer: what it asks, what it makes of good, sloppy and hostile replies, and its place
-among the critic's steps."""
+"""The reviewer: its requests, its use of good, sloppy and hostile replies, and its place among the
+critic's steps."""
 
 from __future__ import annotations
 
@@ -330,8 +330,8 @@ async def test_it_is_made_once_and_by_nobody_else(description: TaskDescription) 
 async def test_what_gives_no_reason_is_reviewed_only_where_everything_is(
     description: TaskDescription,
 ) -> None:
-    """A note, such as on what was mended, is no reason, nor how busy the machine is, nor a
-    component that never moved on random actions; a total is."""
+    """A note, such as on a repair, is no reason; nor is a busy machine, nor a component that never
+    moved on random actions. A total that never moved is one."""
     note = Finding(code="M401", severity="note", message="renamed")
     slow = Finding(code="D309", severity="warning", message="one call takes 30 ms")
     still = Finding(

@@ -346,8 +346,8 @@ def test_a_helpers_returns_are_not_the_rewards() -> None:
 
 
 def test_no_setting_of_torch_is_in_reach_of_a_reward() -> None:
-    """One would hold for all trainings of the worker: `set_float32_matmul_precision` alone changes
-    what the neighbours come to."""
+    """A setting would hold for all trainings of the worker: `set_float32_matmul_precision` alone
+    changes the neighbours' results."""
     settings = [
         name for name in dir(torch) if name.startswith(("set_", "use_", "init_", "autocast_"))
     ]

@@ -1,4 +1,4 @@
-"""What a reply must hold to become a fitness, and what is said of one that does not."""
+"""Requirements for a reply to become a fitness, and the message on one that fails them."""
 
 from __future__ import annotations
 

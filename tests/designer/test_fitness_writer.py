@@ -1,4 +1,4 @@
-"""What a model is told when it writes a fitness, and how often it may mend one."""
+"""The prompt for a model that writes a fitness, and how often it may mend one."""
 
 from __future__ import annotations
 

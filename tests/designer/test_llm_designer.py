@@ -1,4 +1,4 @@
-"""What the designer tells a model, and what it makes of the reply."""
+"""The designer's prompts to a model, and its use of the reply."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from eureka_agent.records import (
 from eureka_agent.resources import resource_folder
 
 ASKED = [operator for operator in Operator if operator is not Operator.TUNE_WEIGHTS]
-"""What models are asked for; weights are tuned by an optimiser."""
+"""Operators that models are asked for. An optimiser tunes the weights."""
 REWARD = (
     "def compute_reward(cart_position):\n    return -cart_position.abs(), {'centred':"
     " -cart_position.abs()}\n"

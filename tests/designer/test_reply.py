@@ -438,7 +438,7 @@ def test_endless_reasoning_is_bounded() -> None:
     ids=["hashes", "spaces", "brackets"],
 )
 def test_long_lines_in_source_hold_nothing_up(line: str) -> None:
-    """A search for dots that stand for the rest took minutes over a line of hashes, and with it the
+    """A search for dots that stand for the rest took minutes over a line of hashes, and so did the
     whole search."""
     begin = time.process_time()
     reply = parse_reply(

@@ -1,4 +1,4 @@
-"""Which numbers of a reward are its parameters, and the same reward with others."""
+"""The numbers of a reward that are its parameters, and the same reward with others."""
 
 from __future__ import annotations
 

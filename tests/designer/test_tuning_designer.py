@@ -137,8 +137,8 @@ async def test_proposals_that_are_asked_for_at_once_are_those_asked_for_in_turn(
 
 
 def test_what_is_known_is_not_proposed_again(boat: TaskDescription) -> None:
-    """A single constant and a range full of neighbours: what is proposed keeps 5 % from all of
-    them, or the same draw would come again."""
+    """There is a single constant and a range full of neighbours. A proposal keeps 5 % from all of
+    them; otherwise the same draw would come again."""
     parent = PARENT.replace("EFFORT_WEIGHT * actions", "-0.05 * actions").replace(
         "EFFORT_WEIGHT = -0.05\n", ""
     )

@@ -119,8 +119,8 @@ def test_sixteen_evaluations_find_more_than_random_steps_do() -> None:
 
 
 def test_optuna_says_nothing_and_no_torch_is_imported() -> None:
-    """In a process of its own: the import is lazy, quiet, and without torch; what is drawn does not
-    hang on the order of hashes."""
+    """In its own process: the import is lazy, quiet and without torch. Draws do not depend on the
+    order of hashes."""
     code = """
 import json, sys, warnings
 warnings.simplefilter("always")

@@ -16,7 +16,7 @@ ACROSS_ON_PURPOSE = {"cli", "search", "export"}
 
 
 def table() -> dict[str, str]:
-    """Where each folder's code runs, by folder, in the table's order."""
+    """The place where each folder's code runs, by folder, in the table's order."""
     return dict(re.findall(r"^\| `(\w+)/` \| (\w+) \|", PAGE, flags=re.MULTILINE))
 
 

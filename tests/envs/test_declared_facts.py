@@ -1,5 +1,4 @@
-"""What the built-in environments say of themselves is what they do: endings, start states,
-masses."""
+"""The built-in environments behave as they declare: endings, start states, masses."""
 
 from __future__ import annotations
 
@@ -73,7 +72,7 @@ CASES = [
 
 
 def test_every_condition_is_among_the_cases(make: Make) -> None:
-    """But for the simulator's own."""
+    """The simulator's own condition is left out."""
     told = {
         (name, cause)
         for name in ("ant", "hopper", "cartpole", "quadcopter")

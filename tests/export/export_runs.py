@@ -1,4 +1,4 @@
-"""What the tests of the export share: random policies, runs made without training, the Python files
+"""Shared parts of the export tests: random policies, runs made without training, the Python files
 of an export."""
 
 from __future__ import annotations

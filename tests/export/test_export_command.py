@@ -65,12 +65,12 @@ def pendulum(tmp_path_factory: pytest.TempPathFactory) -> Eureka:
 
 @pytest.fixture(scope="module")
 def exported(pendulum: Eureka) -> Any:
-    """What `eureka export latest` says that it wrote."""
+    """The report of `eureka export latest` on what it wrote."""
     return pendulum.json("export", "latest")
 
 
 def run_example(folder: Path, *arguments: str) -> str:
-    """The example where this package cannot be imported."""
+    """Output of the example, run where this package cannot be imported."""
     script = (
         "import runpy, sys; sys.modules['eureka_agent'] = None; runpy.run_path('example.py',"
         " run_name='__main__')"

@@ -177,7 +177,7 @@ def test_helpers_and_constants_go_with_it(
 def test_a_reward_without_helpers_has_no_file_of_them(
     export_texts: ExportTexts, description: TaskDescription
 ) -> None:
-    """Also where a name of its own is a helper's."""
+    """The same holds if a name of its own is a helper's."""
     source = (
         "def compute_reward(cart_position):\n    scale = 2.0\n    return scale * cart_position,"
         " {}\n"

@@ -1,4 +1,5 @@
-"""Which attempt goes where: what is written, and what is refused before anything is."""
+"""The attempt and folder of an export: the files that are written, and refusals before anything
+is."""
 
 from __future__ import annotations
 

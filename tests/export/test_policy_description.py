@@ -1,5 +1,5 @@
-"""The exported folder alone: who builds observations by its policy.json gets the actions that the
-run's policy gives."""
+"""The exported folder alone suffices: observations built by its policy.json lead to the actions
+that the run's policy gives."""
 
 from __future__ import annotations
 

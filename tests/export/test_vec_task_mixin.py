@@ -21,8 +21,8 @@ def compute_reward(cart_position, previous_cart_position, actions, previous_acti
 
 
 class Cart:
-    """Moves by its action; a row ends where it is beyond 3, and starts again at 0, as IsaacGymEnvs
-    has it: in the step after."""
+    """Moves by its action. A row ends beyond 3 and starts again at 0 in the step after, as
+    IsaacGymEnvs has it."""
 
     def __init__(self, rows: int) -> None:
         self.rew_buf = torch.zeros(rows)
@@ -51,7 +51,7 @@ class Cart:
 
 
 class CartThatResetsAtOnce(Cart):
-    """As legged_gym has it: rows are reset after their reward, in the same step."""
+    """Rows are reset after their reward, in the same step, as legged_gym has it."""
 
     def step(self, actions: Tensor) -> None:
         self.actions[:] = actions.unsqueeze(-1)

@@ -1,5 +1,5 @@
-"""What trainings run on: how cores are shared out, what `--device` comes to, and where a worker
-then really runs."""
+"""The hardware of trainings: how cores are shared out, the meaning of `--device`, and where a
+worker then really runs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Scores that do not depend on which worker gives them, nor on workers that die; and no more
-workers than pay."""
+"""Scores depend neither on which worker gives them nor on workers that die. No more workers start
+than pay off."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def policy(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Path
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def scores(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Evaluation]:
-    """What one worker gives, one evaluation after the other, by seed."""
+    """Scores by seed from one worker, one evaluation after the other."""
     evaluator = Evaluator(
         ProcessWall(), Problem("cartpole", "balance"), tmp_path_factory.mktemp("alone")
     )

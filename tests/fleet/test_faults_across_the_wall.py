@@ -1,5 +1,5 @@
-"""An environment's fault crosses the wall from every role as what it is, and ends what the driver
-does with rewards."""
+"""An environment's fault crosses the wall unchanged from every role, and ends the driver's work
+with rewards."""
 
 from __future__ import annotations
 

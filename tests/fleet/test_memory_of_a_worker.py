@@ -27,8 +27,8 @@ REWARD = (
 
 
 def large_pages_can_be_had() -> bool:
-    """Whether a process that asks for them gets some: this kernel may be without, and so may a C
-    library other than glibc."""
+    """True if a process that asks for large pages gets some. This kernel may have none, and so may
+    a C library other than glibc."""
     enabled = Path("/sys/kernel/mm/transparent_hugepage/enabled")
     version = [int(part) for part in platform.libc_ver()[1].split(".") if part.isdigit()]
     glibc = platform.libc_ver()[0] == "glibc" and version >= [2, 35]

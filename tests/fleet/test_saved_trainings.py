@@ -1,5 +1,5 @@
 """Trainings whose worker or whole search is killed go on from their last saved state and end as if
-nothing had been."""
+nothing had happened."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SETTINGS = TrainingSettings(
     checkpoints=4,
 )
 LONG = SETTINGS.model_copy(update={"env_steps": 8 * SETTINGS.env_steps})
-"""Long enough to be under way still when somebody who has seen a third of `SETTINGS` has it
+"""Long enough to be still under way when a test that has seen a third of `SETTINGS` has it
 saved."""
 REWARD = "def compute_reward(pole_upright):\n    return pole_upright, {'upright': pole_upright}\n"
 ProcessesOf = Callable[[Path], list[int]]
@@ -88,7 +88,7 @@ def weights(policy: Path) -> dict[str, bytes]:
 
 
 def numbers(result: TrainingResult) -> tuple[object, ...]:
-    """What must not depend on interruptions."""
+    """Results that must not depend on interruptions."""
     assert result.outcome is not None, result.failure_reason
     assert result.policy is not None
     outcome = result.outcome.model_copy(update={"seconds": 0.0})
@@ -143,7 +143,7 @@ async def test_a_killed_worker_costs_one_retry_and_no_more_than_since_the_last_s
     ['{"iterations": Infinity}', "[" * 100_000, '{"iterations": -1}', "1", '{"iterations": "x"}'],
 )
 def test_a_state_whose_words_are_no_worker_s_is_none(told: str, tmp_path: Path) -> None:
-    """Else it would end every later `eureka resume`."""
+    """It would end every later `eureka resume`."""
     store = SnapshotStore(tmp_path)
     store.put_points("job", [])
     save_file({"x": np.zeros(1, np.float32)}, store.state_path("job"), {"training": told})
@@ -151,7 +151,7 @@ def test_a_state_whose_words_are_no_worker_s_is_none(told: str, tmp_path: Path) 
 
 
 def test_only_plain_files_of_the_job_itself_are_its_policies_at_rungs(tmp_path: Path) -> None:
-    """Other things in a stranger's run folder are neither scored nor in the way of the end."""
+    """Other things in a stranger's run folder are not scored, and do not block the end."""
     store = SnapshotStore(tmp_path)
     store.put_points("job", [])
     state = store.state_path("job")
@@ -199,7 +199,7 @@ async def test_another_process_goes_on_where_the_first_one_was_stopped(
 
 
 NEVER = 86_400.0
-"""Seconds between two states that no test lives to see."""
+"""Seconds between two saved states, longer than any test."""
 
 
 async def test_who_is_stopped_goes_on_at_the_step_at_which_it_was_stopped(tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ async def test_a_worker_that_makes_no_iteration_is_waited_for_no_longer_than_was
 
 
 def asks_for_states() -> bool:
-    """Whether a worker is asked for its states right now."""
+    """True if a worker is being asked for its states right now."""
     return any("TrainingWorker.save" in repr(task.get_coro()) for task in asyncio.all_tasks())
 
 

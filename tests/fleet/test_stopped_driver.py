@@ -1,4 +1,4 @@
-"""A driver that stands still for a while: nobody is held to have been silent because of that."""
+"""If a driver stands still for a while, no worker counts as silent because of that."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Trainings in real workers: neighbours that die, hang or escape, cancellation, and results that do
-not depend on any of it."""
+"""Results of trainings in real workers do not depend on cancellation, nor on neighbours that die,
+hang or escape."""
 
 from __future__ import annotations
 

@@ -20,8 +20,9 @@ def waits() -> Waits:
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The keys of the test, and no address, proxy or option of the person who runs it. No authority
-    is trusted: to read a list of them takes a tenth of a second for each client."""
+    """The keys of the test, and no address, proxy or option of the person who runs it. No
+    certificate authority is trusted: reading their list takes a tenth of a second for each
+    client."""
     for name in os.environ:
         if any(part in name.upper() for part in _FOREIGN):
             monkeypatch.delenv(name)

@@ -1,5 +1,5 @@
-"""What a hostile server of models can do: send us elsewhere, answer without end, or count absurdly.
-The real SDKs and litellm over real HTTP."""
+"""A hostile server of models may send us elsewhere, answer without end, or count absurdly. The real
+SDKs and litellm meet it over real HTTP."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ async def test_a_body_without_end_is_left_after_some_megabytes(
         tracemalloc.stop()
     assert "answers at greater length than any reply" in error.message
     assert len(model_server.requests) == 2
-    # what lies in the sockets' buffers comes on top
+    # the sockets' buffers come on top
     assert model_server.sent_bytes < LONGEST_BODY_BYTES + (32 << 20)
 
 
@@ -171,7 +171,7 @@ async def test_a_small_body_that_unfolds_to_a_large_one_is_left(
     layers: int,
     words: str,
 ) -> None:
-    """Half a megabyte that is 512 once it is decompressed."""
+    """Half a megabyte that becomes 512 MB once it is decompressed."""
     headers = {"Content-Encoding": encoding}
     model_server.answers = ["warm", Raw(_bomb(layers, 512 << 20), status=status, headers=headers)]
     model = opened(wire, model_server, waits)

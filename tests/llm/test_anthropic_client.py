@@ -1,4 +1,4 @@
-"""What is special about Anthropic's Messages."""
+"""Special features of Anthropic's Messages."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def test_a_bound_on_the_reply_is_always_sent_and_an_empty_system_prompt_ne
 async def test_a_long_reply_may_be_asked_for(
     model_server: ModelServer, model: str, timeout_s: float
 ) -> None:
-    """The SDK refuses by itself what may take ten minutes, where no timeout is given."""
+    """Without a timeout, the SDK refuses a request that may take ten minutes."""
     model_server.answers = ["ok"]
     access = Access(base_url=model_server.root, timeout_s=timeout_s)
     await AnthropicModel(model, access).complete(

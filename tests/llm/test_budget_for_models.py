@@ -1,5 +1,5 @@
-"""What the budget lets pass, with amounts worked out by hand: a prompt costs $1 and a reply $10 for
-a million tokens."""
+"""Requests that the budget lets pass, with amounts worked out by hand: a prompt costs $1 and a
+reply $10 for a million tokens."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ SYSTEM, USER = ChatMessage("system", "you design"), ChatMessage("user", "a rewar
 REQUEST = CompletionRequest(messages=(SYSTEM, USER))
 TRIES = 6
 OWN_WAITS_S = [2, 4, 8, 16, 30]
-"""Half of 4, 8, 16, 32 and of the bound 60: what jitter is at its least."""
+"""Half of 4, 8, 16, 32 and of the bound 60: the shortest waits that jitter gives."""
 
 
 @dataclass(frozen=True)
@@ -308,8 +308,8 @@ async def test_a_wait_that_is_too_long_is_said_and_not_waited(
 async def test_no_server_is_asked_again_too_early(
     wire: Wire, model_server: ModelServer, waits: Waits
 ) -> None:
-    """From the third wait on it is at least as long as without: six tries would else be over in as
-    many seconds."""
+    """From the third wait on it is at least as long as without the server's: otherwise six tries
+    would be over in as many seconds."""
     model_server.answers = [HttpFailure(429, retry_after="1")]
     await refused_by(wire.open(model_server, waits))
     assert waits.seconds == [1, 1, 8, 16, 30]
@@ -385,7 +385,7 @@ async def test_what_is_no_reply_is_said_to_be_none(
 async def test_an_error_under_a_good_status_counts_as_one(
     wire: Wire, model_server: ModelServer, waits: Waits
 ) -> None:
-    """As gateways answer whose own provider is down."""
+    """Gateways answer like this when their own provider is down."""
     down = Raw(json.dumps({"error": {"message": "upstream is down", "code": 502}}).encode())
     model_server.answers = [down, "ok"]
     assert (await wire.open(model_server, waits).complete(REQUEST)).text == "ok"

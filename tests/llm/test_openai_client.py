@@ -1,4 +1,4 @@
-"""What is special about OpenAI's two interfaces."""
+"""Special features of OpenAI's two interfaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a model's name to its client: names, keys and addresses that cannot be, and what is imported
+"""From a model's name to its client: impossible names, keys and addresses, and what is imported
 when."""
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def test_a_name_that_is_none_says_how_to_write_one(model: str, message: str) -> 
     "model", [" openai/gpt-5", "openai/gpt-5 ", "openai / gpt-5", "openai/gpt-5\n"]
 )
 def test_a_name_with_spaces_around_its_parts_is_no_second_name(model: str) -> None:
-    """Else its price is looked up under a name that no request has, and --max-cost limits
+    """Its price would be looked up under a name that no request has, and --max-cost would limit
     nothing."""
     with pytest.raises(SettingsError, match="has spaces around its parts") as caught:
         language_model(model)
@@ -87,7 +87,7 @@ async def test_a_server_of_ones_own_needs_no_key(
 def test_a_key_that_no_header_can_hold_is_refused_and_not_shown(
     monkeypatch: pytest.MonkeyPatch, model: str, provider: str, key: str
 ) -> None:
-    """Such as the dots of the hint, copied with it."""
+    """For example, the hint's dots may be copied with the key."""
     monkeypatch.setenv(f"{provider}_API_KEY", key)
     with pytest.raises(
         SettingsError, match=f"{provider}_API_KEY holds characters that no key has"

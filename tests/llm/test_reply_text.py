@@ -1,4 +1,4 @@
-"""What a model wrote, made fit to be shown."""
+"""A model's text, made fit to be shown."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Attempts whose training did not come to its end: their score at a rung, and why they failed, or
-were stopped by an earlier version."""
+"""Attempts whose training did not come to its end: their score at a rung, and the reason why they
+failed or were stopped by an earlier version."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ REASON = "fitness 7.89, clearly behind the median of 14.05"
 
 @pytest.fixture
 def stopped(attempt: Callable[..., Attempt]) -> Attempt:
-    """Of a training of 1000 env steps, scored after 400 and 704; its first finding is not why it
-    was stopped."""
+    """An attempt with a training of 1000 env steps, scored after 400 and 704. Its first finding is
+    not why it was stopped."""
     found = attempt("1-04", Stage.STOPPED, 9.0, reason=REASON, finding="height is dead")
     assert found.outcome is not None
     return found.model_copy(

@@ -56,7 +56,7 @@ def run(tmp_path: Path, description: TaskDescription, settings: SearchSettings) 
 
 
 class Told:
-    """What a follower is told, by a clock that a test moves."""
+    """Records what a follower is told, by a clock that a test moves."""
 
     def __init__(self, run: Run) -> None:
         self.now = 0.0
@@ -105,7 +105,7 @@ def test_what_is_new_is_told_once_and_the_clock_goes_on_from_the_last_entry(run:
 
 
 def test_a_wait_that_began_before_is_as_long_as_it_is(run: Run) -> None:
-    """Nothing was written for a minute and a half when somebody begins to look on."""
+    """Nothing has been written for a minute and a half when somebody begins to look on."""
     run.archive.append(start(run))
     before = (datetime.now(UTC) - timedelta(seconds=90)).isoformat(timespec="seconds")
     with sqlite3.connect(run.folder / "archive.sqlite") as connection:
@@ -169,7 +169,7 @@ def test_an_entry_on_an_attempt_that_nobody_proposed_is_one_clear_error(run: Run
 def test_who_follows_two_processes_sees_what_the_second_one_shows(
     run: Run, attempt: Callable[..., Attempt]
 ) -> None:
-    """The second process knows the attempts that have ended; who looks on has read them."""
+    """The second process knows the attempts that have ended, and the follower has read them."""
     first, second = attempt("1-01", Stage.TRAINED, 1.5), attempt("1-02", Stage.ACCEPTED)
     rejected = attempt("1-03", Stage.REJECTED, reason="no code")
     begin = IterationStarted(iteration=0, round=0, samples=3)

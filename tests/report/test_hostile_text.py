@@ -1,5 +1,5 @@
-"""Whatever a model writes is text in every Markdown file of a run, read by two parsers of different
-schools: CommonMark's (markdown-it), and the first one's."""
+"""Everything that a model writes is text in every Markdown file of a run, read by two parsers of
+different schools: CommonMark's (markdown-it), and the first one's."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def live_in_the_first_markdown(text: str) -> list[str]:
 
 
 def shown(text: str) -> str:
-    """What a reader sees of it."""
+    """The text as a reader sees it."""
     parsed = [
         token
         for token in _flat(MarkdownIt("commonmark").enable("table").parse(text))
@@ -127,7 +127,7 @@ def tables(text: str) -> int:
 
 
 def infected(report: RunReport, words: str) -> RunReport:
-    """The report with the words wherever a model, or what it wrote, has a say."""
+    """The report with the words in every place that a model, or what it wrote, can fill."""
 
     def attempt(each: Attempt) -> Attempt:
         update: dict[str, object] = {

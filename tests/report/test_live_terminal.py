@@ -47,7 +47,7 @@ class Watched:
             self.view._live.refresh()
 
     def shown(self) -> list[str]:
-        """What the terminal shows of everything written so far."""
+        """Text on the terminal after everything written so far."""
         self.terminal.feed(self._file.getvalue())
         self._file.seek(0)
         self._file.truncate()

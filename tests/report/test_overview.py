@@ -1,4 +1,4 @@
-"""What lists and the terminal show of a run, read without its whole journal."""
+"""Lists and the terminal show a run without reading its whole journal."""
 
 from __future__ import annotations
 
@@ -135,7 +135,8 @@ def test_one_attempt_is_read_whole_without_the_others(folder: Path) -> None:
 
 
 def test_lists_read_no_entry_of_an_attempt_but_the_best(folder: Path) -> None:
-    """They take as long for a run of thousands: what cannot be read of the others hurts nobody."""
+    """Lists take no longer for a run of thousands of attempts. Unreadable entries of the others do
+    no harm."""
     with sqlite3.connect(folder / "archive.sqlite") as connection:
         connection.execute("UPDATE journal SET record = 'x' WHERE attempt NOT IN ('', '1-01')")
         connection.execute("UPDATE journal SET record = 'x' WHERE kind = 'notice'")

@@ -53,7 +53,7 @@ class Log:
             self.log.tick()
 
     def lines(self) -> list[str]:
-        """Those since the last call."""
+        """Lines since the last call."""
         text = self.output.getvalue()[self.read :]
         self.read += len(text)
         return text.splitlines()

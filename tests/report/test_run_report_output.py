@@ -423,7 +423,7 @@ def test_runs_are_one_line_each(report: RunReport) -> None:
 
 
 def test_a_sentence_of_any_length_leaves_a_list_of_runs_readable(report: RunReport) -> None:
-    """Where no terminal shows it a list is as wide as it needs to be."""
+    """Without a terminal, a list is as wide as it needs to be."""
     lines = printed(render_runs([replace(report, sentence="hop " * 1000)]), 10_000).splitlines()
     assert max(len(line.rstrip()) for line in lines) < 250
     assert "hop hop…" in lines[1]

@@ -284,8 +284,8 @@ def test_a_run_that_is_under_way_is_not_said_to_be_resumable(report: RunReport) 
 
 
 def test_how_a_stopped_run_goes_on_is_said_once(report: RunReport) -> None:
-    """Its message says that too, for the line that Ctrl-C ends with; one of a killed run is of an
-    earlier end."""
+    """Its message says that too, for the last line after Ctrl-C. The message of a killed run is of
+    an earlier end."""
     command = f"eureka resume {FOLDER}"
     text = markdown(replace(report, status=RunStatus.STOPPED, message=f"go on with: {command}"))
     assert f"- **next**: the run is stopped; go on: `{command}`" in text

@@ -1,4 +1,4 @@
-"""What the live view and the log say of language models, of seeds, and of the time that a search
+"""The live view and the log tell of language models, of seeds, and of the time that a search
 takes."""
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ def generation(
     number: int,
     steps: int,
 ) -> None:
-    """One of a single sample: 30 s until the model has answered, then so many env steps in 10 s."""
+    """A generation of one sample: 30 s until the model's answer, then so many env steps in 10 s."""
     name = f"{number}-01"
     watch.send(
         begin,

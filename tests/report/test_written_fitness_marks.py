@@ -1,4 +1,4 @@
-"""Whoever reads a score hears once whose measure it is, where that is not the task's own."""
+"""A reader of scores is told once whose measure they are, if it is not the task's own."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def there() -> None:
 
 
 def inside(code: str, limits: Limits = LIMITS, *arguments: str) -> Any:
-    """What a program behind the wall prints as JSON."""
+    """JSON that a program behind the wall prints."""
     with sandboxed([sys.executable, "-P", "-c", textwrap.dedent(code), *arguments], limits) as (
         command,
         descriptors,
@@ -386,7 +386,8 @@ class Talk:
 
 
 def processes_behind_a_wall() -> set[int]:
-    """Those of this test, by a variable that walls pass on; other tests may run beside it."""
+    """Processes of this test, found by a variable that walls pass on. Other tests may run beside
+    it."""
     found = set()
     for entry in Path("/proc").glob("[0-9]*/environ"):
         try:
@@ -496,7 +497,7 @@ def hostile_environment(folder: Path, body: str) -> Path:
 
 
 def test_a_user_without_a_home_has_this_wall_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a container that is started with a number in place of a user."""
+    """A container that is started with a number in place of a user has none."""
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
     assert unavailable_reason() is None
@@ -516,7 +517,7 @@ async def test_a_worker_that_cannot_be_started_leaves_nothing(
 async def test_no_worker_is_shown_all_files_of_this_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As with Docker, in the same words."""
+    """The Docker wall refuses it too, in the same words."""
     everything = tmp_path / "everything"
     everything.symlink_to("/")
     for folder in ("/", str(everything)):
@@ -534,8 +535,8 @@ async def test_no_worker_is_shown_all_files_of_this_machine(
 async def test_a_start_that_is_given_up_leaves_no_group_and_no_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:
-    """At whatever moment: before bwrap has begun a second process, or while it makes namespaces for
-    it."""
+    """This holds at any moment: before bwrap has begun a second process, or while it makes
+    namespaces for it."""
     monkeypatch.setenv("TZ", TIME_ZONE)
     groups = set(Path("/sys/fs/cgroup").glob("*/eureka-worker-*"))
     starting = asyncio.create_task(BubblewrapWall().start(tmp_path, LIMITS))
@@ -553,8 +554,8 @@ async def test_a_start_that_is_given_up_leaves_no_group_and_no_process(
 
 
 def test_a_group_that_another_driver_has_just_made_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a driver in another container, whose number is nobody's here. Only one that is old and
-    empty is removed."""
+    """The group belongs to a driver in another container, whose number is nobody's here. Only a
+    group that is old and empty is removed."""
     if not GROUPED:
         pytest.skip("no control group can be made here")
     with monkeypatch.context() as another:

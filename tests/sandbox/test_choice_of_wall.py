@@ -1,5 +1,5 @@
-"""Which wall `--sandbox` comes to: by name it is that one or an error, `auto` says what it took and
-why."""
+"""The wall that `--sandbox` selects: a name gives that wall or an error, `auto` says what it took
+and why."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_auto_takes_docker_where_an_engine_answers(monkeypatch: pytest.MonkeyPat
 def test_a_wall_that_is_asked_for_and_not_there_is_an_error(
     nothing_there: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str, hint: str
 ) -> None:
-    """By name, and by the variable that says what `auto` is."""
+    """It may be asked for by name, or by the variable that says what `auto` is."""
     with pytest.raises(WallError) as caught:
         choose_wall(name)
     assert message in caught.value.message

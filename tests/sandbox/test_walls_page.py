@@ -20,7 +20,7 @@ PAGE = (Path(__file__).parents[2] / "sandboxes" / "README.md").read_text()
 def test_the_page_lists_what_a_wall_covers_and_what_not(
     wall: type[DockerWall] | BubblewrapWall | ProcessWall,
 ) -> None:
-    """Of what a wall does not cover on some machines alone, the page says on which."""
+    """If a wall does not cover something on some machines alone, the page says on which."""
     (text,) = [
         part
         for part in re.split(r"^## ", PAGE, flags=re.MULTILINE)

@@ -1,4 +1,5 @@
-"""What a worker sends: bounded, named by plain names, and looked at before anybody reads it."""
+"""Everything that a worker sends is bounded, has a plain name, and is checked before anybody reads
+it."""
 
 from __future__ import annotations
 
@@ -290,7 +291,7 @@ def test_a_header_with_too_much_in_it_is_refused_before_it_is_read(
         with pytest.raises(WorkerFileError, match="broken safetensors file"):
             check(path)
         assert time.monotonic() - started < 3
-    # what lies in a run folder, of a stranger's perhaps, is read by the same rule
+    # the same rule reads the files of a run folder, perhaps a stranger's
     store = SnapshotStore(tmp_path)
     store.put_points("job", ())
     shutil.copyfile(path, store.state_path("job"))

@@ -188,7 +188,7 @@ async def test_standard_error_of_a_dead_worker_is_part_of_its_ending(tmp_path: P
 
 
 async def test_a_cancellation_that_comes_together_with_an_event_is_not_lost(tmp_path: Path) -> None:
-    """Else a pool that is closed waits for ever for a worker that serves on."""
+    """A pool that is closed would wait for ever for a worker that serves on."""
     client = await WorkerClient.start(ScriptWall("input()"), tmp_path)
     cancelled = 0
     try:
@@ -211,7 +211,7 @@ async def test_a_cancellation_that_comes_together_with_an_event_is_not_lost(tmp_
 
 
 async def test_a_close_that_is_cancelled_is_over_when_it_says_so(tmp_path: Path) -> None:
-    """As when a pool is closed while one of its workers already is."""
+    """This happens when a pool is closed and one of its workers already is."""
     for turns in range(8):  # of the event loop, between the close and the cancellation
         client = await WorkerClient.start(ScriptWall("input()"), tmp_path)
         await client.kill()
@@ -254,7 +254,7 @@ def leaves_one_behind(note: Path, then: str) -> str:
 async def test_a_worker_whose_pipes_somebody_holds_is_given_up_by_a_clock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody who left its session, and whose environment has no mark: nothing tells that it came
+    """The process left its session, and its environment has no mark: nothing tells that it came
     from there."""
     monkeypatch.setattr(process_wall, "_KILL_SECONDS", 0.2)
     script = leaves_one_behind(tmp_path / "holds", "time.sleep(600)")
@@ -288,7 +288,7 @@ async def test_a_dead_worker_whose_pipes_somebody_holds_has_an_end(
 async def test_a_worker_that_reads_nothing_of_a_file_is_killed(
     tmp_path: Path, workers_of: ProcessesOf
 ) -> None:
-    """Whoever gives it one would wait for ever: it has closed nothing, and no answer is due yet."""
+    """The sender would wait for ever: the worker has closed nothing, and no answer is due yet."""
     (tmp_path / "policy").write_bytes(b"x" * 1_000_000)
     client = await WorkerClient.start(ProcessWall(), tmp_path / "scratch")
     try:

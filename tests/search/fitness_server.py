@@ -43,7 +43,7 @@ class FitnessServer:
 
     @property
     def asked_for_fitness(self) -> int:
-        """How often, revisions included."""
+        """Number of requests for a fitness, revisions included."""
         return sum(_asks_for_fitness(messages) for messages in self.requests)
 
     def reply(self, messages: list[dict[str, str]]) -> dict[str, Any]:

@@ -41,9 +41,9 @@ class RungTrials(TableTrials):
         """`at_rungs`: scores at the rungs by source, where they are not the table's."""
         super().__init__(dict(table), fuse)
         self.steps: dict[str, int] = {}
-        """How far each attempt's training has come."""
+        """Env steps of each attempt's training so far."""
         self.scored: list[tuple[float, int, int]] = []
-        """Fitness, seed and episodes of what was scored at the rungs."""
+        """Fitness, seed and episodes of each score at a rung."""
         self._fitness = table
         self._at_rungs = at_rungs or {}
         self._rung_fuse = fuse or Fuse()

@@ -102,7 +102,7 @@ class ScriptedDesigner:
 
 
 class TableTrials:
-    """In the trial runner's place: looks up a fitness, or the words of a failure, by source and
+    """Stand-in for the trial runner: looks up a fitness, or the words of a failure, by source and
     seed, else by source."""
 
     def __init__(
@@ -139,7 +139,7 @@ class TableTrials:
 
     @property
     def labels(self) -> list[str]:
-        """What was trained, in order."""
+        """Labels of the trainings, in order."""
         return [request.label for request in self.requests]
 
 

@@ -1,5 +1,5 @@
-"""Sentences people may type for a built-in task, written down before the comparison that they
-judge: what fits must be left alone, the rest said."""
+"""Sentences that people may type for a built-in task, written before the comparison that they
+judge: it must leave those alone that fit, and report the rest."""
 
 from __future__ import annotations
 

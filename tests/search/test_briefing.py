@@ -1,4 +1,4 @@
-"""What a generation's designers are told: each something of its own, and the same again in a resumed
+"""Each designer of a generation is told something of its own, and the same again in a resumed
 run."""
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def search_with(run: Run, fuse: Fuse) -> ScriptedSearch:
 
 
 def prompts(search: ScriptedSearch) -> dict[str, str]:
-    """What a model would be sent for each attempt."""
+    """Prompts for each attempt."""
     return {request.attempt: opening(request)[1].content for request in search.designer.requests}
 
 
@@ -68,7 +68,7 @@ async def test_no_two_proposals_are_asked_for_in_the_same_words(make_run: MakeRu
 async def requests(
     run: Run, strategy: Strategy, iteration: int, samples: range
 ) -> list[DesignRequest]:
-    """What designers are asked for these places of a generation."""
+    """Requests to designers for these places of a generation."""
     briefing = Briefing(run, strategy, run.archive.append)
     return [await briefing.request(plan) for plan in briefing.plan(iteration, samples)]
 

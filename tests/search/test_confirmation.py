@@ -111,8 +111,8 @@ async def test_there_is_nothing_to_confirm_where_one_attempt_is_all_there_is(
 async def test_what_was_confirmed_late_is_not_chosen_otherwise_when_the_run_is_resumed(
     make_run: MakeRun,
 ) -> None:
-    """Of the first generation 1-01 is confirmed and falls back; after the second 1-02 leads, is
-    confirmed and falls back too."""
+    """After the first generation, 1-01 is confirmed and falls back. After the second, 1-02 leads,
+    is confirmed and falls back too."""
     run = make_run(iterations=3, samples=2, confirm=1, confirm_seeds=1)
     sources = [reward(weight) for weight in range(1, 7)]
     table: dict[str | tuple[str, int], float | str] = dict(

@@ -15,7 +15,7 @@ MakeRun = Callable[..., Run]
 
 
 def told(run: Run, hardware: Hardware) -> list[Notice]:
-    """What is told when the run begins, or goes on, on this hardware."""
+    """Notices when the run begins, or goes on, on this hardware."""
     before = run.archive.state.devices
     run.archive.append(
         RunStarted(

@@ -571,7 +571,8 @@ async def test_a_generation_that_comes_to_nothing_leads_to_the_finals_of_what_th
 
 @pytest.mark.parametrize("nested", [False, True])
 def test_an_error_of_one_task_comes_out_of_the_group_by_itself(nested: bool) -> None:
-    """In every version of Python: Debian's 3.11.2 makes a group of what is raised in `except*`."""
+    """This holds in every version of Python: Debian's 3.11.2 makes a group of what is raised in
+    `except*`."""
     error = EurekaError("the engine went away")
     group = ExceptionGroup("tasks", [error, EurekaError("so it did for me")])
     with pytest.raises(EurekaError, match="the engine went away"), first_error(), first_error():

@@ -1,5 +1,5 @@
-"""A trajectory gate that refuses most of a generation is not believed any more, and what is decided
-so depends on the archive alone."""
+"""A trajectory gate that refuses most of a generation is no longer believed. That decision depends
+on the archive alone."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ async def test_a_gate_that_refuses_half_is_believed(make_run: MakeRun) -> None:
 
 
 THREE_OF_TWO = {"samples": 2, "iterations": 3, "revisions": 0}
-"""Of two attempts there are six pairs of episodes, too few for the gate; of four enough."""
+"""Two attempts give six pairs of episodes, too few for the gate; four give enough."""
 
 
 def third_generation(*sources: str) -> dict[str, str]:

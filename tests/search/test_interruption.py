@@ -1,4 +1,4 @@
-"""A search that is killed at any point and resumed ends as the one that was not."""
+"""A search that is killed at any point and resumed ends as an unbroken one."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ it."""
 
 
 def search_with(run: Run, fuse: Fuse) -> ScriptedSearch:
-    """A process's worth of fresh objects. What the archive has is not asked for again, so the
-    script goes on where it ends."""
+    """The fresh objects of one process. What the archive has is not asked for again, so the script
+    goes on where the archive ends."""
     known = sum(attempt.revision == 0 for attempt in run.archive.attempts())
     designer = ScriptedDesigner(SCRIPT[known:], MENDED, fuse=fuse)
 

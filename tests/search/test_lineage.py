@@ -1,4 +1,4 @@
-"""What is told of an attempt's parents and children, and which advice is not given again."""
+"""Facts about an attempt's parents and children, and advice that is not given again."""
 
 from __future__ import annotations
 

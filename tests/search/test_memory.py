@@ -1,4 +1,4 @@
-"""What a reward is compared with in a search: what was let pass before it, whatever the timing."""
+"""A search compares a reward with those that passed before it, whatever the timing."""
 
 from __future__ import annotations
 

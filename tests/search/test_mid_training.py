@@ -1,5 +1,5 @@
-"""A kill in the middle of trainings, of the whole search or of one worker: they go on from their
-last saved states."""
+"""Trainings go on from their last saved states after a kill, of the whole search or of one
+worker."""
 
 from __future__ import annotations
 

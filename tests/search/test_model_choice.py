@@ -1,4 +1,4 @@
-"""Which of several models makes a proposal."""
+"""The choice among several models for each proposal."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ def test_a_mended_proposal_counts_once_and_other_designers_not_at_all() -> None:
 
 
 def history_of(first: tuple[int, int], second: tuple[int, int]) -> list[Attempt]:
-    """In which A and B have so many successes and failures: generations of two, one better than the
-    other."""
+    """A history in which A and B have so many successes and failures: generations of two, one
+    better than the other."""
     left = {A: list(first), B: list(second)}
     assert first[0] + second[0] == first[1] + second[1]
     attempts = []
@@ -151,8 +151,8 @@ def test_where_there_are_fewer_samples_than_models_nobody_is_owed_one() -> None:
 
 
 def test_the_place_that_a_model_is_owed_is_not_always_the_same() -> None:
-    """A strategy's operators have places of their own: always the last one would give a weak model
-    one operator alone."""
+    """A strategy's operators have places of their own. If it were always the last one, a weak model
+    would get one operator alone."""
     hopeless = [
         made(0, sample, (A, B)[sample % 2], 1.0 if sample % 2 == 0 else None)
         for sample in range(60)

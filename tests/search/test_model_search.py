@@ -84,7 +84,7 @@ def command(
             *model,
             "--seed",
             "1",
-            # what a steady search asks depends on when trainings end
+            # a steady search's requests depend on when trainings end
             "--schedule",
             "generations",
             *more,
@@ -266,7 +266,7 @@ def test_a_key_that_the_server_echoes_is_kept_nowhere(
 
 
 def _environments_of_children(driver: int) -> list[bytes]:
-    """Of the driver's descendants; those that end while they are looked at are left out."""
+    """Environment variables of the driver's children. Processes that end meanwhile are left out."""
     found = []
     children = subprocess.run(
         ["ps", "-o", "pid=", "--ppid", str(driver)], capture_output=True, text=True, check=False

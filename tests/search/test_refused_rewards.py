@@ -1,4 +1,4 @@
-"""What designers are told of the rewards that the trajectory gate refused."""
+"""Designers are told of the rewards that the trajectory gate refused."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Reviews are made while trainings begin: they delay nothing, and what they turn down counts
-nowhere, whenever they come."""
+"""Reviews are made while trainings begin. They delay nothing, and a reward that they turn down
+counts nowhere, whenever they come."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def search_with(
 
 @pytest.mark.parametrize("late", [True, False])
 async def test_when_it_comes_makes_no_difference(make_run: MakeRun, late: bool) -> None:
-    """Late: every training has begun before the first review is there, so a search that waits for
-    reviews would hang."""
+    """A late review comes after every training has begun, so a search that waits for reviews would
+    hang."""
     run, reviewer, view = make_run(**SETTINGS), LateReviewer(), SearchView()
     search = search_with(
         run, reviewer, Fuse(), late=late, view=lambda event: view.apply(event, 0.0)

@@ -18,7 +18,7 @@ Arguments = Callable[..., tuple[str, ...]]
 
 @pytest.fixture(scope="module")
 def behind_process(shared_eureka: CommandLine, small: Arguments) -> dict[str, Any]:
-    """What a search comes to in plain processes."""
+    """Results of a search in plain processes."""
     return numbers(shared_eureka.json(*small(), "--sandbox", "process"))
 
 

@@ -26,7 +26,7 @@ def unbroken(shared_eureka: CommandLine, small: Arguments) -> dict[str, Any]:
 
 
 def table(run: dict[str, Any]) -> dict[str, Any]:
-    """What must not depend on how often a search was interrupted."""
+    """Results that must not depend on how often a search was interrupted."""
     attempts = [
         (entry["id"], entry["stage"], entry["reason"], entry["fitness"], entry["seed"])
         for entry in run["attempts"]
@@ -171,7 +171,7 @@ def workers_of(folder: Path) -> list[int]:
 
 
 def saved_states(runs: Path) -> set[str]:
-    """Trainings of which a run has a state from which they go on."""
+    """Trainings for which a run has a state from which they go on."""
     return {
         path.stem for path in runs.glob("*/.snapshots/*.safetensors") if ".policy" not in path.name
     }

@@ -1,4 +1,4 @@
-"""What a person is told of the sentence before anything is trained."""
+"""A person is told about the sentence before anything is trained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the budget for models is spent, the search finishes what is paid for, and nothing else."""
+"""The search finishes what is paid for, and nothing else, when the budget for models is spent."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What holds for every strategy, in searches that nobody trains: failures, revisions, stopped
-trainings and further rounds included."""
+"""Properties of every strategy, in searches that nobody trains: with failures, revisions, stopped
+trainings and further rounds."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def test_every_second_choice_takes_the_best_every_fourth_the_second_best() -> No
 
 
 FIRST = [planned(0, sample, fitness) for sample, fitness in enumerate((1.0, 8.0, 3.0, 6.0))]
-"""Of four samples on two islands: 0-0 and 0-2 (the better one), 0-1 (the better one) and 0-3."""
+"""Four samples on two islands: 0-0 and 0-2 (the better one), 0-1 (the better one) and 0-3."""
 
 
 def test_the_second_generation_by_hand() -> None:

@@ -1,4 +1,5 @@
-"""How many places of a generation an optimiser is given, which ones, and what it tunes there."""
+"""Number and choice of the places that an optimiser gets in a generation, and what it tunes
+there."""
 
 from __future__ import annotations
 
@@ -28,14 +29,14 @@ from eureka_agent.settings import SearchSettings
 
 TUNE = Operator.TUNE_WEIGHTS
 BARE = "def compute_reward(position):\n    return 2.0 * position, {}\n"
-"""Without a named constant."""
+"""A reward without a named constant."""
 PARENT = planned(0, 0, 10.0)
 
 
 def children(
     operator: Operator, wins: int, losses: int, iteration: int = 1, first: int = 0
 ) -> list[Attempt]:
-    """Of `PARENT`."""
+    """Children of `PARENT`."""
     return [
         planned(iteration, first + place, 11.0 if place < wins else 9.0, operator, ("0-0",))
         for place in range(wins + losses)
@@ -43,7 +44,7 @@ def children(
 
 
 def tuned(plans: Sequence[ProposalPlan]) -> list[tuple[int, str]]:
-    """Place and parent."""
+    """Place and parent of each plan that tunes weights."""
     return [(place, plan.parents[0]) for place, plan in enumerate(plans) if plan.operator is TUNE]
 
 
@@ -173,8 +174,8 @@ def test_a_best_reward_without_constants_is_not_tuned() -> None:
 
 
 def test_the_model_retunes_until_five_trainings_of_the_form_are_known() -> None:
-    """With fewer the optimiser is a random step. Rewards of another form, and what came to no
-    fitness, do not count."""
+    """With fewer, the optimiser is a random step. Rewards of another form, or without a fitness, do
+    not count."""
     others = [planned(0, 4 + sample, 1.0, source=BARE) for sample in range(3)]
     unfinished = [planned(0, 7, None, stage=Stage.STOPPED)]
     form = (

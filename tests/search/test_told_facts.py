@@ -1,5 +1,5 @@
-"""What models are told of a run beside its task: its own training, what was measured, and the
-baselines' scores."""
+"""Models are told of a run beside its task: its own training, what was measured, and the baselines'
+scores."""
 
 from __future__ import annotations
 

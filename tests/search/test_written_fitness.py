@@ -1,4 +1,4 @@
-"""When a fitness may be written, and what a run keeps of one; without workers."""
+"""Conditions for writing a fitness, and what a run keeps of one; without workers."""
 
 from __future__ import annotations
 

@@ -324,7 +324,7 @@ class Terminal:
 
     @property
     def shown(self) -> str:
-        """Without what moves the cursor or colours."""
+        """The text shown, without cursor moves or colours."""
         try:
             while chunk := os.read(self._own, 65536):
                 self._shown += chunk

@@ -30,7 +30,7 @@ _FORBIDDEN = """socket connect bind listen accept accept4 sendmmsg ptrace proces
 FORBIDDEN = _FORBIDDEN.split()
 NEW_NAMESPACES = (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000)
 THREAD = 0x3D0F00
-"""What a C library's `pthread_create` asks of `clone`."""
+"""Flags that a C library's `pthread_create` passes to `clone`."""
 HIGH = 1 << 32
 
 

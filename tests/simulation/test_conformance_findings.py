@@ -1,4 +1,4 @@
-"""What `eureka envs --check` finds beyond the contract: misspelt hooks, forgotten columns, hidden
+"""`eureka envs --check` finds more than broken contracts: misspelt hooks, forgotten columns, hidden
 state, metrics that tell nothing, endless loops."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BASELINES = {
 
 
 def check(folder: Path) -> dict[str, CheckResult]:
-    """What is not as it should be, by the check's name."""
+    """Results that are not as they should be, by the check's name."""
     results = check_environment(str(folder), rollout_s=0.1)
     assert len({(result.task, result.name) for result in results}) >= len(results) - 1
     return {result.name: result for result in results if result.severity != "ok"}

@@ -131,7 +131,7 @@ WRONG = {
 def test_a_result_of_another_form_is_said_of_who_wrote_it(
     tmp_path: Path, fault: str, wrapped: bool
 ) -> None:
-    """Also where one of Gymnasium's wrappers is the first that cannot take it."""
+    """This also holds if one of Gymnasium's wrappers is the first that cannot take it."""
     old, new, method, said = WRONG[fault]
     changes = [(old, new)]
     if wrapped:
@@ -181,8 +181,8 @@ BROKEN = {
 def test_nan_after_actions_that_are_numbers_is_the_environment_s(
     tmp_path: Path, fault: str
 ) -> None:
-    """In the 81st step of an episode, where `envs --check` comes by as well; before 250 steps it
-    does when it loads."""
+    """The fault comes in the 81st step of an episode, which `envs --check` reaches too. It reaches
+    one before 250 steps on loading."""
     code, said = BROKEN[fault]
     folder = write(
         tmp_path / "slider", (LATE, f"        if self.count > 80:\n            {code}\n")

@@ -354,7 +354,7 @@ def make():
 
 
 def test_texts_are_left_out_and_a_small_grid_is_numbers(tmp_path: Path) -> None:
-    """As MiniGrid observes: a mission in words, a heading, and a view of a few squares."""
+    """MiniGrid observes a mission in words, a heading, and a view of a few squares."""
     environment = made(str(write(tmp_path / "grid", env=GRID)), 2)
     # in the environment's order: 3·3·2 for the view, a 1 among 4 for the heading
     assert environment.num_observations == 22

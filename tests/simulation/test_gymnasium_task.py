@@ -168,8 +168,8 @@ def test_terminated_truncated_and_the_time_limit_are_told_apart() -> None:
 
 
 def test_nan_after_an_action_that_is_none_is_its_row_s_alone() -> None:
-    """The environment is not asked: its row is NaN until a reset, from which it is told that the
-    policy broke."""
+    """The environment is not asked. Its row is NaN until a reset, which tells that the policy
+    broke."""
     environment = make("gymnasium:Script-v0", 2)
     transition = environment.advance(torch.tensor([[torch.nan, 0.25], [0.0, 0.0]]))
     assert transition.observations.isnan().all(dim=1).tolist() == [True, False]
@@ -240,7 +240,7 @@ def test_choices_are_counted_as_their_space_does(
     assert transition.observations[0].tolist() == taken
     made = transition.variables["actions"][0].tolist()
     assert made == (actions[0] if len(actions) == 1 else actions)
-    # what is beyond the choices is the nearest of them
+    # a number beyond the choices is the nearest of them
     assert environment.actions[1].tolist() == [0.0] * len(choices)
     assert environment.advance(torch.full((2, len(choices)), 9.0)).variables["actions"][
         1

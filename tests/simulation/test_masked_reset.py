@@ -1,5 +1,5 @@
-"""Resets that are left to the device: to the bit what resets by index are, and without anything
-that would wait for a GPU."""
+"""Resets that are left to the device equal resets by index to the bit, and nothing in them would
+wait for a GPU."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_device_resets_by_mask_unless_the_state_cannot_be_read(
 
 @pytest.mark.parametrize("reference", ["cartpole/balance", "cartpole/swingup", "quadcopter/hover"])
 def test_a_step_and_its_resets_look_at_no_value(reference: str) -> None:
-    """On torch's `meta` device there are none: whatever asked for one, or mixed in a tensor of the
+    """Torch's `meta` device has no values: code that asked for one, or mixed in a tensor of the
     CPU, would raise."""
     environment = make(reference, 5, "meta")
     for _ in range(2):

@@ -69,8 +69,8 @@ def on_batch(name: str, num_envs: int = NUM_ENVS, seed: int = 0) -> Any:
 
 @pytest.fixture
 def converging(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Solvers that reach the solution: one that is cut off after 4 iterations is somewhere on its
-    way, each of the two somewhere else."""
+    """Solvers that reach the solution. One that is cut off after 4 iterations is somewhere on its
+    way, and the two simulators are at different places."""
     load = mujoco_task.load_model
 
     def patient(task: type[MujocoTask]) -> mujoco.MjModel:
@@ -179,7 +179,7 @@ def test_with_the_models_own_solver_nearly_all_steps_agree(name: str, device: st
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", ["hopper", "ant"])
 def test_rows_go_on_from_their_state_bit_for_bit_among_others(name: str, device: str) -> None:
-    """Also a statement on neighbours: the second simulator has other rows, and its own launches are
+    """This also tests neighbours: the second simulator has other rows, and its own launches are
     compiled and recorded later."""
     first, second = on_warp(name, 5, device, seed=1), on_warp(name, 9, device, seed=2)
     taken, place = torch.tensor([1, 3], device=device), torch.tensor([6, 2], device=device)

@@ -1,4 +1,4 @@
-"""When checkpoints are due, what they sum up, and which policy is kept."""
+"""Checkpoints: when they are due, what they sum up, and which policy is kept."""
 
 from __future__ import annotations
 

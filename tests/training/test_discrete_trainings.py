@@ -48,7 +48,8 @@ def reward(rail: type[VecTask], source: str = RAIL_REWARD) -> RewardFunction:
 
 @pytest.fixture
 def settings(small_settings: TrainingSettings) -> TrainingSettings:
-    """With an entropy bonus, and 7 environments, so that rows are no whole SIMD registers."""
+    """Settings with an entropy bonus and 7 environments, so that rows are no whole SIMD
+    registers."""
     changes = {"num_envs": 7, "env_steps": 12 * 56, "minibatches": 1, "entropy_coefficient": 0.01}
     return small_settings.model_copy(update=changes)
 

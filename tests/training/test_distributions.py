@@ -151,7 +151,7 @@ def test_divergence_is_torch_s(choices: tuple[int, ...]) -> None:
 
 
 def test_divergence_of_what_rounding_alone_makes_different_is_of_the_second_order() -> None:
-    """Below 1e-10, from where the learning rate takes notice of it."""
+    """The divergence stays below 1e-10, where the learning rate begins to take notice of it."""
     distribution = Categorical((4,))
     logits, actions = drawn(distribution)
     rounded = logits * (1.0 + 2e-7 * torch.randn(logits.shape, generator=generator(5)))
@@ -177,7 +177,7 @@ def test_divergence_of_policies_that_are_sure_of_different_choices_is_finite() -
 def test_a_member_s_numbers_do_not_depend_on_the_others(
     choices: tuple[int, ...], rows: int
 ) -> None:
-    """Also where its rows are no whole SIMD registers."""
+    """This also holds if its rows are no whole SIMD registers."""
     distribution, members = Categorical(choices), 5
     logits = torch.randn(members, rows, distribution.num_outputs, generator=generator(6))
     actions = torch.zeros(members, rows, distribution.num_actions)

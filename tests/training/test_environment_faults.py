@@ -90,7 +90,7 @@ def test_a_whole_environment_trains(tmp_path: Path, small_settings: TrainingSett
 def test_a_number_that_breaks_late_is_named_with_its_line_and_step(
     tmp_path: Path, small_settings: TrainingSettings, code: str, part: str, said: str
 ) -> None:
-    """128 steps of 16 environments an iteration of 8: in the 21st step, which is the fifth of the
+    """An iteration has 128 steps of 16 environments, 8 each. So the 21st step is the fifth of the
     third iteration."""
     folder = write_lift(tmp_path / "lift", *after_steps(20, code))
     with pytest.raises(EnvironmentFaultError) as caught:
@@ -103,7 +103,7 @@ def test_a_number_that_breaks_late_is_named_with_its_line_and_step(
     assert message.startswith(f"{folder / 'env.py'}, line {line}: the variable")
     assert re.search(said, message)
     assert re.search(r"under the action \[-?[01]\.\d+\]", message)
-    # what was trained before: two whole iterations of 128 steps, and four steps of 16 environments
+    # trained before: two whole iterations of 128 steps, and four steps of 16 environments
     assert "after 320 env steps" in message
     # the reward saw the two iterations before, and nothing of the third
     assert caught.value.rows == 256  # type: ignore[attr-defined]
@@ -180,7 +180,7 @@ def test_a_fitness_that_is_no_number_on_sound_states_is_the_task_s(
 def test_actions_that_are_nan_are_no_fault_of_the_environment(
     small_settings: TrainingSettings, point_task: Task
 ) -> None:
-    """What a reward did to a policy is said of its training alone: the one beside it goes on to the
+    """A reward's damage to a policy is told of its training alone. The one beside it goes on to the
     same numbers as by itself."""
 
     def finished(broken: bool) -> MemberFinished:

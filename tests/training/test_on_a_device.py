@@ -1,5 +1,5 @@
-"""What a GPU needs, shown without one: no look at a value in the step loop, and the device's paths
-giving what the CPU's give."""
+"""The needs of a GPU, shown without one: the step loop looks at no value, and the device's paths
+give what the CPU's give."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def result(events: list[TrainerEvent]) -> tuple[list[object], dict[str, Tensor]]
 def test_a_training_on_the_device_s_paths_is_the_cpu_s(
     make_trainer: MakeTrainer, point_reward: LoadReward
 ) -> None:
-    """Resets by mask, and all slots taking part: on a CPU to the bit what resets by index and a
-    slot of its own give."""
+    """On a CPU, resets by mask with all slots taking part give to the bit what resets by index and
+    a slot of its own give."""
     alone, among = make_trainer(1), make_trainer(4)
     among._environment.resets_by_mask = among._whole_width = True
     alone.submit("reference", point_reward(SLOW_REWARD), 7)

@@ -48,13 +48,13 @@ class Roundabout(PointMass):
 
 
 def by_angle(position: Tensor, previous_position: Tensor) -> Tensor:
-    """Turned in a step; also of the kind that is rounded by where it is."""
+    """Angle turned in a step. Its rounding, too, depends on where it is."""
     now, before = (torch.atan2(place[:, 1], place[:, 0]) for place in (position, previous_position))
     return torch.sigmoid(now - before).pow(1.3)
 
 
 def policies(environment: type[VecTask]) -> list[PolicyRequest]:
-    """Of different shapes and numbers of episodes; one of them leaves no trajectories."""
+    """Policies of different shapes and numbers of episodes. One of them leaves no trajectories."""
     sizes = environment.num_observations, environment.num_actions
     hidden, episodes, scales = ((64, 64), (32,), (24, 48, 8)), (16, 5, 7, 1, 33, 16), (0.05, 0.6)
     return [

@@ -1,5 +1,5 @@
-"""What a reward is called with beside variables, what it finds in its namespace, and that no call
-knows of another."""
+"""Arguments of a reward's call beside variables, and the names in its namespace. No call knows of
+another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rollout records: steps before resets, the states that were cut off, `previous_…` across
+"""Contents of a rollout: steps before resets, the states that were cut off, `previous_…` across
 resets."""
 
 from __future__ import annotations

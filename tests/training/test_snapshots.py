@@ -1,5 +1,5 @@
-"""A training that is interrupted between two iterations and goes on elsewhere ends as the one that
-was not, bit for bit."""
+"""A training that is interrupted between two iterations and goes on elsewhere ends as an unbroken
+one, bit for bit."""
 
 from __future__ import annotations
 

@@ -2,8 +2,9 @@
 where there is none.
 
 The stand-in takes every path of a GPU: MuJoCo by mujoco_warp, resets by mask, all slots in every
-iteration. What only a GPU can show, that its kernels do not round a member's numbers otherwise when
-its neighbours change, the tests marked `gpu` show. In `mujoco_warp` they do.
+iteration. Only a GPU can show that its kernels do not round a member's numbers otherwise when its
+neighbours change. The tests marked `gpu` show that. The kernels of `mujoco_warp` do round
+otherwise.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Subject:
         self.device = device
         self._class = self.loaded.environment_class
         self.is_exact = device == "cpu" or not issubclass(self._class, MujocoTask)
-        """Whether equal trainings are equal to the bit: the threads of `mujoco_warp` on a GPU add
+        """True if equal trainings are equal to the bit. On a GPU, the threads of `mujoco_warp` add
         up in any order."""
         if issubclass(self._class, MujocoTask):
             pytest.importorskip("mujoco_warp")

@@ -1,4 +1,4 @@
-"""What doing nothing and acting at random score, against figures worked out by hand."""
+"""Scores of doing nothing and of acting at random, against figures worked out by hand."""
 
 from __future__ import annotations
 

@@ -50,8 +50,8 @@ def warm() -> None:
 
 
 def in_fork(work: Callable[[], object], confined: bool = True) -> str:
-    """What `work` returns, as text; else its traceback, or how the process ended, which it is made
-    to after `SECONDS`."""
+    """Result of `work` as text; else its traceback, or how the process ended. It is killed after
+    `SECONDS`."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -319,7 +319,8 @@ def test_memory_for_code_ends_the_process_by_a_signal_of_its_own(
 
 
 def test_no_memory_can_be_both_written_and_executed() -> None:
-    """Also what the parent left so: a compiler's memory, of which it made code before the fork."""
+    """This includes memory that the parent left so: a compiler's, of which it made code before the
+    fork."""
     with mmap.mmap(-1, 4096, prot=7) as memory:
         memory[:1] = b"x"
 

@@ -46,7 +46,7 @@ async def dry_runner(scratch: Path) -> AsyncIterator[DryRunner]:
 
 
 async def test_what_a_reward_raises_is_cut_short(dry_runner: DryRunner) -> None:
-    """It may be what it found in the memory of its worker."""
+    """It may come from the memory of its worker."""
     found = the_only_error(
         await dry_runner.dry_run(
             given_reward(

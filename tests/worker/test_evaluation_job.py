@@ -1,5 +1,5 @@
-"""What is wrong with one policy of a command is said of that one alone; passes have room for what
-they record."""
+"""A fault of one policy in a command is told of that one alone. Passes have room for what they
+record."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a dry run's findings may carry: the process that writes them runs hostile code, and can read
-the memory of its worker."""
+"""Bounds on a dry run's findings: the process that writes them runs hostile code, and can read the
+memory of its worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker says that it measured goes into prompts: only so much of it, and only numbers."""
+"""A worker's measurements go into prompts: only so much of them, and only numbers."""
 
 from __future__ import annotations
 

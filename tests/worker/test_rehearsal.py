@@ -1,4 +1,4 @@
-"""The states of dry runs are looked at when they are recorded: an environment that fails there is
+"""The states of dry runs are checked when they are recorded: an environment that fails there is
 told before any reward is called."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from eureka_agent.worker.states import RECORDED_STEPS, record_transitions, rehea
 
 
 def tried_out(folder: Path) -> None:
-    """What a worker of dry runs does when it opens an environment."""
+    """Open an environment as a worker of dry runs does."""
     loaded = load_environment(str(folder))
     _, task = loaded.task(None)
     environment = loaded.environment_class.create(8, "cpu", 0, task.options)

@@ -1,4 +1,4 @@
-"""What a trainer reads of a reward's socket: a real pair of sockets, whose other end here has no
+"""A trainer reads from a reward's socket. The pair of sockets is real; its other end here has no
 filter and does what it likes."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ End = Callable[[socket.socket], object]
 
 @pytest.fixture
 def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """The trainer's end and the other. Who waits for ever is woken, and fails."""
+    """The trainer's end and the other. A test that waits for ever is woken, and fails."""
     ours, theirs = socket.socketpair()
     before = signal.signal(signal.SIGALRM, lambda *_: pytest.fail("it waited on and on"))
     signal.alarm(10)

@@ -111,8 +111,8 @@ async def test_returns_come_in_the_order_of_the_files(
 async def test_a_worker_keeps_the_files_of_the_last_score_alone(
     dry_runner: DryRunner, scratch: Path, tmp_path: Path
 ) -> None:
-    """Of a long search they would fill its scratch folder. Who is asked for again is sent again,
-    also after a score that failed."""
+    """Over a long search they would fill its scratch folder. Episodes that are asked for again are
+    sent again, also after a score that failed."""
     files = {
         name: episodes_file(tmp_path / name, [value], [value])
         for name, value in (("a", 0.25), ("b", 0.5))

@@ -1,4 +1,4 @@
-"""What rewards are tried on: recorded transitions and extreme values."""
+"""Rewards are tried on recorded transitions and extreme values."""
 
 from __future__ import annotations
 

@@ -61,7 +61,8 @@ def arguments() -> Iterator[tuple[Any, ...]]:
 
 
 def broad_list() -> dict[str, Callable[[], Any]]:
-    """By name: every function of `ALLOWED` with every kind of arguments. Many of them raise."""
+    """Calls by name: every function of `ALLOWED` with every kind of arguments. Many of them
+    raise."""
     calls = {}
     for module, names in ALLOWED.items():
         place: Any = torch
@@ -82,7 +83,7 @@ def _call(function: Callable[..., Any], given: tuple[Any, ...]) -> Callable[[], 
 
 
 def _by_hand() -> dict[str, Callable[[], Any]]:
-    """What the signatures above do not fit."""
+    """Calls that the signatures above do not fit."""
     functional = torch.nn.functional
     whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
     kinds = (*whole, torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -102,7 +103,7 @@ def _by_hand() -> dict[str, Callable[[], Any]]:
             return torch.autograd.grad(x.tanh().square().sum(), x)[0]
 
     def products(kind: torch.dtype) -> list[Tensor]:
-        """Of shapes below, at and above the blocks that a product is cut into."""
+        """Products of shapes below, at and above the blocks that a product is cut into."""
         sizes = ((1, 1, 1), (3, 5, 7), (24, 3, 24), (60, 33, 9), (300, 200, 70))
         made = []
         for rows, depth, columns in sizes:
@@ -184,7 +185,7 @@ def _by_hand() -> dict[str, Callable[[], Any]]:
 
 
 def outcomes(calls: dict[str, Callable[[], Any]]) -> dict[str, str]:
-    """By name: the result to the last bit, or the error."""
+    """Results to the last bit, or errors, by name."""
     found = {}
     for name, call in calls.items():
         try:

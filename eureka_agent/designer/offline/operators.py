@@ -88,7 +88,7 @@ def crossover(first: Genome, second: Genome, dice: Dice) -> Composition:
 
 
 def different(scene: Scene, dice: Dice, known: Iterable[Genome]) -> Composition:
-    """Of several fresh rewards the one that shares least with what is known."""
+    """The one of several fresh rewards that shares least with what is known."""
     others = [_traits(genome) for genome in known]
     generator = dice.generator
     themes = (generator.choice(THEMES[4:]) for _ in range(_DRAWS))

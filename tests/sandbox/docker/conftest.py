@@ -1,4 +1,4 @@
-"""What the tests of the Docker wall share: a wall on the engine here, and containers in which
+"""Shared parts of the Docker wall's tests: a wall on the engine here, and containers in which
 another program than the worker runs."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Builds on a real engine, of a few small packages: what comes of one, what a person is told of one
-that fails, and that nothing stays behind."""
+"""Builds of a few small packages on a real engine: their results, and the message to a person if
+one fails. Nothing stays behind."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_an_image_is_built_once_and_has_the_packages(
 def test_a_package_that_cannot_be_imported_there(
     engine: Engine, install: Callable[..., Path], recipe: Recipe, source: str, words: str
 ) -> None:
-    """It was found to be no good in the first search only."""
+    """Its fault used to show only in the first search."""
     install("numpy", "0.1", source)
     with pytest.raises(WallError, match="the image of the sandbox cannot be built: ") as caught:
         ensure_image(engine, recipe, print)

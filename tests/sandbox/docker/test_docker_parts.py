@@ -140,8 +140,8 @@ VERSION = b'{"ApiVersion": "1.41"}'
 def test_an_engine_that_fails_in_a_build_is_named_in_one_line(
     answer: bytes, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And not a file of this machine, of which a failure looks the same: the SDK's errors are
-    OSErrors."""
+    """No file of this machine is named, although its failure would look the same: the SDK's errors
+    are OSErrors."""
     monkeypatch.setattr(build, "image_members", lambda recipe: {"x": Path(__file__)})
     path = str(tmp_path / "docker.sock")
     with socket.socket(socket.AF_UNIX) as listener:
@@ -186,7 +186,7 @@ def test_an_engine_that_fails_in_a_build_is_named_in_one_line(
 def test_without_its_profile_of_system_calls_there_is_no_wall(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The engine's own is a wider one."""
+    """The engine's own profile is wider."""
     monkeypatch.setattr(wall, "worker_profile", lambda: tmp_path / "seccomp.json")
     with pytest.raises(WallError, match=r"seccomp\.json"):
         wall._seccomp_profile()

@@ -261,7 +261,7 @@ async def test_kill_of_a_worker_that_ignores_everything(run_script: Run, engine:
 async def test_several_who_end_a_worker_at_once_do_not_disturb_each_other(
     run_script: Run, engine: Engine
 ) -> None:
-    """As two commands do that find the same leftovers."""
+    """Two commands that find the same leftovers end a worker at once."""
     handle, wall = await run_script("import time; time.sleep(60)")
     await asyncio.gather(*(engine.run(remove_container, engine, handle.name) for _ in range(4)))
     await wall.kill(handle)

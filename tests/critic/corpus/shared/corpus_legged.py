@@ -12,7 +12,7 @@ from eureka_agent.task import Variable
 
 
 def legged_walks(joints: int, feet: int, height: float) -> dict[str, Walk]:
-    """What moves in a robot with so many joints."""
+    """The moving parts of a robot with so many joints."""
     return {
         "torso": Walk(3, 1.2, 1.6, (2.0, 0.0, height)),
         "bob": Walk(1, 0.06, 0.5),
@@ -24,7 +24,7 @@ def legged_walks(joints: int, feet: int, height: float) -> dict[str, Walk]:
 
 
 def legged_variables(joints: int, feet: int) -> tuple[Variable, ...]:
-    """Of a robot with so many joints."""
+    """Variables of a robot with so many joints."""
     return (
         *vectors(
             "world", "m", 3,
@@ -64,7 +64,7 @@ LEGGED_CONSTANTS = constants(
     dt=1.0 / 60.0, max_episode_length=300.0, up_weight=0.1, heading_weight=0.5, actions_cost_scale=0.005, energy_cost_scale=0.05,
     joints_at_limit_cost_scale=0.1, dof_vel_scale=0.2, contact_force_scale=0.1, max_motor_effort=100.0,
 )  # fmt: skip
-"""Beside those of each robot."""
+"""Constants of every robot, beside its own."""
 
 
 class Legged(RandomWalks):

@@ -1,9 +1,9 @@
 """Make-believe physics for the corpus: smooth random walks with velocities that fit, and rotations
 made of them.
 
-The environments of `envs/` import this from PYTHONPATH. Nothing is solved by a policy here; the
-states are in plausible ranges, move smoothly, and what is derived from what (a height, a
-projection, the step before) agrees. Quaternions are x, y, z, w, as Isaac Gym has them.
+The environments of `envs/` import this from PYTHONPATH. No policy solves anything here. The states
+lie in plausible ranges and move smoothly, and derived values (a height, a projection, the step
+before) agree with them. Quaternions are x, y, z, w, as Isaac Gym has them.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ class RandomWalks(VecTask):
         )
 
     def pre_physics_step(self, actions: Tensor) -> None:
-        """A spring of the frequency speed / spread, damped and shaken so that both have the spread
-        that they are to have."""
+        """A spring of the frequency speed / spread, damped and shaken so that place and velocity
+        have their intended spread."""
         self.prev_actions = self.last_actions
         self.last_actions = actions
         dt = self.control_dt
@@ -121,19 +121,19 @@ class RandomWalks(VecTask):
         self.place = self.place + dt * self.motion
 
     def at(self, name: str) -> Tensor:
-        """Where a walk is. Shape: (num_envs, size)."""
+        """Position of a walk. Shape: (num_envs, size)."""
         return self.place[:, self._slices[name]]
 
     def before(self, name: str) -> Tensor:
-        """Where it was one step earlier; where it is right after a reset."""
+        """Position of a walk one step earlier; right after a reset, the present one."""
         return self.at(name) - self.control_dt * self.velocity(name)
 
     def velocity(self, name: str) -> Tensor:
-        """Its velocity, which took it from there."""
+        """Velocity that took a walk from the earlier position."""
         return self.motion[:, self._slices[name]]
 
     def angular_velocity(self, name: str) -> Tensor:
-        """Of a walk that is a rotation vector, in the world's frame, rad/s."""
+        """Angular velocity of a walk that is a rotation vector, in the world's frame, rad/s."""
         turn = product(rotation_of(self.at(name)), inverse(rotation_of(self.before(name))))
         return 2.0 * turn[:, :3] * torch.sign(turn[:, 3:]) / self.control_dt
 

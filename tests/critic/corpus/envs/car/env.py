@@ -97,7 +97,7 @@ class Car(RandomWalks):
         }
 
     def touches(self) -> Tensor:
-        """Where the car ahead or the kerb was hit."""
+        """True in rows where the car ahead or the kerb was hit."""
         return (self.at("gap")[:, 0] <= 0.0) | (self.at("lateral")[:, 0].abs() > 2.2)
 
     def compute_termination(self) -> Tensor:

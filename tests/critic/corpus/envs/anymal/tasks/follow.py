@@ -9,7 +9,7 @@ from eureka_agent.task import Task
 
 
 def fitness(base_lin_vel: Tensor, commands: Tensor) -> Tensor:
-    """How well the velocity is followed."""
+    """Closeness to the commanded velocity."""
     error = (base_lin_vel[:, :2] - commands[:, :2]).square().sum(dim=-1)
     return torch.exp(-4.0 * error)
 
