@@ -6,6 +6,9 @@ help:  ## This list
 setup:  ## Make .venv with everything that tests and checks need
 	@./setup.sh dev
 
+# tests start hundreds of programs, and each would compile the package for itself
+unexport PYTHONDONTWRITEBYTECODE
+
 # three at a time, since many wait for worker processes; files stay whole, since their tests share a search, and in the order of tests/conftest.py
 PYTEST = .venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 

@@ -172,9 +172,11 @@ def _write_attempt(archive: Archive, number: int) -> None:
 def seconds_of(arguments: tuple[str, ...], runs: Path) -> tuple[float, float]:
     """CPU and wall seconds of a whole command."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    environment = {**os.environ, "EUREKA_RUNS": str(runs)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # modules are compiled once, as is usual
     subprocess.run(
         [sys.executable, "-m", "eureka_agent.cli.main", *arguments],
-        env={**os.environ, "EUREKA_RUNS": str(runs)},
+        env=environment,
         stdout=subprocess.DEVNULL,
         check=True,
     )

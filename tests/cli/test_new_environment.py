@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from thoroughness import third
 
 from eureka_agent.cli.new_environment import KINDS
 from eureka_agent.conformance.check import check_environment
@@ -51,7 +52,7 @@ def test_a_template_keeps_the_contract_and_names_all_that_it_says(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", third(KINDS))
 def test_a_template_is_trained_as_it_is(tmp_path: Path, kind: str) -> None:
     written = eureka(tmp_path, "envs", "--new", "mine", "--kind", kind)
     assert written.returncode == 0, written.stderr

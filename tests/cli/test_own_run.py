@@ -25,6 +25,7 @@ SMALL = (
 SEARCH = ("search", "balance the pole", "--env", "cartpole", *SMALL)
 
 
+@pytest.mark.in_turns(1)
 def test_nothing_is_asked_of_the_user_s_own_run(tmp_path: Path) -> None:
     # the wall that the user named, weaker than what the other commands would take by themselves
     result = eureka(*SEARCH, "--sandbox", "process", cwd=tmp_path, timeout=300)

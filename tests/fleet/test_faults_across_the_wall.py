@@ -54,7 +54,7 @@ async def test_a_dry_runner_that_is_started_says_what_is_wrong(tmp_path: Path) -
             "sum(range(10**13))",
             "it gave no sign of life for 12 s and was killed, in File",
             12.0,
-            marks=pytest.mark.slow,
+            marks=[pytest.mark.slow, pytest.mark.in_turns(1)],
         ),
     ],
 )

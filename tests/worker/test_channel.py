@@ -78,6 +78,7 @@ def test_a_line_that_is_no_command_is_named_and_the_next_one_is_read(
     assert pipes.channel.receive(0.0) == Cancel(job="a")
 
 
+@pytest.mark.in_turns(0)
 def test_a_line_without_end_is_refused_once_and_skipped(pipes: Pipes) -> None:
     piece = b"x" * 4096
     refused = []
