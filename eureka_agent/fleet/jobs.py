@@ -14,8 +14,8 @@ from eureka_agent.records import CurvePoint, Outcome
 from eureka_agent.settings import SNAPSHOT_SECONDS, TrainingSettings
 
 RungObserver = Callable[[int, Path], None]
-"""Gets the env steps of a rung and the policy there (safetensors), which it deletes once it is
-scored. It may get the same rung again after a restart."""
+"""Gets the env steps of a rung and the file of the policy there (safetensors), which it deletes
+after the score. The same rung may come again after a restart."""
 ProgressObserver = Callable[[str, tuple[CurvePoint, ...]], None]
 
 
