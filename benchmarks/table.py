@@ -53,7 +53,7 @@ class Row:
     met: bool | None = None
     note: str = ""
     measured: str = ""
-    """When the figure was measured."""
+    """Date of the measurement."""
 
 
 def result(name: str, since: float) -> tuple[dict[str, Any], str]:

@@ -73,9 +73,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items
         if (mark := item.get_closest_marker("in_turns")) and not is_its_turn(*mark.args)
     ]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
     for item in items:
         if item.path.relative_to(Path(__file__).parent).parts[0] in _REAL_STARTS:
             item.add_marker("real_starts")

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from eureka_agent.archive.snapshots import SnapshotStore
-from eureka_agent.archive.storage_errors import storage_errors
 from eureka_agent.errors import WorkerDiedError
 from eureka_agent.fleet.jobs import TrainingJob
 from eureka_agent.protocol.events import RungReached, Trained
@@ -46,8 +45,6 @@ class WorkerFiles:
         if job.snapshots is None:
             return await self.take_policy(job, event.policy, f"rung-{event.env_steps}")
         destination = job.snapshots.rung_path(job.name, event.env_steps)
-        with storage_errors(destination.parent):
-            destination.parent.mkdir(exist_ok=True)
         await self._take(event.policy, destination, check_policy)
         return destination
 

@@ -69,10 +69,10 @@ def search_lines(
     wanted += [len(discarded) + 1 if discarded else 0, len(notice_lines(notices, width))]
     given = share_rows(height - len(lines), wanted, [5, 5, 7, 2, 1])
     sections = (
-        lambda room: training_lines(view, trainings, now, width, room, ascii_only=ascii_only),
+        lambda room: training_lines(view, trainings, width, room, ascii_only=ascii_only),
         lambda room: leaderboard_lines(leaderboard, width, room),
         lambda room: final_lines(view, finals, width, room),
-        lambda room: discarded_lines(view, discarded, width, room),
+        lambda room: discarded_lines(discarded, width, room),
         lambda room: recent_notices(notices, width, room),
     )
     for section, room in zip(sections, given, strict=True):
@@ -157,7 +157,6 @@ def most_interesting(trainings: list[TrainingView]) -> list[TrainingView]:
 def training_lines(
     view: SearchView,
     trainings: list[TrainingView],
-    now: float,
     width: int,
     room: int,
     *,
@@ -268,9 +267,7 @@ def _final_cells(final: SeedScores) -> list[str]:
     return [wording.number(mean), "", f"{final.ended} of {final.planned} seeds"]
 
 
-def discarded_lines(
-    view: SearchView, discarded: list[Attempt], width: int, room: int
-) -> list[Line]:
+def discarded_lines(discarded: list[Attempt], width: int, room: int) -> list[Line]:
     """Last discarded attempts with their reasons; the view's head has their number."""
     lines = [_heading("discarded", width)]
     styles = {Stage.REJECTED: "red", Stage.FAILED: "yellow"}

@@ -33,7 +33,6 @@ from eureka_agent.search.attempts import AttemptRunner, attempt_id, failures
 from eureka_agent.search.briefing import Briefing
 from eureka_agent.search.confirmation import repeat_seeds, to_confirm
 from eureka_agent.search.deadline import Deadline
-from eureka_agent.search.rungs import rung_env_steps
 from eureka_agent.search.schedules import Generations, Steady
 from eureka_agent.settings import schedule_of
 
@@ -70,8 +69,6 @@ class SearchEngine:
         self._deadline = deadline
         self._spent = spent
         self.baselines = baselines
-        self.rungs = rung_env_steps(run.settings)
-        """Env steps at which each candidate's policy is scored."""
         self._why_ended: tuple[int, EurekaError] | None = None
         """The last generation, and the error that makes it the last."""
 

@@ -11,6 +11,7 @@ from eureka_agent.errors import EurekaError
 from eureka_agent.journal.entries import IterationStarted, Planned
 from eureka_agent.records import Attempt, Stage
 from eureka_agent.search.confirmation import to_confirm
+from eureka_agent.search.rungs import rung_env_steps
 from eureka_agent.search.strategies.history import last_revisions
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ class Steady:
         self._engine = engine
         self._group = group
         self._size = engine.run.settings.samples
+        self._last_rung = max(rung_env_steps(engine.run.settings), default=None)
         self._under_way: set[tuple[int, int]] = set()
         self._changed = asyncio.Event()
         self._tasks: list[ProposalTask] = []
@@ -158,9 +160,8 @@ class Steady:
         return len(self._under_way) - ahead < self._size
 
     def _past_last_rung(self) -> int:
-        last = max(self._engine.rungs, default=None)
         return sum(
-            any(score.env_steps == last for score in each.rungs)
+            any(score.env_steps == self._last_rung for score in each.rungs)
             for each in self._engine.run.archive.state.by_id.values()
             if each.stage is Stage.ACCEPTED and (each.iteration, each.sample) in self._under_way
         )

@@ -158,13 +158,10 @@ class TrialRunner:
         fitness = outcome.checkpoints[best].fitness
         return outcome.model_copy(update={"best_checkpoint": best, "training_fitness": fitness})
 
-    async def score(
-        self, policy: Path, seed: int, episodes: int, trajectories: Path | None = None
-    ) -> Evaluation | None:
-        """The evaluation of a policy during a trial; None when it cannot be scored. `trajectories`
-        gets the worst and the best episode."""
+    async def score(self, policy: Path, seed: int, episodes: int) -> Evaluation | None:
+        """The evaluation of a policy during a trial; None when it cannot be scored."""
         try:
-            return await self._evaluator.evaluate(policy, seed, episodes, trajectories)
+            return await self._evaluator.evaluate(policy, seed, episodes)
         except (WorkerFaultError, WorkerDiedError, WorkerFileError):
             return None
 

@@ -40,10 +40,6 @@ class RungTrials(TableTrials):
     ) -> None:
         """`at_rungs`: scores at the rungs by source, where they are not the table's."""
         super().__init__(dict(table), fuse)
-        self.steps: dict[str, int] = {}
-        """Env steps of each attempt's training so far."""
-        self.scored: list[tuple[float, int, int]] = []
-        """Fitness, seed and episodes of each score at a rung."""
         self._fitness = table
         self._at_rungs = at_rungs or {}
         self._rung_fuse = fuse or Fuse()
@@ -54,7 +50,6 @@ class RungTrials(TableTrials):
         for rung in request.rungs:
             assert request.score_rung is not None
             self._rung_fuse("rung")
-            self.steps[request.label] = rung
             await request.score_rung(rung, Path(f"{score}.policy"))
         await self.before_the_end(request)
         trial = await super().run(request)
@@ -67,13 +62,10 @@ class RungTrials(TableTrials):
             outcome=trial.outcome.model_copy(update={"checkpoints": checkpoints}),
         )
 
-    async def score(
-        self, policy: Path, seed: int, episodes: int, trajectories: Path | None = None
-    ) -> Evaluation | None:
+    async def score(self, policy: Path, seed: int, episodes: int) -> Evaluation | None:
         """The policy's name is its fitness."""
         self._rung_fuse("score")
         await asyncio.sleep(0)
-        self.scored.append((float(policy.stem), seed, episodes))
         episode = EpisodeSummary(fitness=float(policy.stem), length=3, ended_by="left_the_rail")
         return Evaluation(episodes=(episode,) * episodes, seed=seed)
 
