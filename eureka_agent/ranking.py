@@ -10,9 +10,8 @@ from eureka_agent.records import Attempt, Stage
 
 def by_fitness(attempts: Sequence[Attempt]) -> list[Attempt]:
     """Trained attempts, highest mean fitness first, then by iteration and sample."""
-    return sorted(
-        _trained(attempts), key=lambda attempt: (-(attempt.fitness or 0.0), *_place(attempt))
-    )
+    trained = [attempt for attempt, _ in _trained(attempts)]
+    return sorted(trained, key=lambda attempt: (-(attempt.fitness or 0.0), *_place(attempt)))
 
 
 def ranked(attempts: Sequence[Attempt]) -> list[Attempt]:
@@ -24,25 +23,27 @@ def ranked(attempts: Sequence[Attempt]) -> list[Attempt]:
     reward. It changes no order where all were trained equally often. A failed training counts as
     the worst of all, so a reward that fails from some seeds ranks below a mediocre one.
     """
-    trained = _trained(attempts)
-    if not trained:
+    known = _trained(attempts)
+    if not known:
         return []
-    usual = statistics.median(attempt.fitness for attempt in trained if attempt.fitness is not None)
-    worst = min(value for attempt in trained for value in attempt.fitness_per_seed)
+    usual = statistics.median(sum(values) / len(values) for _, values in known)
+    worst = min(min(values) for _, values in known)
 
-    def expected(attempt: Attempt) -> float:
+    def expected(attempt: Attempt, values: tuple[float, ...]) -> float:
         failed = sum(repeat.outcome is None for repeat in attempt.repeats)
-        values = (*attempt.fitness_per_seed, *[worst] * failed)
+        values = (*values, *[worst] * failed)
         return (sum(values) + usual) / (len(values) + 1)
 
-    return sorted(trained, key=lambda attempt: (-expected(attempt), *_place(attempt)))
+    known.sort(key=lambda each: (-expected(*each), *_place(each[0])))
+    return [attempt for attempt, _ in known]
 
 
-def _trained(attempts: Sequence[Attempt]) -> list[Attempt]:
+def _trained(attempts: Sequence[Attempt]) -> list[tuple[Attempt, tuple[float, ...]]]:
+    """Trained attempts with their fitness per seed, which is computed once."""
     return [
-        attempt
+        (attempt, values)
         for attempt in attempts
-        if attempt.stage is Stage.TRAINED and attempt.fitness is not None
+        if attempt.stage is Stage.TRAINED and (values := attempt.fitness_per_seed)
     ]
 
 

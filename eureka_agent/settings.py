@@ -42,9 +42,7 @@ class TrainingSettings(BaseModel):
     """PPO's settings, equal for every candidate of a run. Defaults follow Isaac Gym's locomotion
     tasks, but for the epochs (benchmarks/LOG.md)."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     env_steps: int = Field(200_000, gt=0, le=MOST_ENV_STEPS)
     """Environment steps of one training."""

@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 from eureka_agent.errors import RunFolderError, system_reason
 
 MOST_TEXT_BYTES = 64 << 20
-_SUSPICIOUS_NUMBER = re.compile(r"\d(?:\d{18}|[eE]\+?\d{3})")
+_SUSPICIOUS_NUMBER = re.compile(r"[0-9](?:[0-9]{18}|[eE]\+?[0-9]{3})")
 _LARGEST_WHOLE, _LARGEST_FLOAT = 2**63, 1e100
 
 

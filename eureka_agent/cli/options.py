@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
-from functools import partial
+from functools import cache, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import click
 from pydantic.fields import FieldInfo
 
+from eureka_agent import settings
 from eureka_agent.cli import completing
 from eureka_agent.cli.command import BadValueError, Choice, Number
 from eureka_agent.errors import SettingsError
@@ -73,7 +76,7 @@ def _option(
     shown = field.default
     if isinstance(shown, tuple):
         shown = ",".join(map(str, shown)) or None
-    text = " ".join((field.description or "").split())
+    text = " ".join(_docstrings()[name].split())
     if default and shown is not None:
         text += f"  [default: {shown}]"
     option = partial(click.option, help=text, hidden=hidden)
@@ -94,6 +97,21 @@ def _option(
     if kind in (int, float):
         return option(flag, name, type=Number(kind), default=None)
     return option(flag, name, type=kind, default=None, shell_complete=complete)
+
+
+@cache
+def _docstrings() -> dict[str, str]:
+    """Docstring of every setting. Read here, as pydantic would read them at each start of the
+    program, which takes longer than the rest of the settings' module."""
+    tree = ast.parse(Path(settings.__file__).read_text(encoding="utf-8"))
+    bodies = [node.body for node in tree.body if isinstance(node, ast.ClassDef)]
+    return {
+        field.target.id: str(text.value.value)
+        for body in bodies
+        for field, text in pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+    }
 
 
 def _none_for_none(

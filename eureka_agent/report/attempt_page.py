@@ -12,7 +12,7 @@ from rich.text import Text
 
 from eureka_agent import wording
 from eureka_agent.records import Attempt, CurvePoint, Stage, Verdict
-from eureka_agent.report.console import panel, python_source, unwrapped
+from eureka_agent.report.console import PythonSource, panel, unwrapped
 from eureka_agent.report.entries import early_ends, fitness_words, origin, rung_reached
 from eureka_agent.report.reasoning import reasoning_panel
 from eureka_agent.report.sparkline import common_scale, sparkline
@@ -166,4 +166,4 @@ def source_panel(attempt: Attempt, *, whole: bool = False) -> Panel:
     shown = source if whole else wording.without_trailing_comments(source)
     hidden = sum(line.startswith("#") for line in source.splitlines()[len(shown.splitlines()) :])
     subtitle = f"and {wording.plural(hidden, 'line')} of comments" if hidden else None
-    return panel(python_source(shown), title, "none", subtitle)
+    return panel(PythonSource(shown), title, "none", subtitle)

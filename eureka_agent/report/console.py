@@ -5,18 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.panel import Panel
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from eureka_agent.text import visible
-
-if TYPE_CHECKING:
-    from rich.syntax import Syntax
 
 _UNBOUNDED = 10_000
 
@@ -84,8 +81,19 @@ def panel(
     )
 
 
-def python_source(source: str) -> Syntax:
-    """Python source in colours."""
-    from rich.syntax import Syntax  # slow to import
+class PythonSource:
+    """Python source, in colours where the console has any."""
 
-    return Syntax(source, "python", theme="ansi_dark", background_color="default", word_wrap=True)
+    def __init__(self, source: str) -> None:
+        """`source`: a model may have written it."""
+        self._source = source
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if console.color_system is None or console.no_color:
+            yield Text(self._source, tab_size=4)
+            return
+        from rich.syntax import Syntax  # slow to import
+
+        yield Syntax(
+            self._source, "python", theme="ansi_dark", background_color="default", word_wrap=True
+        )

@@ -8,7 +8,7 @@ from rich.text import Text
 from eureka_agent import wording
 from eureka_agent.records import Verdict, WrittenFitness
 from eureka_agent.report.attempt_page import render_findings
-from eureka_agent.report.console import facts_grid, panel, python_source
+from eureka_agent.report.console import PythonSource, facts_grid, panel
 from eureka_agent.report.reasoning import reasoning_panel
 
 REDUCTIONS = {
@@ -22,7 +22,7 @@ REDUCTIONS = {
 def render_fitness(fitness: WrittenFitness, verdict: Verdict) -> RenderableType:
     """Panels: facts and source, reasoning, and the critic's findings."""
     facts = facts_grid({name: Text(text) for name, text in fitness_facts(fitness).items()})
-    body = Group(facts, Text(), python_source(fitness.source.rstrip()))
+    body = Group(facts, Text(), PythonSource(fitness.source.rstrip()))
     parts = [panel(body, f"fitness written by {fitness.author}", "none")]
     if fitness.reasoning.strip():
         parts.append(reasoning_panel(fitness.reasoning))

@@ -25,7 +25,7 @@ WIDE_RUNS = 110
 """Columns from which a list of runs has room for their whole names."""
 WIDE_ATTEMPTS = 100
 """Columns from which a table of attempts has room for parents and seeds."""
-MOST_ATTEMPTS = 80
+MOST_ATTEMPTS = 40
 LONGEST_TASK = 100
 WRITTEN_MARK = "*"
 """Mark of a fitness that is not the task's own metric."""

@@ -8,7 +8,6 @@ import fcntl
 import json
 import os
 import platform
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,7 +59,7 @@ class Marker:
         if self._path is not None:
             return
         content = json.dumps({"host": self._host, "driver": this_driver()})
-        path = marker_folder() / f"{os.getpid()}-{secrets.token_hex(4)}.json"
+        path = marker_folder() / f"{os.getpid()}-{os.urandom(4).hex()}.json"
         # renamed after it is locked, as an unlocked marker is a dead driver's
         draft = path.with_suffix(".draft")
         with contextlib.suppress(OSError):
