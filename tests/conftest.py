@@ -97,6 +97,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
+def pytest_collection_finish() -> None:
+    """Keep the collector from looking through what was imported, again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000)
+
+
 def why_no_engine() -> str:
     """Why tests of the Docker wall cannot run here; empty where they can."""
     from eureka_agent.errors import WallError
