@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import mujoco
@@ -24,8 +25,11 @@ from eureka_agent.simulation import mujoco_task, warp_physics
 from eureka_agent.simulation.loading import load_environment
 from eureka_agent.simulation.mujoco_task import MujocoTask
 
-pytest.importorskip("mujoco_warp")
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    # looked for and not imported: that takes 2 s, in each of the processes that collect the tests
+    pytest.mark.skipif(find_spec("mujoco_warp") is None, reason="needs mujoco_warp"),
+]
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 NUM_ENVS = 16
