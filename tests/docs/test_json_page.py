@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from model_server import ModelServer, Reply
 
 pytestmark = pytest.mark.slow
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
@@ -30,43 +31,31 @@ MAPPINGS = {
     "termination_conditions",
 }
 """Objects whose keys are names of things."""
+REWARD = """def compute_reward(pole_upright):
+    return pole_upright, {'upright': pole_upright}
+"""
+ANSWERS = (
+    f"What is upright pays.\n\n```python\n{REWARD}```",
+    f"```python\n{REWARD.replace('return pole_upright', 'return pole_uprigt')}```",
+    f"```python\n{REWARD.replace('return pole_upright', 'return 2.0 * pole_upright')}```",
+)
 SEARCH = (
-    *(
-        "search",
-        "balance the pole",
-        "--env",
-        "cartpole",
-        "--model",
-        "replay:cartpole",
-        "--strategy",
-        "best-of-n",
-    ),
-    *(
-        "--iterations",
-        "1",
-        "--samples",
-        "4",
-        "--confirm",
-        "0",
-        "--finalists",
-        "1",
-        "--final-seeds",
-        "1",
-    ),
+    *("search", "balance the pole", "--env", "cartpole", "--model", "openai/test"),
+    *("--strategy", "best-of-n", "--iterations", "1", "--samples", "3", "--confirm", "0"),
+    *("--finalists", "1", "--final-seeds", "1", "--env-steps", "4096", "--max-tokens", "100000"),
 )
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a small run of recorded replies, and two rewards."""
+    """A folder with a small run in which a model designed, and two rewards."""
     folder = tmp_path_factory.mktemp("json")
-    for name in ("good.py", "bad.py"):
-        source = (
-            "def compute_reward(pole_upright):\n    return pole_upright, {'upright':"
-            " pole_upright}\n"
-        )
-        (folder / name).write_text(source if name == "good.py" else "import os\n")
-    run(folder, *SEARCH)
+    (folder / "good.py").write_text(REWARD)
+    (folder / "bad.py").write_text("import os\n")
+    answers = [Reply(text=text, prompt_tokens=900, completion_tokens=90) for text in ANSWERS]
+    with ModelServer(answers) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_KEY", "sk-test")
+        run(folder, *SEARCH, "--base-url", server.base_url)
     return folder
 
 

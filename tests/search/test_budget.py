@@ -645,6 +645,7 @@ def test_a_budget_that_is_none_is_an_error_before_anything_starts(
     assert not (eureka.folder / "runs").exists()
 
 
+@pytest.mark.in_turns(0)
 @pytest.mark.slow
 def test_a_search_within_a_number_of_env_steps(eureka: CommandLine, puck: Path) -> None:
     flags = ("--env", str(puck), "--budget", "215k", "--finalists", "2")

@@ -81,6 +81,7 @@ def test_a_killed_search_goes_on_in_mid_training(
     assert not (folder / ".snapshots").exists()
 
 
+@pytest.mark.in_turns(2)
 def test_a_killed_worker_costs_its_trainings_one_recorded_retry(
     unbroken: dict[str, Any], eureka: CommandLine, longer: tuple[str, ...]
 ) -> None:

@@ -39,12 +39,15 @@ def numbers(run: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "wall",
     [
-        pytest.param("docker", marks=pytest.mark.docker),
+        pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.in_turns(0)]),
         pytest.param(
             "bubblewrap",
-            marks=pytest.mark.skipif(
-                bool(unavailable_reason()), reason="bubblewrap does not work here"
-            ),
+            marks=[
+                pytest.mark.in_turns(1),
+                pytest.mark.skipif(
+                    bool(unavailable_reason()), reason="bubblewrap does not work here"
+                ),
+            ],
         ),
     ],
 )
