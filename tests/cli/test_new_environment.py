@@ -28,7 +28,10 @@ def eureka(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=pytest.mark.in_turns(turn)) for turn, kind in enumerate(KINDS)],
+)
 def test_a_template_keeps_the_contract_and_names_all_that_it_says(
     tmp_path: Path, kind: str
 ) -> None:

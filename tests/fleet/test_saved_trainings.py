@@ -202,6 +202,7 @@ NEVER = 86_400.0
 """Seconds between two saved states, longer than any test."""
 
 
+@pytest.mark.in_turns(1)
 async def test_who_is_stopped_goes_on_at_the_step_at_which_it_was_stopped(tmp_path: Path) -> None:
     whole = Watched(tmp_path / "whole", None, settings=LONG)
     try:

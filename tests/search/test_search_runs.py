@@ -117,7 +117,9 @@ def without_repeats(entry: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in entry.items() if key not in ("fitness", "trainings")}
 
 
-@pytest.mark.parametrize("trained", [1, pytest.param(4, marks=pytest.mark.real_starts)])
+@pytest.mark.parametrize(
+    "trained", [1, pytest.param(4, marks=[pytest.mark.real_starts, pytest.mark.in_turns(1)])]
+)
 def test_a_killed_search_resumes_with_nothing_lost_and_nothing_trained_twice(
     unbroken: dict[str, Any], eureka: CommandLine, small: Arguments, trained: int
 ) -> None:

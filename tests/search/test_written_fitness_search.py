@@ -206,6 +206,7 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+@pytest.mark.in_turns(2)
 def test_everything_that_tells_a_score_says_once_whose_measure_it_is(
     found: Found, tmp_path: Path
 ) -> None:

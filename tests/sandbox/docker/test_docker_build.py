@@ -75,7 +75,9 @@ def test_an_image_is_built_once_and_has_the_packages(
     [
         # numpy puts a page of advice around the reason
         ("raise ImportError('\\nADVICE\\n\\nOriginal error was: libx.so\\n')", "was: libx.so"),
-        ("import os; os._exit(3)", "python ends at once"),
+        pytest.param(
+            "import os; os._exit(3)", "python ends at once", marks=pytest.mark.in_turns(1)
+        ),
     ],
 )
 def test_a_package_that_cannot_be_imported_there(
@@ -89,6 +91,7 @@ def test_a_package_that_cannot_be_imported_there(
     assert not has_image(engine, recipe.tag)
 
 
+@pytest.mark.in_turns(2)
 def test_a_file_that_vanishes_meanwhile(
     engine: Engine, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,6 +104,7 @@ def test_a_file_that_vanishes_meanwhile(
     assert not has_image(engine, recipe.tag)
 
 
+@pytest.mark.in_turns(0)
 def test_what_a_killed_build_has_left_is_built_anew(engine: Engine, recipe: Recipe) -> None:
     name, _, tag = recipe.tag.partition(":")
     engine.client.api.import_image_from_data(bytes(1024), repository=name, tag=f"{tag}-draft")
