@@ -52,30 +52,34 @@ VARIABLES = (
 
 
 SCRIPT = """
-import sys, torch
-from reward import compute_reward
+import importlib, sys, torch
 
 given = {
     "cart_position": torch.tensor([0.0, 0.3, -2.0]),
     "actions": torch.tensor([[0.5, 0.0], [1.0, -1.0], [0.0, 0.1]]),
 }
-print(compute_reward(**{name: given[name] for name in sys.argv[1:]})[0].tolist())
+for place, names in enumerate(sys.argv[1:]):
+    module = importlib.import_module(f"reward_{place}")
+    reward, _ = module.compute_reward(**{name: given[name] for name in names.split(",")})
+    print(reward.tolist())
 assert "eureka_agent" not in sys.modules
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source", SOURCES)
-def test_the_file_alone_gives_what_training_gave(tmp_path: Path, source: str) -> None:
-    (tmp_path / "reward.py").write_text(standalone_source(source), encoding="utf-8")
-    trained = RewardFunction.from_source(source, VARIABLES)
+def test_the_file_alone_gives_what_training_gave(tmp_path: Path) -> None:
+    trained = [RewardFunction.from_source(source, VARIABLES) for source in SOURCES]
+    for place, source in enumerate(SOURCES):
+        file = tmp_path / f"reward_{place}.py"
+        file.write_text(standalone_source(source), encoding="utf-8")
     position = torch.tensor([0.0, 0.3, -2.0])
     actions = torch.tensor([[0.5, 0.0], [1.0, -1.0], [0.0, 0.1]])
-    expected, _ = trained({"cart_position": position, "actions": actions})
-    command = [sys.executable, "-c", SCRIPT, *trained.arguments]
+    command = [sys.executable, "-c", SCRIPT, *(",".join(each.arguments) for each in trained)]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert result.returncode == 0, result.stderr
-    assert ast.literal_eval(result.stdout) == pytest.approx(expected.tolist())
+    for each, printed in zip(trained, result.stdout.splitlines(), strict=True):
+        expected, _ = each({"cart_position": position, "actions": actions})
+        assert ast.literal_eval(printed) == pytest.approx(expected.tolist())
 
 
 WITH_HELPERS = """from isaacgym.torch_utils import *

@@ -38,6 +38,7 @@ def numbers(run: Run) -> list[tuple[object, ...]]:
     return [*attempts, *finals]
 
 
+@pytest.mark.in_turns(1)
 async def test_two_searches_find_what_each_finds_alone(
     puck: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
