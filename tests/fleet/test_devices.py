@@ -277,7 +277,7 @@ async def test_a_worker_that_does_not_find_its_gpu_says_so(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.in_turns(2)
+@pytest.mark.in_turns(0)
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
 async def test_a_killed_workers_successor_takes_its_core_and_its_jobs(
     tmp_path: Path, workers_of: ProcessesOf

@@ -203,7 +203,7 @@ def test_interrupted_it_waits_for_the_replies_under_way(
     assert len(stored(eureka.run_folder())) == len(server.requests)
 
 
-@pytest.mark.parametrize("concurrency", ["1", pytest.param("8", marks=pytest.mark.in_turns(2))])
+@pytest.mark.parametrize("concurrency", ["1", pytest.param("8", marks=pytest.mark.in_turns(0))])
 def test_a_limit_in_dollars_is_met_within_one_request(
     eureka: CommandLine, command: Callable[..., tuple[str, ...]], concurrency: str
 ) -> None:
