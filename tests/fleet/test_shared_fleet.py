@@ -27,6 +27,9 @@ REWARD = given_reward(
     "def compute_reward(pole_upright):\n    return pole_upright, {'upright': pole_upright}\n"
 )
 
+SECONDS = 60.0
+"""Far more than these trainings take. One that is mixed up with another never ends."""
+
 ProcessesOf = Callable[[Path], list[int]]
 
 
@@ -65,7 +68,8 @@ async def test_two_searches_take_turns_on_one_worker_and_get_what_each_gets_alon
             for seed in range(3)
             for search in (first, second)
         ]
-        results = [numbers(result) for result in await asyncio.gather(*asked)]
+        async with asyncio.timeout(SECONDS):
+            results = [numbers(result) for result in await asyncio.gather(*asked)]
     assert results[0::2] == await alone(tmp_path / "first", BALANCE, range(3))
     assert results[1::2] == await alone(tmp_path / "second", SWINGUP, range(3))
     # a retired worker may still be on its way out when its successor starts
@@ -80,9 +84,10 @@ async def test_equal_populations_share_a_worker_and_keep_equal_names_apart(
         fleet.trainings(BALANCE) as first,
         fleet.trainings(BALANCE) as second,
     ):
-        one, two = await asyncio.gather(
-            first.train("job", REWARD, 1), second.train("job", REWARD, 2)
-        )
+        async with asyncio.timeout(SECONDS):
+            one, two = await asyncio.gather(
+                first.train("job", REWARD, 1), second.train("job", REWARD, 2)
+            )
         assert len(workers_of(tmp_path / "shared")) == 1
         results = [numbers(one), numbers(two)]
     assert results == await alone(tmp_path / "alone", BALANCE, range(1, 3))
@@ -126,7 +131,8 @@ async def test_a_search_that_ends_leaves_the_other_its_trainings(tmp_path: Path)
         (outcome,) = await asyncio.gather(dropped, return_exceptions=True)
         assert isinstance(outcome, asyncio.CancelledError)
         assert not left.busy
-        assert (await going_on).outcome is not None
+        async with asyncio.timeout(SECONDS):
+            assert (await going_on).outcome is not None
 
 
 async def test_an_environment_s_fault_ends_the_trainings_of_its_own_search_alone(
