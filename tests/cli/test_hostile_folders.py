@@ -143,8 +143,8 @@ def test_times_that_are_none(folder: Path, value: object) -> None:
         run_report(open_run(folder, reading=True))
 
 
-def test_a_value_of_too_many_megabytes(folder: Path) -> None:
-    sql(folder, "UPDATE journal SET record = CAST(zeroblob(70000000) AS TEXT) WHERE number = 1")
+def test_a_value_of_a_gigabyte(folder: Path) -> None:
+    sql(folder, "UPDATE journal SET record = CAST(zeroblob(900000000) AS TEXT) WHERE number = 1")
     assert "too big" in refused(folder)
 
 

@@ -28,10 +28,7 @@ def eureka(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [pytest.param(kind, marks=pytest.mark.in_turns(turn)) for turn, kind in enumerate(KINDS)],
-)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_template_keeps_the_contract_and_names_all_that_it_says(
     tmp_path: Path, kind: str
 ) -> None:

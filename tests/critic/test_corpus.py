@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 LET_THROUGH = 0.9
 """Share of the working rewards that must have no error."""
-DRY_RUN_SECONDS = 2.0
+DRY_RUN_SECONDS = 5.0
 
 Judged = list[tuple[CorpusFile, Verdict]]
 

@@ -38,7 +38,6 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.in_turns(0)
 @pytest.mark.slow
 async def test_a_driver_that_was_stopped_for_a_while_does_not_take_its_workers_for_dead(
     tmp_path: Path,

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
 import torch
 from gripper import goes_on_among_others, random_actions, read
+from warp_needed import NEEDS_WARP
 
-pytestmark = [
-    pytest.mark.slow,
-    # looked for and not imported: that takes 2 s, in each of the processes that collect the tests
-    pytest.mark.skipif(find_spec("mujoco_warp") is None, reason="needs mujoco_warp"),
-]
+pytestmark = [pytest.mark.slow, NEEDS_WARP]
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any
 
 import mujoco
@@ -18,6 +17,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from warp_needed import NEEDS_WARP
 
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.invocation import INSTALL_GPU
@@ -25,11 +25,7 @@ from eureka_agent.simulation import mujoco_task, warp_physics
 from eureka_agent.simulation.loading import load_environment
 from eureka_agent.simulation.mujoco_task import MujocoTask
 
-pytestmark = [
-    pytest.mark.slow,
-    # looked for and not imported: that takes 2 s, in each of the processes that collect the tests
-    pytest.mark.skipif(find_spec("mujoco_warp") is None, reason="needs mujoco_warp"),
-]
+pytestmark = [pytest.mark.slow, NEEDS_WARP]
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 NUM_ENVS = 16
