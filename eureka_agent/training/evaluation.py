@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -37,6 +37,11 @@ from eureka_agent.training.written_fitness import WrittenFitnessFunction
 Trajectory = dict[str, NDArray[np.generic]]
 """Variables, `observations` (a policy's input), `actions`, `fitness`; first dimension: step."""
 Score = tuple[Evaluation, dict[str, Trajectory] | None]
+Pick = Callable[[Tensor], Mapping[str, int]]
+"""Chooses episodes by their fitness, shape (episodes,): numbers by name."""
+Watch = Callable[[int], bool]
+"""Called at an episode's start with 0 and after each step with its number, before any reset; False
+ends the watching."""
 
 _STEPS_AT_ONCE = 64
 """Steps whose fitness is calculated together, independently of the other policies."""
@@ -63,8 +68,13 @@ class PolicyRequest:
     policy: Actor
     seed: int
     episodes: int
-    record: bool = False
-    """Return the trajectories `"worst"` and `"best"`."""
+    record: Pick | None = None
+    """Chooses the episodes whose trajectories are returned."""
+
+
+def worst_and_best(fitness: Tensor) -> dict[str, int]:
+    """The `Pick` of an evaluation."""
+    return {"worst": int(fitness.argmin()), "best": int(fitness.argmax())}
 
 
 def evaluate_policies(
@@ -77,23 +87,51 @@ def evaluate_policies(
     a row per episode, padded to `row_multiple`. Requests with `record` should come first. Raises
     EnvironmentLoadError for a policy of another environment, EnvironmentFaultError where the
     environment or task fails, or takes longer than `limit_s` seconds."""
-    rows = [padded(request.episodes, environment.row_multiple) for request in requests]
-    if environment.num_envs != sum(rows):
-        raise ValueError(f"these policies need {sum(rows)} rows, found {environment.num_envs}")
-    shares = [_Share(request, sum(rows[:index])) for index, request in enumerate(requests)]
-    scoring = _Pass(environment, task, shares)
+    scoring = _Pass(environment, task, _shares(environment, requests))
     with environment_code(type(environment), limit_s, "an evaluation in the environment"):
         return scoring.run()
+
+
+def watch_policies(
+    environment: VecTask,
+    task: Task,
+    requests: Sequence[PolicyRequest],
+    watch: Watch,
+    limit_s: float | None = None,
+) -> None:
+    """Play the episodes of `evaluate_policies` once more, for `watch`; errors are the same."""
+    playing = _Pass(environment, task, _shares(environment, requests), watch)
+    with environment_code(type(environment), limit_s, "the replay of episodes"):
+        playing.play()
+
+
+def rows_of(environment: type[VecTask], requests: Sequence[PolicyRequest]) -> list[slice]:
+    """Rows of each request in a pass; the next begins at a multiple of `row_multiple`."""
+    rows, first = [], 0
+    for request in requests:
+        rows.append(slice(first, first + request.episodes))
+        first += padded(request.episodes, environment.row_multiple)
+    return rows
+
+
+def _shares(environment: VecTask, requests: Sequence[PolicyRequest]) -> list[_Share]:
+    needed = sum(padded(request.episodes, environment.row_multiple) for request in requests)
+    if environment.num_envs != needed:
+        raise ValueError(f"these policies need {needed} rows, found {environment.num_envs}")
+    rows = rows_of(type(environment), requests)
+    return [_Share(request, part.start) for request, part in zip(requests, rows, strict=True)]
 
 
 def evaluate_policy(
     environment: VecTask, task: Task, policy: Policy, episodes: int, record: bool, seed: int = 0
 ) -> Score:
     """Run exactly `episodes` episodes of a policy, the first of each row, as those to end first are
-    short. `seed` sets the start states. Raises EnvironmentLoadError for an unfit policy."""
+    short. `seed` sets the start states; `record` returns the worst and the best episode. Raises
+    EnvironmentLoadError for an unfit policy."""
     if environment.num_envs != episodes:
         raise ValueError(f"{episodes} episodes need as many rows, found {environment.num_envs}")
-    share = _Share(PolicyRequest(policy, seed, episodes, record), 0)
+    pick = worst_and_best if record else None
+    share = _Share(PolicyRequest(policy, seed, episodes, pick), 0)
     return _Pass(environment, task, [share]).run()[0]
 
 
@@ -149,9 +187,16 @@ class _Actors:
 class _Pass:
     """One episode in each row."""
 
-    def __init__(self, environment: VecTask, task: Task, shares: Sequence[_Share]) -> None:
+    def __init__(
+        self,
+        environment: VecTask,
+        task: Task,
+        shares: Sequence[_Share],
+        watch: Watch = lambda step: True,
+    ) -> None:
         self._environment = environment
         self._shares = shares
+        self._watch = watch
         self._under_way = np.zeros(environment.num_envs, dtype=bool)
         for share in shares:
             check_sizes(share.request.policy, environment)
@@ -178,6 +223,11 @@ class _Pass:
 
     def run(self) -> list[Score]:
         """Scores in the order of the shares."""
+        self.play()
+        return list(zip(map(self._evaluation, self._shares), self._trajectories(), strict=True))
+
+    def play(self) -> None:
+        """Play until every episode has ended, or the watch ends it."""
         environment = self._environment
         environment.reset()
         self._skip_rows()
@@ -185,7 +235,6 @@ class _Pass:
             self._play()
         finally:
             environment.skipped_rows = None
-        return list(zip(map(self._evaluation, self._shares), self._trajectories(), strict=True))
 
     def _play(self) -> None:
         environment = self._environment
@@ -193,7 +242,8 @@ class _Pass:
         acting = list(self._shares)
         states = [self._copies(environment.read_variables())]
         step = 0
-        while acting:
+        watching = self._watch(step)
+        while acting and watching:
             observations = environment.obs_buf
             if self._recorded_rows:
                 self._records.append({"observations": observations[: self._recorded_rows].clone()})
@@ -210,6 +260,7 @@ class _Pass:
                 for share in acting:
                     share.steps = None if self._under_way[share.rows].any() else step
                 acting = [share for share in acting if share.steps is None]
+            watching = self._watch(step)
             environment.reset_done()
             if len(states) > _STEPS_AT_ONCE or not acting:
                 self._add_fitness(states, step)
@@ -304,17 +355,21 @@ class _Pass:
         return Evaluation(episodes=summaries, seed=share.request.seed)
 
     def _trajectories(self) -> list[dict[str, Trajectory] | None]:
-        """Worst and best episode of each recorded share."""
+        """The picked episodes of each recorded share."""
+        places = [
+            None
+            if share.request.record is None
+            else {
+                name: share.rows.start + number
+                for name, number in share.request.record(self._result[share.rows]).items()
+            }
+            for share in self._shares
+        ]
         found: list[dict[str, Trajectory] | None] = [
-            {"worst": {}, "best": {}} if share.request.record else None for share in self._shares
+            None if rows is None else {name: {} for name in rows} for rows in places
         ]
         if not self._recorded_rows:
             return found
-        places = []
-        for share in self._shares:
-            result, first = self._result[share.rows], share.rows.start
-            worst, best = first + int(result.argmin()), first + int(result.argmax())
-            places.append({"worst": worst, "best": best})
         for name in (*self._records[0], "fitness"):
             # one name at a time, to halve the peak memory
             values = (
@@ -324,8 +379,9 @@ class _Pass:
             )
             array = values.cpu().numpy()
             for trajectories, rows in zip(found, places, strict=True):
-                for kind, trajectory in (trajectories or {}).items():
-                    trajectory[name] = array[: self._lengths[rows[kind]], rows[kind]].copy()
+                for kind, row in (rows or {}).items():
+                    assert trajectories is not None  # as `rows` is not
+                    trajectories[kind][name] = array[: self._lengths[row], row].copy()
         return found
 
 

@@ -20,6 +20,7 @@ from eureka_agent.training.evaluation import (
     check_sizes,
     evaluate_policies,
     trajectories_bytes,
+    worst_and_best,
 )
 from eureka_agent.training.policy import load_policy
 from eureka_agent.worker.channel import File
@@ -67,7 +68,8 @@ def evaluate(
 def _load(file: PolicyFile, environment_class: type[VecTask], folder: Path) -> PolicyRequest:
     policy = load_policy(folder / file.policy)
     check_sizes(policy, environment_class)
-    return PolicyRequest(policy, file.seed, file.episodes, record=file.trajectories is not None)
+    pick = None if file.trajectories is None else worst_and_best
+    return PolicyRequest(policy, file.seed, file.episodes, pick)
 
 
 def _passes(
