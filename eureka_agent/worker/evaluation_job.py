@@ -15,14 +15,10 @@ from eureka_agent.records import Evaluation
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.vec_task import VecTask, padded
 from eureka_agent.task import Task
-from eureka_agent.training.evaluation import (
-    PolicyRequest,
-    check_sizes,
-    evaluate_policies,
-    trajectories_bytes,
-    worst_and_best,
-)
+from eureka_agent.training.acting import check_sizes
+from eureka_agent.training.evaluation import PolicyRequest, evaluate_policies, worst_and_best
 from eureka_agent.training.policy import load_policy
+from eureka_agent.training.trajectory_files import trajectories_bytes
 from eureka_agent.worker.channel import File
 
 MOST_ROWS = 512

@@ -25,17 +25,17 @@ from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.time_limit import TimeLimitError
 from eureka_agent.simulation.vec_task import VecTask, padded
 from eureka_agent.task import PREVIOUS_PREFIX, Task
+from eureka_agent.training.acting import check_sizes
 from eureka_agent.training.episodes import RunningFitness
 from eureka_agent.training.evaluation import (
     PolicyRequest,
-    Trajectory,
-    check_sizes,
     evaluate_policies,
     rows_of,
     watch_policies,
 )
 from eureka_agent.training.policy import load_policy
 from eureka_agent.training.reward import RewardContractError
+from eureka_agent.training.trajectory_files import Trajectory
 from eureka_agent.worker.channel import File
 from eureka_agent.worker.evaluation_job import PASS_SECONDS
 from eureka_agent.worker.nursery import Nursery
