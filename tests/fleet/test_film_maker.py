@@ -125,6 +125,11 @@ async def test_several_policies_play_from_the_same_start_states(
     first = {each.shown: each.number for each in filmed.episodes if each.policy == 0}
     second = {each.shown: each.number for each in filmed.episodes if each.policy == 1}
     assert first == second
+    fitness = [episode.fitness for episode in scores[0].episodes]
+    other = [episode.fitness for episode in scores[1].episodes]
+    # the first policy's best start is not the second's, or this would tell nothing
+    assert fitness.index(max(fitness)) != other.index(max(other))
+    assert fitness[first["best"]] == max(fitness)
     # one start state after the other, each as long as the longer of the two episodes
     lengths = [
         max(each.episode.length for each in filmed.episodes if each.shown == name)
