@@ -34,7 +34,7 @@ from eureka_agent.report.html.training_curves import final_curves, search_curves
 from eureka_agent.report.ledger import SUMMED_TIME
 from eureka_agent.report.metric import metric_lines
 from eureka_agent.report.run_report import RunReport
-from eureka_agent.report.verdict import attempt_name, verdict
+from eureka_agent.report.verdict import verdict
 from eureka_agent.text import clipped, escape_unprintable
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 _CURVES_NOTE = (
-    "Fitness with exploration noise. A line is the mean over the trainings of a reward, its band ±"
-    " their standard deviation."
+    "Fitness with exploration noise. A line is the mean over the trainings of a reward. A band, of"
+    " the best and of the baselines, is ± the standard deviation of their trainings."
 )
 
 
@@ -138,7 +138,6 @@ def _winner(report: RunReport) -> dict[str, Any]:
     before = wording.without_trailing_comments(parent.proposal.reward.source) if parent else ""
     return {
         "best": best,
-        "best_name": attempt_name(report, best),
         "making": "" if report.of_own_reward else sections.making(best, parent),
         "source": source,
         "parent": parent,

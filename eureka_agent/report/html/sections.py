@@ -70,7 +70,8 @@ def parent_of(report: RunReport) -> Attempt | None:
 def making(best: Attempt, parent: Attempt | None) -> str:
     """Sentence on how the best attempt was made."""
     author = one_line(best.proposal.reward.author, LONGEST_REASON)
-    sentence = f"{origin(best.proposal).capitalize()}, by the designer {author}."
+    who = "the offline designer" if author == "offline" else author
+    sentence = f"Attempt {best.id} ({origin(best.proposal)}), by {who}."
     if parent is not None:
         before = wording.number(parent.fitness)
         change = difference(parent.proposal.reward.source, best.proposal.reward.source)
@@ -96,12 +97,12 @@ def terms(diagnosis: Diagnosis | None) -> list[Term]:
 
 
 def _payment(values: Sequence[float], mean: float) -> str:
-    """`pays 0.993 per step, from 0.930 at first to 1.00 at the end`."""
+    """`pays 0.993 per step on average, from 0.930 at first to 1.00 at the end`."""
     verb = "pays" if mean > 0 else "costs" if mean < 0 else "is"
     words = f"{verb} {wording.number(abs(mean))} per step on average"
     if len(values) > 1:
         first, last = wording.number(values[0]), wording.number(values[-1])
-        words += f", {first} at first and {last} at the end"
+        words += f", from {first} at first to {last} at the end"
     return words
 
 

@@ -12,8 +12,13 @@ const EurekaCharts = (() => {
 
   // ── words and colours ──────────────────────────────────────────────────────────────────────────
 
-  function number(value) {
+  // Four digits, or as many as tell neighbours apart on an axis with this step.
+  function number(value, step) {
     if (value == null) return "";
+    if (step) {
+      const digits = (String(Number(step.toPrecision(12))).split(".")[1] || "").length;
+      if (Math.abs(value) < 1e6 && digits && digits < 7) return value.toFixed(digits);
+    }
     const size = Math.abs(value);
     if (size >= 1e8 || (size > 0 && size < 1e-4)) return value.toExponential(2);
     return value.toLocaleString("en", { maximumSignificantDigits: 4 });
@@ -54,7 +59,9 @@ const EurekaCharts = (() => {
       stroke: variable("chart-text"),
       grid: { stroke: variable("chart-grid"), width: 1 },
       ticks: { stroke: variable("chart-grid"), width: 1, size: 5 },
-      ...(values && { values: (_, splits) => splits.map((each) => values(each)) }),
+      ...(values && {
+        values: (_, splits, place, space, step) => splits.map((each) => values(each, step)),
+      }),
     };
   }
 
@@ -117,6 +124,7 @@ const EurekaCharts = (() => {
     const [low, high] = range(all);
     const points = chart.x.values;
     const alone = points.length === 1 && { range: [points[0] - 1, points[0] + 1] };
+    const top = chart.series.length; // the first line is drawn last, above the others
     const whole = points.every((each) => Number.isInteger(each)) && chart.x.format !== "count";
 
     function bands(plot) {
@@ -126,7 +134,7 @@ const EurekaCharts = (() => {
       ctx.rect(plot.bbox.left, plot.bbox.top, plot.bbox.width, plot.bbox.height);
       ctx.clip();
       chart.series.forEach((each, index) => {
-        if (!each.low || !plot.series[index + 1].show) return;
+        if (!each.low || !plot.series[top - index].show) return;
         const known = points.map((_, i) => i).filter((i) => each.low[i] != null);
         if (!known.length) return;
         const place = (i, value) => [
@@ -136,7 +144,7 @@ const EurekaCharts = (() => {
         known.forEach((i) => ctx.lineTo(...place(i, each.high[i])));
         known.reverse().forEach((i) => ctx.lineTo(...place(i, each.low[i])));
         ctx.closePath();
-        ctx.globalAlpha = 0.16;
+        ctx.globalAlpha = 0.15;
         ctx.fillStyle = tint[index];
         ctx.fill();
       });
@@ -177,11 +185,11 @@ const EurekaCharts = (() => {
             dash: DASHES[each.role],
             spanGaps: true,
             points: { show: few && !DASHES[each.role], size: 6, fill: tint[index] },
-          })),
+          })).reverse(),
         ],
         hooks: { drawAxes: [bands], setCursor: [(plot) => cells.length && tell(plot)] },
       },
-      [points, ...chart.series.map((each) => each.values)],
+      [points, ...chart.series.map((each) => each.values).reverse()],
       holder,
     );
     const entries = chart.series.map((each, index) => ({
@@ -189,8 +197,8 @@ const EurekaCharts = (() => {
       colour: tint[index],
       mark: DASHES[each.role] ? each.role : "line",
       press: () => {
-        plot.setSeries(index + 1, { show: !plot.series[index + 1].show });
-        return plot.series[index + 1].show;
+        plot.setSeries(top - index, { show: !plot.series[top - index].show });
+        return plot.series[top - index].show;
       },
     }));
     cells = legend(figure, [...entries, { name: "", colour: "transparent", mark: "none" }]);
