@@ -84,7 +84,7 @@ def learning_curves(trainings: Sequence[Trainings], unit_note: str) -> Chart | N
     short = [
         replace(each, curves=tuple(shortened(curve) for curve in each.curves)) for each in trainings
     ]
-    known = [curve for each in short for curve in each.curves if curve.env_steps]
+    known = [curve for each in short for curve in each.curves if _is_known(curve)]
     if not known:
         return None
     places = max(known, key=lambda curve: (len(curve.env_steps), curve.env_steps[-1])).env_steps

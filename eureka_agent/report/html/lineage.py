@@ -220,5 +220,5 @@ def _node(
     dot = Markup('<circle cx="{}" cy="{}" r="5"/>').format(x, y)
     inner = dot + text
     if link is not None:
-        inner = Markup('<a href="{}">{}</a>').format(link(node.id), inner)
+        inner = Markup('<a href="{}">{}</a>').format(escape_unprintable(link(node.id)), inner)
     return Markup('<g class="{}">{}</g>').format(kind, inner)
