@@ -114,7 +114,8 @@ def _with_ancestors(name: str, nodes: Mapping[str, Node], most: int) -> list[str
 
 
 def draw(drawn: Lineage, unit_note: str = "", link: Callable[[str], str] | None = None) -> Markup:
-    """The lineage as an SVG element; empty without nodes. `link`: address of an attempt."""
+    """The lineage as an SVG element; empty without nodes. `link`: address of an attempt, or
+    empty."""
     from markupsafe import Markup  # most commands write no document
 
     nodes = {node.id: node for node in drawn.nodes}
@@ -219,6 +220,6 @@ def _node(
     )
     dot = Markup('<circle cx="{}" cy="{}" r="5"/>').format(x, y)
     inner = dot + text
-    if link is not None:
-        inner = Markup('<a href="{}">{}</a>').format(escape_unprintable(link(node.id)), inner)
+    if address := link(node.id) if link is not None else "":
+        inner = Markup('<a href="{}">{}</a>').format(escape_unprintable(address), inner)
     return Markup('<g class="{}">{}</g>').format(kind, inner)

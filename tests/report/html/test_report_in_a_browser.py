@@ -131,11 +131,13 @@ def test_new_data_is_drawn_into_a_figure(browser: Browser, document: Path) -> No
             const chart = {kind: "lines", x: {label: "env steps", format: "count", values: [1, 2]},
                 y: {label: "fitness"}, series: [{name: "3-07", role: "best", values: [1, 4.5]}]};
             EurekaCharts.set(figure, chart);
+            figure.querySelector(".legend button").click();
             EurekaCharts.set(figure, chart);
             return [figure.querySelector(".legend").innerText,
-                figure.querySelectorAll("canvas").length, figure.querySelectorAll(".legend").length];
+                figure.querySelectorAll("canvas").length, figure.querySelectorAll(".legend").length,
+                figure.querySelector("button").getAttribute("aria-pressed")];
         }"""
     )
-    assert legend[1:] == [1, 1]
+    assert legend[1:] == [1, 1, "false"]  # a hidden line stays hidden
     assert legend[0].split()[:2] == ["3-07", "4.5"]
     page.close()

@@ -8,7 +8,7 @@ const EurekaCharts = (() => {
   const LETTER = 7; // pixels of a letter below an axis
   const WHOLE_STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000];
   const FEW_POINTS = 40; // a line of so few values shows each of them
-  const drawn = new Map(); // figure → {chart, plot}
+  const drawn = new Map(); // figure → chart, its element, names of hidden lines, width, plot
 
   // ── words and colours ──────────────────────────────────────────────────────────────────────────
 
@@ -49,12 +49,15 @@ const EurekaCharts = (() => {
 
   // ── parts of both kinds of charts ──────────────────────────────────────────────────────────────
 
+  function frame({ clientWidth }) {
+    return { width: clientWidth, height: HEIGHT, padding: [12, 16, 0, 0], legend: { show: false } };
+  }
+
   function axis(label, values) {
-    const font = `12px ${variable("chart-font")}`;
     return {
       label,
       labelFont: `600 12px ${variable("chart-font")}`,
-      font,
+      font: `12px ${variable("chart-font")}`,
       labelSize: 20,
       stroke: variable("chart-text"),
       grid: { stroke: variable("chart-grid"), width: 1 },
@@ -90,7 +93,7 @@ const EurekaCharts = (() => {
       figure.append(list);
     }
     list.replaceChildren(
-      ...entries.map(({ name, colour, mark, press }) => {
+      ...entries.map(({ name, colour, mark, pressed, press }) => {
         const item = document.createElement("li");
         const sign = document.createElement(press ? "button" : "span");
         const swatch = document.createElement("i");
@@ -102,7 +105,7 @@ const EurekaCharts = (() => {
         if (press) {
           sign.type = "button";
           sign.title = "hide or show";
-          sign.setAttribute("aria-pressed", "true");
+          sign.setAttribute("aria-pressed", pressed);
           sign.addEventListener("click", () => sign.setAttribute("aria-pressed", press()));
         }
         item.append(sign, value);
@@ -114,14 +117,13 @@ const EurekaCharts = (() => {
 
   // ── lines with bands ───────────────────────────────────────────────────────────────────────────
 
-  function lines(figure, holder, chart) {
+  function lines(figure, holder, chart, hidden) {
     const tint = colours(chart.series);
     const format = chart.x.format === "count" ? count : number;
     const few = chart.x.values.length <= FEW_POINTS;
-    const all = chart.series.flatMap((each) => [
-      ...each.values, ...(each.low || []), ...(each.high || []),
-    ]);
-    const [low, high] = range(all);
+    const [low, high] = range(
+      chart.series.flatMap((each) => [each.values, each.low || [], each.high || []]).flat(),
+    );
     const points = chart.x.values;
     const alone = points.length === 1 && { range: [points[0] - 1, points[0] + 1] };
     const top = chart.series.length; // the first line is drawn last, above the others
@@ -166,10 +168,7 @@ const EurekaCharts = (() => {
 
     const plot = new uPlot(
       {
-        width: holder.clientWidth,
-        height: HEIGHT,
-        padding: [12, 16, 0, 0],
-        legend: { show: false },
+        ...frame(holder),
         cursor: { y: false, drag: { setScale: true, x: true, y: false } },
         scales: { x: { time: false, ...alone }, y: { range: [low, high] } },
         axes: [
@@ -179,7 +178,7 @@ const EurekaCharts = (() => {
         series: [
           {},
           ...chart.series.map((each, index) => ({
-            label: each.name,
+            show: !hidden.has(each.name),
             stroke: tint[index],
             width: each.role === "best" ? 2.5 : 1.5,
             dash: DASHES[each.role],
@@ -196,9 +195,11 @@ const EurekaCharts = (() => {
       name: each.name,
       colour: tint[index],
       mark: DASHES[each.role] ? each.role : "line",
+      pressed: !hidden.has(each.name),
       press: () => {
-        plot.setSeries(top - index, { show: !plot.series[top - index].show });
-        return plot.series[top - index].show;
+        const show = hidden.delete(each.name) || !hidden.add(each.name);
+        plot.setSeries(top - index, { show });
+        return show;
       },
     }));
     cells = legend(figure, [...entries, { name: "", colour: "transparent", mark: "none" }]);
@@ -212,9 +213,8 @@ const EurekaCharts = (() => {
     const rows = chart.rows;
     const tint = colours(rows);
     const places = rows.map((_, index) => index);
-    const width = holder.clientWidth;
     const longest = Math.max(...rows.map((each) => each.name.length));
-    const turned = (width - 90) / rows.length < LETTER * (longest + 1);
+    const turned = (holder.clientWidth - 90) / rows.length < LETTER * (longest + 1);
     const numbers = rows.flatMap((each) => [each.low, each.high, each.mean, ...each.points]);
 
     function draw(plot) {
@@ -222,10 +222,10 @@ const EurekaCharts = (() => {
       const scale = devicePixelRatio;
       const room = Math.min(60 * scale, plot.bbox.width / rows.length);
       const at = (value) => plot.valToPos(value, "y", true);
-      const level = (y, from, to) => {
+      const line = (from, to) => {
         ctx.beginPath();
-        ctx.moveTo(from, y);
-        ctx.lineTo(to, y);
+        ctx.moveTo(...from);
+        ctx.lineTo(...to);
         ctx.stroke();
       };
       ctx.save();
@@ -235,7 +235,8 @@ const EurekaCharts = (() => {
         if (each.mean != null && DASHES[each.role]) {
           ctx.setLineDash(DASHES[each.role].map((length) => length * scale));
           ctx.lineWidth = scale;
-          level(at(each.mean), plot.bbox.left, plot.bbox.left + plot.bbox.width);
+          const { left, width } = plot.bbox;
+          line([left, at(each.mean)], [left + width, at(each.mean)]);
           ctx.setLineDash([]);
         }
         ctx.lineWidth = 1.2 * scale;
@@ -247,27 +248,21 @@ const EurekaCharts = (() => {
         });
         ctx.lineWidth = 2.5 * scale;
         if (each.low != null && each.high != null) {
-          ctx.beginPath();
-          ctx.moveTo(x, at(each.low));
-          ctx.lineTo(x, at(each.high));
-          ctx.stroke();
-          for (const end of [each.low, each.high]) level(at(end), x - 8 * scale, x + 8 * scale);
+          line([x, at(each.low)], [x, at(each.high)]);
+          for (const end of [at(each.low), at(each.high)]) {
+            line([x - 8 * scale, end], [x + 8 * scale, end]);
+          }
         }
-        if (each.mean != null) {
-          ctx.beginPath();
-          ctx.arc(x, at(each.mean), 5.5 * scale, 0, 2 * Math.PI);
-          ctx.fill();
-        }
+        ctx.beginPath();
+        if (each.mean != null) ctx.arc(x, at(each.mean), 5.5 * scale, 0, 2 * Math.PI);
+        ctx.fill();
       });
       ctx.restore();
     }
 
     const plot = new uPlot(
       {
-        width,
-        height: HEIGHT,
-        padding: [12, 16, 0, 0],
-        legend: { show: false },
+        ...frame(holder),
         cursor: { show: false },
         scales: {
           x: { time: false, range: [-0.5, rows.length - 0.5] },
@@ -312,13 +307,17 @@ const EurekaCharts = (() => {
     if (!holder) {
       holder = document.createElement("div");
       holder.className = "plot";
+      holder.role = "img";
+      holder.ariaLabel = `chart of ${chart.y.label} over ${chart.x.label}`;
       figure.querySelector(":scope > figcaption").after(holder);
       resized.observe(holder);
     }
-    drawn.get(figure)?.plot?.destroy();
-    drawn.set(figure, { chart, holder, width: holder.clientWidth, plot: null });
+    const { plot, hidden = new Set() } = drawn.get(figure) || {};
+    plot?.destroy();
+    const known = { chart, holder, hidden, width: holder.clientWidth, plot: null };
+    drawn.set(figure, known);
     // nothing can be drawn in a closed <details>; it is drawn when that is opened
-    if (holder.clientWidth) drawn.get(figure).plot = KINDS[chart.kind](figure, holder, chart);
+    if (known.width) known.plot = KINDS[chart.kind](figure, holder, chart, hidden);
   }
 
   const resized = new ResizeObserver((changes) => {
