@@ -4,7 +4,6 @@ be shown, resumed and exported."""
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -89,7 +88,7 @@ def test_a_run_with_absurd_replies_is_shown_resumed_and_read(
     assert "<img" not in report
     document = (folder / "report.html").read_text()
     assert "evil.example" in document
-    assert not re.search(r"<img|(src|href)=.?(http|//)", document)
+    assert "<img" not in document
     assert all(reply.read_text().startswith("```") for reply in folder.glob("attempts/*/reply.md"))
 
     # an archive that an earlier version wrote has the numbers as they came (longer ones are
