@@ -158,7 +158,9 @@ def _charts(report: RunReport) -> dict[str, Any]:
     baselines = [score for name in BASELINES if (score := report.score(name)) is not None]
     finals = learning_curves(final_curves(report), unit) if report.finalists else None
     searched = None if own and finals else learning_curves(search_curves(report), unit)
-    per_iteration = None if own else fitness_per_iteration(report.attempts, baselines, unit)
+    per_iteration = fitness_per_iteration(report.attempts, baselines, unit)
+    if per_iteration is not None and len(per_iteration["x"]["values"]) == 1:
+        per_iteration = None
     drawn = lineage(report.attempts, best)
     rows = {attempt.id for attempt in sections.shown_attempts(report.attempts)}
     return {

@@ -56,7 +56,7 @@ def tiles(report: RunReport) -> list[tuple[str, str]]:
     if not report.of_own_reward:
         found.append((f"{trained:,} of {len(report.attempts):,}", "attempts trained"))
     found.append((wording.duration(report.seconds), "wall time"))
-    if report.cost.requests and report.cost.money is not None:
+    if report.cost.money:
         found.append((format_money(report.cost.money), "for models"))
     return found
 
@@ -144,7 +144,9 @@ def failures(report: RunReport) -> list[Failures]:
             broken.setdefault(reason, []).append(f"{training.name} (seed {training.seed})")
     seen: dict[str, list[str]] = {}
     for attempt in attempts:
-        findings = () if attempt.diagnosis is None else attempt.diagnosis.findings
+        if report.of_own_reward or attempt.diagnosis is None:
+            continue  # what is known of a person's one reward stands above
+        findings = attempt.diagnosis.findings
         for code, message in {each.code: each.message for each in findings}.items():
             seen.setdefault(code, []).append(f"{attempt.id}: {message}")
     found = (

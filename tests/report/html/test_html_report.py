@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -211,15 +212,23 @@ def test_a_persons_own_reward_is_called_theirs(report: RunReport) -> None:
     own = replace(
         report,
         designer=GIVEN_DESIGNER,
-        attempts=report.attempts[3:4],
-        scores=(report.scores[0], *report.scores[2:]),
+        attempts=report.attempts[:1],
+        best=report.attempts[0],
+        scores=report.scores[1:],
     )
     found = document(own)
     assert "<h2>Your reward</h2>" in found.source
     (scores,) = found.charts
     assert [row["name"] for row in scores["rows"]] == ["your reward", "human", "sparse"]
     assert "What won" not in found.words
+    assert "What failed" not in found.words
     assert "svg" not in found.elements  # one attempt has no lineage
+
+
+def test_what_models_cost_is_shown_where_they_cost(report: RunReport) -> None:
+    assert "for models" not in document(report).words
+    asked = replace(report, cost=replace(report.cost, requests=3, money=Decimal("1.25")))
+    assert "<li><b>$1.2500</b><span>for models</span></li>" in document(asked).source
 
 
 # ── what others wrote ─────────────────────────────────────────────────────────────────────────────

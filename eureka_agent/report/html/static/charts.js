@@ -125,7 +125,8 @@ const EurekaCharts = (() => {
       chart.series.flatMap((each) => [each.values, each.low || [], each.high || []]).flat(),
     );
     const points = chart.x.values;
-    const alone = points.length === 1 && { range: [points[0] - 1, points[0] + 1] };
+    const alone = points.length === 1;
+    const beside = { range: [points[0] - 1, points[0] + 1] };
     const top = chart.series.length; // the first line is drawn last, above the others
     const whole = points.every((each) => Number.isInteger(each)) && chart.x.format !== "count";
 
@@ -170,7 +171,7 @@ const EurekaCharts = (() => {
       {
         ...frame(holder),
         cursor: { y: false, drag: { setScale: true, x: true, y: false } },
-        scales: { x: { time: false, ...alone }, y: { range: [low, high] } },
+        scales: { x: { time: false, ...(alone && beside) }, y: { range: [low, high] } },
         axes: [
           { ...axis(chart.x.label, format), size: 30, ...(whole && { incrs: WHOLE_STEPS }) },
           verticalAxis(chart.y.label),
@@ -183,7 +184,7 @@ const EurekaCharts = (() => {
             width: each.role === "best" ? 2.5 : 1.5,
             dash: DASHES[each.role],
             spanGaps: true,
-            points: { show: few && !DASHES[each.role], size: 6, fill: tint[index] },
+            points: { show: alone || (few && !DASHES[each.role]), size: 6, fill: tint[index] },
           })).reverse(),
         ],
         hooks: { drawAxes: [bands], setCursor: [(plot) => cells.length && tell(plot)] },
