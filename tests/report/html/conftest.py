@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium; tests are skipped where there is none, unless EUREKA_REQUIRE_BROWSER is 1."""
+    """Chromium for one file of tests, since its event loop runs until it is closed; tests are skipped
+    where there is none, unless EUREKA_REQUIRE_BROWSER is 1."""
     chromium = shutil.which("chromium")
     if chromium is None and os.environ.get("EUREKA_REQUIRE_BROWSER") != "1":
         pytest.skip("needs chromium on PATH")
