@@ -141,7 +141,7 @@ def draw(drawn: Lineage, unit_note: str = "", link: Callable[[str], str] | None 
     ]
     for name in rows:
         parts.append(_node(nodes[name], at(name), labels[name], drawn, link))
-    whole = Markup('<svg role="img" aria-label="lineage" width="{}" height="{}">{}</svg>')
+    whole = Markup('<svg role="group" aria-label="lineage" width="{}" height="{}">{}</svg>')
     return whole.format(f"{width:.0f}", height, Markup().join(parts))
 
 
