@@ -103,6 +103,10 @@ def video(
             animation,
         )
     )
+    if output is None and not attempts:
+        from eureka_agent.search.run_end import renew_html_report
+
+        renew_html_report(opened)  # which holds this clip
     titles = [each.title for each in shown]
     if output_format == "json":
         print_json(_document(opened.name, titles, filmed, place, animation))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -71,6 +73,22 @@ def test_a_search_ends_with_a_video_of_its_best_policy(run: Path) -> None:
     assert shown[0].width == 3 * 320 + 2 * 4
     assert 15 < len(shown) <= 165
     assert (run / "best" / "video.gif").read_bytes().startswith(b"GIF89a")
+
+
+def clip_in_the_report(run: Path) -> bytes:
+    """The clip that `report.html` holds; empty for none."""
+    found = re.search(
+        r'src="data:video/mp4;base64,([^"]*)"', (run / "report.html").read_text(encoding="utf-8")
+    )
+    return base64.b64decode(found[1]) if found else b""
+
+
+def test_the_report_holds_the_video_and_a_new_one(folder: Path, run: Path) -> None:
+    video = run / "best" / "video.mp4"
+    before = video.read_bytes()
+    assert clip_in_the_report(run) == before
+    eureka(folder, "video", "latest", "--episode", "worst", "--seconds", "0.2", "--no-gif")
+    assert clip_in_the_report(run) == video.read_bytes() != before
 
 
 def test_trainings_of_any_kind_stand_side_by_side(folder: Path, run: Path) -> None:
