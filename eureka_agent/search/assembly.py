@@ -57,8 +57,8 @@ async def search(
     person: Asks | None = None,
 ) -> None:
     """Run a search on a fleet: its generations, its final trainings, and the files of its best
-    attempt. With a `person` there are generations as long as they are wanted, and no final
-    trainings."""
+    attempt. With a `person` there are generations as long as they are wanted, and final
+    trainings if they are."""
     settings, description = run.settings, run.description
     snapshots = SnapshotStore(run.folder)
     population = ready.population(plan_capacity(settings, ready.hardware.places).slots)
@@ -91,12 +91,14 @@ async def search(
             settings.scoring_episodes,
         )
         engine, final = _engine(run, ready, advisers, trials, deadline, observer, person)
-        finalists = settings.finalists if person is None else 0
         with keeping_best(run), first_error():
-            baselines = settings.trains_baselines and person is None
-            work = _all_trainings(engine, final, finalists, baselines)
+            work = (
+                _all_trainings(engine, final, settings.finalists, settings.trains_baselines)
+                if person is None
+                else _refined(engine, final, settings, person)
+            )
             await saving_when_stopped(work, trainings, observer)
-        if finalists:
+        if settings.finalists and (person is None or person.finals):
             final.scores()
 
 
@@ -184,6 +186,18 @@ async def _all_trainings(
         trained = await engine.search()
         if finalists:
             await final.finalists(trained[:finalists])
+
+
+async def _refined(
+    engine: SearchEngine, final: FinalTrainings, settings: SearchSettings, person: Asks
+) -> None:
+    trained = await engine.search()
+    if not person.finals or not settings.finalists:
+        return
+    async with asyncio.TaskGroup() as group:
+        if settings.trains_baselines:
+            group.create_task(final.baselines())
+        await final.finalists(trained[: settings.finalists])
 
 
 class AnalystIfReachable:

@@ -15,6 +15,7 @@ from typing import Any
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.designer.interface import Designer, DesignRequest
 from eureka_agent.errors import EnvironmentFaultError, EurekaError, RunFolderError
+from eureka_agent.feedback.standing import judged
 from eureka_agent.invocation import resume_command, show_command
 from eureka_agent.journal.entries import (
     BaselinesNotAwaited,
@@ -86,7 +87,7 @@ class SearchEngine:
             async with asyncio.TaskGroup() as group:
                 await self._schedule(group).search()
         attempts = self.run.archive.attempts()
-        trained = ranked(attempts)
+        trained = ranked(judged(attempts, self.run.archive.state.feedback))
         if not trained and not attempts and self._spent():
             raise SearchFailedError(
                 "the limit on what models may cost left no room for a single request",

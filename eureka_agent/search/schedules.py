@@ -93,6 +93,9 @@ class Generations:
 class Asks(Protocol):
     """A person who sees the last generation and decides on another."""
 
+    finals: bool
+    """True once they asked for the final trainings."""
+
     async def wants_another(self) -> bool:
         """True for another generation; False ends the generations."""
         ...
