@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import filecmp
 from collections.abc import Sequence
 
-from eureka_agent.archive.artefacts import BEST, POLICY, REWARD, attempt_folder, training_folder
+from eureka_agent.archive.artefacts import (
+    BEST,
+    GIF,
+    POLICY,
+    REWARD,
+    VIDEO,
+    attempt_folder,
+    training_folder,
+)
 from eureka_agent.archive.baseline_cache import BaselineCache
 from eureka_agent.archive.files import copy_file, write_text
 from eureka_agent.archive.run_folder import Run
@@ -152,7 +161,11 @@ def keep_best(run: Run, best: Attempt, trainings: Sequence[FinalTraining]) -> No
     typical = typical_training(trainings, best.id)
     if typical is not None:
         policy = training_folder(run.folder, best.id, typical.seed) / POLICY
-    copy_file(policy, folder / POLICY)
+    kept = folder / POLICY
+    if not (kept.is_file() and filecmp.cmp(policy, kept, shallow=False)):
+        for name in (VIDEO, GIF):  # of another policy
+            (folder / name).unlink(missing_ok=True)
+    copy_file(policy, kept)
 
 
 def typical_training(trainings: Sequence[FinalTraining], name: str) -> FinalTraining | None:

@@ -305,6 +305,20 @@ async def test_without_a_final_that_worked_the_policy_of_the_search_is_kept(
     ).read_text() == f"policy of 1-02@{attempts[0].seed}"
 
 
+async def test_a_video_stays_as_long_as_its_policy_is_the_best(make_run: MakeRun) -> None:
+    run = make_run(iterations=1, samples=4, finalists=0)
+    search = four_proposals(run, {reward(1): 1.0, reward(2): 4.0, reward(3): 2.0, reward(4): 3.0})
+    best, second, *_ = await search.engine.search()
+    keep_best(run, best, ())
+    videos = [run.folder / "best" / name for name in ("video.mp4", "video.gif")]
+    for video in videos:
+        video.write_text("of the best")
+    keep_best(run, best, ())
+    assert all(video.is_file() for video in videos)
+    keep_best(run, second, ())
+    assert not any(video.exists() for video in videos)
+
+
 async def test_a_search_that_fails_in_the_end_leaves_its_best(make_run: MakeRun) -> None:
     run = make_run(iterations=1, samples=4, finalists=0)
     search = four_proposals(run, {reward(1): 1.0, reward(2): 4.0, reward(3): 2.0, reward(4): 3.0})
