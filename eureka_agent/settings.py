@@ -139,6 +139,8 @@ class SearchSettings(TrainingSettings):
     analyst: str = "auto"
     """Model that reads parents' trainings and episodes: off, <provider>/<model>, or auto for the
     first --model."""
+    analyst_sees: bool = False
+    """Show the analyst pictures of the best and the worst episode, if its model takes them."""
     blind: bool = False
     """The designer is not told what the human reward scores."""
     max_cost: Decimal | None = Field(None, gt=0, le=1_000_000_000)

@@ -6,7 +6,7 @@ import re
 
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.configured_model import ConfiguredModel
-from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
+from eureka_agent.llm.interface import ChatMessage, FinishReason, ImagePart, Role
 from eureka_agent.llm.markdown import without_thinking
 from eureka_agent.llm.prompts import render, system_message
 from eureka_agent.records import Diagnosis, TaskDescription
@@ -33,10 +33,22 @@ class Analyst:
         self._model = model
         self._system = system_message("analyse.md", description, sentence, settings)
 
-    async def analyse(self, attempt: str, reward: RewardSpecification, diagnosis: Diagnosis) -> str:
-        """Explain a training; empty for a refusal or a spent budget. Raises LanguageModelError."""
-        text = render("analyse_order.md", source=reward.source, diagnosis=diagnosis.text)
-        order = ChatMessage("user", text)
+    async def analyse(
+        self,
+        attempt: str,
+        reward: RewardSpecification,
+        diagnosis: Diagnosis,
+        pictures: tuple[ImagePart, ...] = (),
+    ) -> str:
+        """Explain a training; empty for a refusal or a spent budget. `pictures`: of its episodes.
+        Raises LanguageModelError."""
+        text = render(
+            "analyse_order.md",
+            source=reward.source,
+            diagnosis=diagnosis.text,
+            pictures=[each.description for each in pictures],
+        )
+        order = ChatMessage("user", text, pictures)
         try:
             message = await self._model.ask(Role.ANALYST, self._system, order, attempt=attempt)
         except BudgetSpentError:

@@ -17,6 +17,8 @@ REWARD, POLICY = "reward.py", "policy.safetensors"
 CURVES, TRAJECTORIES = "curves.csv", "trajectories.npz"
 REPORT, HTML_REPORT = "report.md", "report.html"
 VIDEO, GIF = "video.mp4", "video.gif"
+SHEET = "moments.jpg"
+"""Moments of the best and the worst episode, for a model that sees."""
 MESSAGES = "messages.jsonl"
 """Recording of all requests to models with their replies, written when the run ends or stops."""
 

@@ -26,6 +26,7 @@ OPTION_GROUPS = {
         "concurrency",
         "reviewer",
         "analyst",
+        "analyst_sees",
         "blind",
         "max_tokens",
         "price",

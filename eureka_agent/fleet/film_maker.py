@@ -15,7 +15,7 @@ from eureka_agent.fleet.warm_worker import WarmWorker
 from eureka_agent.protocol.commands import Film, FilmedPolicy
 from eureka_agent.protocol.events import Filmed
 from eureka_agent.rewards import RewardSpecification
-from eureka_agent.sandbox.inbox import DO_NOT_TRUST, check_trajectories, check_video
+from eureka_agent.sandbox.inbox import DO_NOT_TRUST, check_picture, check_trajectories, check_video
 from eureka_agent.sandbox.wall import Limits, Wall
 
 ShownName = Literal["best", "median", "worst"]
@@ -43,6 +43,7 @@ class FilmSettings:
     seconds: float
     gif_seconds: float = 0.0
     strips: bool = True
+    sheet: int = 0
 
     def last_number(self) -> int:
         """Largest number of an episode that is shown by its number; -1 without one."""
@@ -69,9 +70,11 @@ class FilmMaker:
         video: Path,
         gif: Path | None = None,
         trajectories: Path | None = None,
+        sheet: Path | None = None,
     ) -> Filmed:
         """Write `video` (mp4) of the subjects' episodes from the same start states, its beginning
-        as `gif`, and the episodes' variables as `trajectories` (npz).
+        as `gif`, the episodes' variables as `trajectories` (npz), and their moments as `sheet`
+        (JPEG).
 
         Raises EnvironmentLoadError for an environment other than that of `fingerprint`,
         WorkerFaultError with the worker's message where nothing can be drawn or a policy cannot
@@ -97,6 +100,7 @@ class FilmMaker:
                 seconds=settings.seconds,
                 gif_seconds=settings.gif_seconds if gif is not None else 0.0,
                 strips=settings.strips,
+                sheet=settings.sheet if sheet is not None else 0,
                 trajectories=trajectories is not None,
             )
             answer = await self._worker.ask(command, _TIMEOUT_SECONDS, client)
@@ -109,6 +113,8 @@ class FilmMaker:
                 await client.inbox.take(answer.gif, gif, check_video)
             if trajectories is not None and answer.trajectories is not None:
                 await client.inbox.take(answer.trajectories, trajectories, check_trajectories)
+            if sheet is not None and answer.sheet is not None:
+                await client.inbox.take(answer.sheet, sheet, check_picture)
             return answer
 
     def _check_environment(self, fingerprint: str) -> None:

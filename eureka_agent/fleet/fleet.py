@@ -13,6 +13,7 @@ from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.fleet.devices import CPU, Device
 from eureka_agent.fleet.dispatcher import Dispatcher
 from eureka_agent.fleet.evaluator import Evaluator
+from eureka_agent.fleet.film_maker import FilmMaker
 from eureka_agent.fleet.jobs import Population, ProgressObserver
 from eureka_agent.fleet.problem import Problem
 from eureka_agent.fleet.trainings import Trainings
@@ -94,6 +95,15 @@ class Fleet:
             self._users[problem] -= 1
             if not self._users[problem]:
                 await self._evaluators.pop(problem).close()
+
+    @asynccontextmanager
+    async def film_maker(self, problem: Problem) -> AsyncIterator[FilmMaker]:
+        """A maker of videos of a problem, whose worker starts on demand and ends with the block."""
+        maker = FilmMaker(self._wall, problem, self._scratch / "films")
+        try:
+            yield maker
+        finally:
+            await maker.close()
 
     async def close(self) -> None:
         """End all workers. Callers that wait get a CancelledError."""

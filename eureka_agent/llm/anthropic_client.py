@@ -26,6 +26,7 @@ from eureka_agent.llm.interface import (
     CompletionRequest,
     FinishReason,
 )
+from eureka_agent.llm.parts import for_anthropic
 from eureka_agent.llm.replies import joined_text, listed, part, tokens
 from eureka_agent.llm.retry import Retries
 
@@ -91,7 +92,7 @@ class AnthropicModel:
         options: dict[str, Any] = {
             "model": self._model,
             "max_tokens": request.max_tokens or LONGEST_REPLY_TOKENS,
-            "messages": request.turns,
+            "messages": for_anthropic(request.turns),
             # without it the SDK refuses bounds on replies that it considers too slow
             "timeout": self._timeout,
         }

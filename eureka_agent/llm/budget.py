@@ -14,6 +14,8 @@ from eureka_agent.records import Cost, Message
 
 CHARACTERS_PER_TOKEN = 4
 """Rule of thumb for English and code, where a server's count is not known."""
+IMAGE_TOKENS = 1_600
+"""Most tokens of a picture that is scaled to 1.15 megapixels, by any provider's count."""
 USUAL_REPLY_TOKENS = 2_000
 """Assumed length of a role's first reply."""
 
@@ -113,7 +115,8 @@ class Budget:
     async def reserve(self, model: str, request: CompletionRequest) -> Reservation:
         """Reserve a request's expected cost, waiting for room. Raises BudgetSpentError."""
         characters = sum(len(message.content) for message in request.messages)
-        prompt_tokens = characters // CHARACTERS_PER_TOKEN + 1
+        pictures = sum(len(message.images) for message in request.messages)
+        prompt_tokens = characters // CHARACTERS_PER_TOKEN + 1 + IMAGE_TOKENS * pictures
         async with self._changed:
             while True:
                 bound = request.max_tokens or self._longest_reply(model)

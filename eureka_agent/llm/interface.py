@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 from collections.abc import Callable
@@ -37,11 +38,33 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True)
+class ImagePart:
+    """A picture in a message."""
+
+    data: bytes
+    description: str
+    """For the record, which holds no picture."""
+    media_type: Literal["image/jpeg", "image/png"] = "image/jpeg"
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the picture."""
+        return hashlib.sha256(self.data).hexdigest()
+
+    @property
+    def base64(self) -> str:
+        """The picture as text."""
+        return base64.b64encode(self.data).decode()
+
+
+@dataclass(frozen=True)
 class ChatMessage:
     """One turn of a conversation."""
 
     role: Literal["system", "user", "assistant"]
     content: str
+    images: tuple[ImagePart, ...] = ()
+    """Pictures after the text, of a user's turn."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,13 +90,9 @@ class CompletionRequest:
         return "\n\n".join(message.content for message in self.messages if message.role == "system")
 
     @property
-    def turns(self) -> list[dict[str, str]]:
-        """The other messages in the providers' form."""
-        return [
-            {"role": message.role, "content": message.content}
-            for message in self.messages
-            if message.role != "system"
-        ]
+    def turns(self) -> tuple[ChatMessage, ...]:
+        """The other messages."""
+        return tuple(message for message in self.messages if message.role != "system")
 
 
 class FinishReason(StrEnum):
@@ -149,7 +168,10 @@ def message_key(model: str, request: CompletionRequest) -> str:
     """Content-addressed key of a request: all that affects the reply, and the sample's number."""
     content = {
         "model": model,
-        "messages": [[message.role, message.content] for message in request.messages],
+        "messages": [
+            [message.role, message.content, *(image.digest for image in message.images)]
+            for message in request.messages
+        ],
         "temperature": request.temperature,
         "max_tokens": request.max_tokens,
         "sample": request.sample,
@@ -158,7 +180,9 @@ def message_key(model: str, request: CompletionRequest) -> str:
 
 
 def transcript(messages: tuple[ChatMessage, ...]) -> str:
-    """A conversation as Markdown, stored beside an attempt."""
-    return (
-        "\n\n".join(f"# {message.role}\n\n{message.content.strip()}" for message in messages) + "\n"
-    )
+    """A conversation as Markdown, stored beside an attempt. A picture is a line about it."""
+    parts = []
+    for message in messages:
+        parts.append(f"# {message.role}\n\n{message.content.strip()}")
+        parts += [f"(picture: {each.description}, {each.digest[:12]})" for each in message.images]
+    return "\n\n".join(parts) + "\n"

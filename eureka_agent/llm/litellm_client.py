@@ -34,6 +34,7 @@ from eureka_agent.llm.failures import (
     failure_of,
 )
 from eureka_agent.llm.interface import Completion, CompletionRequest
+from eureka_agent.llm.parts import for_chat
 from eureka_agent.llm.replies import read_chat, refused
 from eureka_agent.llm.retry import Retries
 
@@ -95,9 +96,7 @@ class LiteLLMModel:
         """`drop_params` stays off: a temperature that a model does not accept is an error."""
         options: dict[str, Any] = {
             "model": self.name,
-            "messages": [
-                {"role": message.role, "content": message.content} for message in request.messages
-            ],
+            "messages": for_chat(request.messages),
             "timeout": self._timeout_s,
             "max_retries": 0,
             "num_retries": 0,

@@ -29,6 +29,7 @@ from eureka_agent.llm.failures import (
     failure_of,
 )
 from eureka_agent.llm.interface import Completion, CompletionRequest, FinishReason
+from eureka_agent.llm.parts import for_chat, for_responses
 from eureka_agent.llm.replies import joined_text, listed, part, read_chat, tokens
 from eureka_agent.llm.retry import Retries
 
@@ -97,9 +98,7 @@ class OpenAIModel:
     def _for_chat(self, request: CompletionRequest) -> dict[str, Any]:
         options: dict[str, Any] = {
             "model": self._model,
-            "messages": [
-                {"role": message.role, "content": message.content} for message in request.messages
-            ],
+            "messages": for_chat(request.messages),
         }
         if request.temperature is not None:
             options["temperature"] = request.temperature
@@ -111,7 +110,11 @@ class OpenAIModel:
 
     def _for_responses(self, request: CompletionRequest) -> dict[str, Any]:
         """Options for Responses; nothing is stored on the server, as the archive has it."""
-        options: dict[str, Any] = {"model": self._model, "input": request.turns, "store": False}
+        options: dict[str, Any] = {
+            "model": self._model,
+            "input": for_responses(request.turns),
+            "store": False,
+        }
         if request.system:
             options["instructions"] = request.system
         if request.temperature is not None:

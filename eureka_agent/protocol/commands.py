@@ -154,6 +154,8 @@ class Film(Record):
     """Length of an animated GIF of its beginning; 0: none."""
     strips: bool = True
     """Show fitness and terms below each picture."""
+    sheet: int = Field(0, ge=0, le=12)
+    """Send a picture (JPEG) of each episode at so many moments, evenly spread; 0: none."""
     trajectories: bool = False
     """Send the shown episodes' variables as an npz file, too."""
 

@@ -174,6 +174,8 @@ class Filmed(Record):
     video: str
     """Mp4 file."""
     gif: str | None = None
+    sheet: str | None = None
+    """JPEG file: a row for each episode, moments from left to right."""
     trajectories: str | None = None
     """Npz file of arrays named `<policy>-<number of the episode>/<variable>`."""
     seconds: FiniteFloat

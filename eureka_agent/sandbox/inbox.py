@@ -18,6 +18,7 @@ MOST_BYTES = 1 << 30
 """Most bytes of files from one worker that were not taken yet."""
 MOST_FILES = 1000
 MOST_VIDEO_BYTES = 100 << 20
+MOST_PICTURE_BYTES = 4 << 20
 _CHUNK_BYTES = 1 << 20
 DO_NOT_TRUST = "do not trust what this worker wrote"
 """Hint for a worker that broke the protocol."""
@@ -129,4 +130,14 @@ def check_video(path: Path) -> None:
     size = path.stat().st_size
     if size > MOST_VIDEO_BYTES or not (begin[4:8] == b"ftyp" or begin[:6] == b"GIF89a"):
         what = f"a worker sent {size:,} bytes that are no video, or too long a one"
+        raise WorkerFileError(what, DO_NOT_TRUST)
+
+
+def check_picture(path: Path) -> None:
+    """Raises WorkerFileError unless it begins as a JPEG and is of a bounded size."""
+    with path.open("rb") as file:
+        begin = file.read(3)
+    size = path.stat().st_size
+    if size > MOST_PICTURE_BYTES or begin != b"\xff\xd8\xff":
+        what = f"a worker sent {size:,} bytes that are no picture, or too large a one"
         raise WorkerFileError(what, DO_NOT_TRUST)

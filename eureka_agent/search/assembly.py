@@ -13,6 +13,7 @@ from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.tuning.designer import worth_tuning
 from eureka_agent.errors import EurekaError, RunFolderError
+from eureka_agent.fleet.film_maker import FilmMaker
 from eureka_agent.fleet.fleet import Fleet
 from eureka_agent.fleet.trainings import Trainings
 from eureka_agent.journal.entries import (
@@ -36,6 +37,7 @@ from eureka_agent.search.final import FinalTrainings, keep_best
 from eureka_agent.search.preparation import Prepared
 from eureka_agent.search.recorder import Recorder
 from eureka_agent.search.schedules import Asks
+from eureka_agent.search.seeing import SeeingAnalyst
 from eureka_agent.search.strategies import STRATEGIES
 from eureka_agent.search.strategies.credit import WithTuning
 from eureka_agent.search.strategies.interface import Strategy
@@ -73,6 +75,7 @@ async def search(
 
     async with (
         fleet.evaluator(population.problem) as evaluator,
+        fleet.film_maker(population.problem) as maker,
         fleet.trainings(
             population,
             snapshots,
@@ -90,7 +93,7 @@ async def search(
             observer,
             settings.scoring_episodes,
         )
-        engine, final = _engine(run, ready, advisers, trials, deadline, observer, person)
+        engine, final = _engine(run, ready, advisers, trials, deadline, observer, person, maker)
         with keeping_best(run), first_error():
             work = (
                 _all_trainings(engine, final, settings.finalists, settings.trains_baselines)
@@ -110,6 +113,7 @@ def _engine(
     deadline: Deadline | None,
     observer: Recorder,
     person: Asks | None,
+    maker: FilmMaker,
 ) -> tuple[SearchEngine, FinalTrainings]:
     settings, description = run.settings, run.description
     critic = Critic(
@@ -121,7 +125,12 @@ def _engine(
         review_all=advisers.review_all,
     )
     attempts = AttemptRunner(run, advisers.designer, critic, trials, observer)
-    analyst = None if advisers.analyst is None else AnalystIfReachable(advisers.analyst, observer)
+    analyst: Analyses | None = None
+    if advisers.analyst is not None:
+        analyst = advisers.analyst
+        if settings.analyst_sees:
+            analyst = SeeingAnalyst(advisers.analyst, run, maker, observer)
+        analyst = AnalystIfReachable(analyst, observer)
     briefing = Briefing(run, strategy_of(settings), observer, advisers.models, analyst)
     cache = BaselineCache(run.folder.parent, description, settings, ready.hardware.kind)
     final = FinalTrainings(run, trials, cache, observer)

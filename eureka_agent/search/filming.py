@@ -139,6 +139,7 @@ def film_settings(
     *,
     seconds: float = 10.0,
     size: tuple[int, int] | None = None,
+    sheet: int = 0,
 ) -> FilmSettings:
     """The episodes that scored the first policy, of which `episodes` are shown."""
     panels = len(shown) if len(shown) > 1 else len(episodes)
@@ -149,6 +150,7 @@ def film_settings(
         size=size or default_size(panels),
         seconds=seconds,
         gif_seconds=GIF_SECONDS,
+        sheet=sheet,
     )
 
 

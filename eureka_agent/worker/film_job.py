@@ -18,6 +18,7 @@ from eureka_agent.records import EpisodeSummary
 from eureka_agent.rendering.encoding import Gif, Mp4
 from eureka_agent.rendering.film import RATE, Episode, Scene, scenes
 from eureka_agent.rendering.pictures import Picture
+from eureka_agent.rendering.sheet import Sheet
 from eureka_agent.rendering.sources import Pictures, drawable, pictures_of
 from eureka_agent.rendering.strip import TOTAL, Series
 from eureka_agent.rewards import RewardSpecification
@@ -91,7 +92,11 @@ class FilmJob:
             seconds=command.seconds,
             strips=command.strips,
         )
-        files, begins, seconds = self._shoot(found)
+        files, begins, seconds, sheet = self._shoot(found)
+        sheet_name = None
+        if sheet is not None:
+            sheet_name = f"{command.job}.jpg"
+            files.append(File(sheet_name, sheet.content()))
         trajectories = None
         if command.trajectories:
             trajectories = f"{command.job}.npz"
@@ -114,6 +119,7 @@ class FilmJob:
             job=command.job,
             video=files[0].name,
             gif=f"{command.job}.gif" if command.gif_seconds else None,
+            sheet=sheet_name,
             trajectories=trajectories,
             seconds=seconds,
             episodes=episodes,
@@ -228,16 +234,19 @@ class FilmJob:
 
     # ── the pictures ──────────────────────────────────────────────────────────────────────────────
 
-    def _shoot(self, found: Sequence[Scene]) -> tuple[list[File], list[float], float]:
-        """The files, the time in the video at which each scene begins, and its length (s)."""
+    def _shoot(self, found: Sequence[Scene]) -> tuple[list[File], list[float], float, Sheet | None]:
+        """The files, the time in the video at which each scene begins, its length (s), and the
+        sheet of the first scene, if one is asked for."""
         command = self._command
         path = self._folder / f"{command.job}.mp4"
         begins: list[float] = []
         recorder = _Recorder(path, command.gif_seconds)
+        control_dt = self._loaded.environment_class.control_dt
+        sheet = Sheet(found[0].episodes, command.sheet, control_dt) if command.sheet else None
         try:
             for scene in found:
                 begins.append(recorder.seconds)
-                self._shoot_scene(scene, recorder)
+                self._shoot_scene(scene, recorder, sheet if scene is found[0] else None)
             recorder.close()
             files = [File(path.name, path.read_bytes())]
         finally:
@@ -245,14 +254,14 @@ class FilmJob:
             path.unlink(missing_ok=True)
         if recorder.gif is not None:
             files.append(File(f"{command.job}.gif", recorder.gif.content()))
-        return files, begins, recorder.seconds
+        return files, begins, recorder.seconds, sheet
 
-    def _shoot_scene(self, scene: Scene, recorder: _Recorder) -> None:
+    def _shoot_scene(self, scene: Scene, recorder: _Recorder, sheet: Sheet | None) -> None:
         environment = self._make()
         try:
             pictures = pictures_of(self._loaded, environment, self._command.size)
             try:
-                shooting = _Shooting(scene, pictures, recorder)
+                shooting = _Shooting(scene, pictures, recorder, sheet)
                 requests = [replace(request, record=None) for request in self._requests]
                 watch_policies(environment, self._task, requests, shooting.watch, PASS_SECONDS)
             finally:
@@ -314,8 +323,11 @@ class _Recorder:
 class _Shooting:
     """Draws a scene's pictures while its episodes are played."""
 
-    def __init__(self, scene: Scene, pictures: Pictures, recorder: _Recorder) -> None:
+    def __init__(
+        self, scene: Scene, pictures: Pictures, recorder: _Recorder, sheet: Sheet | None
+    ) -> None:
         self._scene = scene
+        self._sheet = sheet
         self._times: Iterator[int | None] = iter([*scene.times(), None])
         self._next = next(self._times)
         self._pictures = pictures
@@ -331,4 +343,10 @@ class _Shooting:
             drawn = self._scene.drawn(step, [self._last[place] for place in sorted(self._last)])
             self._recorder.add(drawn)
             self._next = next(self._times)
-        return self._next is not None
+        wanted = False
+        if self._sheet is not None:
+            for place, episode in enumerate(self._scene.episodes):
+                if self._sheet.wants(place, step):
+                    self._sheet.add(place, step, self._pictures.picture(episode.row))
+                wanted |= step < episode.length
+        return self._next is not None or wanted
