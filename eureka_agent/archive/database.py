@@ -48,7 +48,7 @@ MOST_SECONDS = 1e10
 MOST_VIEWS = 64
 """Earlier states in memory; others are folded again on demand."""
 ENTRIES_AT_ONCE = 500
-_COLUMNS = "number, time, seconds, kind, version, record"
+ENTRY_COLUMNS = "number, time, seconds, kind, version, record"
 MOST_UNWRITTEN = 200
 """Entries that wait to be stored with the next durable one."""
 
@@ -64,7 +64,8 @@ def _are_seconds(value: object) -> bool:
     return isinstance(value, int | float) and 0.0 <= value <= MOST_SECONDS
 
 
-def _listed(kinds: Iterable[str]) -> str:
+def listed(kinds: Iterable[str]) -> str:
+    """Kinds as SQL's text constants."""
     return ", ".join(f"'{kind}'" for kind in sorted(kinds))
 
 
@@ -198,7 +199,8 @@ class Archive:
         if self._facts is None or self._facts[0] != version:
             facts = RunState()
             rows = self._read(
-                f"SELECT {_COLUMNS} FROM journal WHERE kind IN ({_listed(OF_RUN)}) ORDER BY number"
+                f"SELECT {ENTRY_COLUMNS} FROM journal WHERE kind IN ({listed(OF_RUN)})"
+                " ORDER BY number"
             )
             for recorded in self._recorded(rows):
                 facts.apply(recorded)
@@ -218,7 +220,7 @@ class Archive:
         return state
 
     def _fold(self, state: RunState, condition: str, number: int) -> None:
-        chosen = f"{condition} AND kind NOT IN ({_listed(PASSING)})"
+        chosen = f"{condition} AND kind NOT IN ({listed(PASSING)})"
         for recorded in self._entries(chosen, (number,)):
             with self._known_attempts(recorded):
                 state.apply(recorded)
@@ -270,7 +272,7 @@ class Archive:
         after, size, full = 0, 0, True
         while full:
             rows = self._read(
-                f"SELECT {_COLUMNS} FROM journal WHERE {condition} AND number > ?"
+                f"SELECT {ENTRY_COLUMNS} FROM journal WHERE {condition} AND number > ?"
                 f" ORDER BY number LIMIT {ENTRIES_AT_ONCE}",
                 (*values, after),
             )
