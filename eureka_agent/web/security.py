@@ -7,7 +7,7 @@ sites cannot send is needed, and a request that changes something needs a header
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.datastructures import URL, MutableHeaders
@@ -68,7 +68,8 @@ class Guard:
         if answer is not None:
             await answer(scope, receive, _with_headers(send))
             return
-        await self._app(scope, _bounded(receive), _with_headers(send))
+        static = request.url.path.startswith("/static/")
+        await self._app(scope, _bounded(receive), _with_headers(send, static=static))
 
     def _refusal(self, request: Request) -> Response | None:
         """Answer to a request that is not from this server's own pages."""
@@ -134,13 +135,14 @@ def _query(url: URL) -> list[tuple[str, str]]:
     return parse_qsl(url.query, keep_blank_values=True)
 
 
-def _with_headers(send: Send, headers: Mapping[str, str] = HEADERS) -> Send:
+def _with_headers(send: Send, *, static: bool = False) -> Send:
     async def with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             answer = MutableHeaders(scope=message)
-            for name, value in headers.items():
+            for name, value in HEADERS.items():
                 answer[name] = value
-            answer.setdefault("cache-control", "no-store")
+            # the program's own files are asked for again, and mostly not sent again
+            answer.setdefault("cache-control", "no-cache" if static else "no-store")
         await send(message)
 
     return with_headers

@@ -1,0 +1,74 @@
+"""Templates. All that is filled in is escaped, and characters that cannot be seen are written out:
+sentences, code, names and replies come from people, models and environments."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from eureka_agent import wording
+from eureka_agent.report.entries import fitness_words, origin, remark
+from eureka_agent.report.ledger import format_money
+from eureka_agent.text import clipped, escape_unprintable, one_line
+
+FOLDER = Path(__file__).resolve().parent
+LONGEST_TEXT = 200_000
+"""Characters of one prompt, reply or source that a page shows."""
+
+
+def _shown(value: object) -> object:
+    """Value as it is filled in: text of the templates is left alone."""
+    if isinstance(value, Markup) or not isinstance(value, str):
+        return "" if value is None else value
+    return escape_unprintable(value.replace("\r\n", "\n"), keep="\n\t")
+
+
+def _age(time: str) -> str:
+    """`3 min ago`; empty for an invalid time."""
+    try:
+        seconds = (datetime.now(UTC) - datetime.fromisoformat(time)).total_seconds()
+    except (ValueError, TypeError):
+        return ""
+    if seconds >= 172_800:
+        return f"{wording.plural(int(seconds // 86_400), 'day')} ago"
+    return f"{wording.rough_duration(max(1.0, round(seconds)))} ago"
+
+
+@cache
+def templates() -> Environment:
+    """The page's templates."""
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        finalize=_shown,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "age": _age,
+        "bounded": lambda text: clipped(text, LONGEST_TEXT),
+        "count": wording.count,
+        "duration": wording.duration,
+        "fitness_words": fitness_words,
+        "money": format_money,
+        "number": wording.number,
+        "one_line": one_line,
+        "origin": origin,
+        "plus_minus": wording.plus_minus,
+        "plural": wording.plural,
+        "remark": remark,
+        "title_words": wording.title,
+        "words": wording.words,
+    }
+    return environment
+
+
+def render(name: str, **values: Any) -> str:
+    """A template filled in."""
+    return templates().get_template(name).render(values)
