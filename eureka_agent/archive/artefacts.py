@@ -15,6 +15,7 @@ from eureka_agent.records import BASELINES, Attempt
 ATTEMPTS, FINALS, BASELINES_FOLDER, BEST = "attempts", "finals", "baselines", "best"
 REWARD, POLICY = "reward.py", "policy.safetensors"
 CURVES, TRAJECTORIES = "curves.csv", "trajectories.npz"
+REPORT, HTML_REPORT = "report.md", "report.html"
 VIDEO, GIF = "video.mp4", "video.gif"
 MESSAGES = "messages.jsonl"
 """Recording of all requests to models with their replies, written when the run ends or stops."""

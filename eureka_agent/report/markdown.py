@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import statistics
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,17 +10,12 @@ from pathlib import Path
 from eureka_agent import wording
 from eureka_agent.invocation import command, executable
 from eureka_agent.markup import Markup, code, escaped, fenced, quoted, table
-from eureka_agent.records import BASELINES, Attempt, Diagnosis, Outcome, Score, Stage
+from eureka_agent.records import Attempt, Diagnosis, Score
+from eureka_agent.report import facts
 from eureka_agent.report.cost import cost_sentence, remarks
-from eureka_agent.report.entries import (
-    early_ends,
-    first_error,
-    fitness_per_seed,
-    fitness_words,
-    remark,
-    rung_reached,
-)
+from eureka_agent.report.entries import discard_reason
 from eureka_agent.report.fitness import fitness_facts
+from eureka_agent.report.iterations import iterations
 from eureka_agent.report.ledger import SUMMED_TIME, Ledger
 from eureka_agent.report.metric import metric_lines
 from eureka_agent.report.run_report import RunReport
@@ -77,8 +70,8 @@ def _written_fitness(report: RunReport) -> str:
     fitness = report.written_fitness
     if fitness is None:
         return ""
-    facts = "\n".join(f"- {name}: {escaped(text)}" for name, text in fitness_facts(fitness).items())
-    parts = [facts, fenced(fitness.source, "python")]
+    told = "\n".join(f"- {name}: {escaped(text)}" for name, text in fitness_facts(fitness).items())
+    parts = [told, fenced(fitness.source, "python")]
     if fitness.reasoning.strip():
         parts.append(f"The model's reasoning:\n\n{quoted(fitness.reasoning)}")
     return "\n\n".join(parts)
@@ -87,45 +80,22 @@ def _written_fitness(report: RunReport) -> str:
 def _scores(report: RunReport) -> str:
     if not report.scores:
         return ""
-    normalized = any(score.human_normalized is not None for score in report.scores)
-    note = (
-        "Every reward here was trained from the same fresh seeds under the same budget, and each"
-        " policy was scored, acting without noise, in a process that never loaded its reward."
-    )
-    if len(report.finalists) > 1:
-        note += " The best has the highest mean of the finalists, which is partly luck."
-    if len({len(score.seeds) for score in report.scores}) > 1:
-        note += " Some have fewer seeds, the first ones; comparisons use the seeds of each."
-    if normalized:
-        note += " Human-normalised is (mean − sparse) / |human − sparse|: 0 is the sparse reward."
-    if any(score.cached for score in report.scores):
-        note += " An earlier run trained the rewards from the cache."
-    unit = report.unit_note and f" {escaped(report.unit_note)}"
-    human = "human-normalised | " if normalized else ""
-    titles = f"reward | fitness{unit}, mean ± std | {human}per seed | seeds"
-    rows = [_score_row(score, report, normalized) for score in report.scores]
-    return f"{table(titles, rows)}\n\n{note}"
+    rows = [_score_row(report, score) for score in report.scores]
+    titles = " | ".join(map(escaped, facts.score_titles(report)))
+    return f"{table(titles, rows)}\n\n{facts.score_note(report)}"
 
 
-def _score_row(score: Score, report: RunReport, normalized: bool) -> list[str]:
-    name = "your reward" if report.of_own_reward else f"attempt {score.name}"
-    name = score.name if score.name in BASELINES else name
-    if report.best is not None and score.name == report.best.id:
-        name = Markup(f"**{name}**")
-    return [
-        name,
-        wording.plus_minus(score.mean, score.std),
-        *([wording.number(score.human_normalized)] if normalized else []),
-        fitness_per_seed(score),
-        ", ".join(map(str, score.seeds)),
-    ]
+def _score_row(report: RunReport, score: Score) -> list[str]:
+    name, *cells = facts.score_cells(report, score)
+    is_best = report.best is not None and score.name == report.best.id
+    return [Markup(f"**{name}**") if is_best else name, *cells]
 
 
 def _best(report: RunReport) -> str:
     best = report.best
     if best is None:
         return ""
-    training = "first training" if best.repeats else "training"
+    training = facts.training_name(best)
     parts = [fenced(wording.without_trailing_comments(best.proposal.reward.source), "python")]
     if report.of_own_reward:
         parts.append(escaped(best.proposal.reasoning))
@@ -134,7 +104,7 @@ def _best(report: RunReport) -> str:
     if best.diagnosis is not None:
         parts += _diagnosis(best.diagnosis, training)
     if best.outcome is not None and best.outcome.evaluation_episodes:
-        parts.append(_episodes(best.outcome, training))
+        parts.append(escaped(facts.episodes_sentence(best.outcome, training)))
     return "\n\n".join(parts)
 
 
@@ -145,9 +115,7 @@ def _diagnosis(diagnosis: Diagnosis, training: str) -> list[str]:
         + (f" Try: {escaped(finding.advice.rstrip('.'))}." if finding.advice else "")
         for finding in diagnosis.findings
     )
-    parts = [f"The analyzer found nothing wrong in its {training}."]
-    if findings:
-        parts = [f"What the analyzer saw in its {training}:\n\n{findings}"]
+    parts = [facts.findings_sentence(diagnosis, training), *([findings] if findings else [])]
     values = [value for value in diagnosis.fitness_values if value is not None]
     if values:
         curve = sparkline(diagnosis.fitness_values, BAR_WIDTH)
@@ -159,48 +127,26 @@ def _diagnosis(diagnosis: Diagnosis, training: str) -> list[str]:
     return parts
 
 
-def _episodes(outcome: Outcome, training: str) -> str:
-    """Sentence on the evaluated episodes of a training."""
-    facts = [
-        f"fitness {wording.plus_minus(outcome.fitness, outcome.fitness_std)}",
-        escaped(early_ends(outcome)),
-    ]
-    if outcome.success_rate is not None:
-        facts.append(f"{outcome.success_rate:.0%} solved the task")
-    episodes = wording.plural(outcome.evaluation_episodes, "episode")
-    return (
-        f"The policy of its {training}, acting without noise in {episodes}:"
-        f" {', '.join(filter(None, facts))}."
-    )
-
-
 def _iterations(attempts: Sequence[Attempt]) -> str:
-    by_iteration: dict[int, list[Attempt]] = {}
-    for attempt in attempts:
-        by_iteration.setdefault(attempt.iteration, []).append(attempt)
-    fitness = {
-        iteration: sorted(each.fitness for each in members if each.fitness is not None)
-        for iteration, members in by_iteration.items()
-    }
-    known = [value for values in fitness.values() for value in values]
+    by_iteration = iterations(attempts)
+    known = [value for each in by_iteration for value in each.fitness]
     if not known:
         return ""
     lowest, highest = min(0.0, *known), max(0.0, *known)
     span = (highest - lowest) or 1.0
-    scale = common_scale(fitness.values(), SPREAD_WIDTH)
+    scale = common_scale((each.fitness for each in by_iteration), SPREAD_WIDTH)
     lines = []
-    for iteration, values in sorted(fitness.items()):
-        broken_off = _broken_off(by_iteration[iteration])
-        if not values:
-            why = f": {broken_off}" if broken_off else ""
-            lines.append(f"{iteration + 1:>3}  nothing trained{why}")
+    for each in by_iteration:
+        if each.best is None:
+            why = f": {each.broken_off}" if each.broken_off else ""
+            lines.append(f"{each.number:>3}  nothing trained{why}")
             continue
-        bar = "█" * max(1, round((values[-1] - lowest) / span * BAR_WIDTH))
-        spread = sparkline(values, SPREAD_WIDTH, scale=scale)
+        bar = "█" * max(1, round((each.best - lowest) / span * BAR_WIDTH))
+        spread = sparkline(each.fitness, SPREAD_WIDTH, scale=scale)
         lines.append(
-            f"{iteration + 1:>3}  {bar:<{BAR_WIDTH}}  best {wording.number(values[-1])}, "
-            f"median {wording.number(statistics.median(values))}, all {spread}"
-            + (f" ({broken_off} left out)" if broken_off else "")
+            f"{each.number:>3}  {bar:<{BAR_WIDTH}}  best {wording.number(each.best)}, "
+            f"median {wording.number(each.median)}, all {spread}"
+            + (f" ({each.broken_off} left out)" if each.broken_off else "")
         )
     note = (
         "Each bar is an iteration's best attempt, by the mean of its trainings; `all` draws its"
@@ -209,60 +155,27 @@ def _iterations(attempts: Sequence[Attempt]) -> str:
     return fenced("\n".join(lines)) + f"\n\n{note}"
 
 
-def _broken_off(attempts: Sequence[Attempt]) -> str:
-    """`2 stopped, 1 failed`: trainings of an iteration without a fitness."""
-    stages = Counter(attempt.stage for attempt in attempts if attempt.fitness is None)
-    ends = (Stage.STOPPED, Stage.FAILED)
-    return ", ".join(f"{stages[stage]} {stage.value}" for stage in ends if stages[stage])
-
-
 def _attempts(report: RunReport) -> str:
     if not report.attempts:
         return ""
     env_steps = report.settings.env_steps
-    rows = [
-        [
-            attempt.id,
-            wording.words(attempt.proposal.operator.value),
-            ", ".join(attempt.proposal.parents),
-            attempt.stage.value,
-            fitness_words(attempt, env_steps),
-            str(len(attempt.fitness_per_seed) or ""),
-            remark(attempt),
-        ]
-        for attempt in report.attempts
-    ]
-    titles = "attempt | operator | parents | stage | fitness | seeds | reason or first finding"
-    note = "Fitness is without exploration noise; the curves that findings describe are with it."
-    if any(map(rung_reached, report.attempts)):
-        note += " A fitness `at` a percentage is the score after that part of a training."
-    return f"{table(titles, rows)}\n\n{note}"
+    rows = [facts.attempt_cells(attempt, env_steps) for attempt in report.attempts]
+    titles = " | ".join(facts.ATTEMPT_TITLES)
+    return f"{table(titles, rows)}\n\n{facts.attempts_note(report.attempts)}"
 
 
 def _rejected(attempts: Sequence[Attempt]) -> str:
-    rejected = [attempt for attempt in attempts if attempt.stage is Stage.REJECTED]
-    codes = Counter(
-        finding.code
-        for attempt in rejected
-        if attempt.verdict is not None
-        for finding in attempt.verdict.findings
-        if finding.severity == "error"
-    )
+    rejected = facts.rejected(attempts)
+    codes = facts.errors_by_code(rejected)
     summary = ", ".join(f"{escaped(name)} ({amount})" for name, amount in codes.most_common())
-    lines = (f"- `{each.id}`: {escaped(first_error(each) or each.reason)}" for each in rejected)
+    lines = (f"- `{each.id}`: {escaped(discard_reason(each))}" for each in rejected)
     return (f"Findings by code: {summary}.\n\n" if summary else "") + "\n".join(lines)
 
 
 def _cost(report: RunReport) -> str:
-    retries = report.cost.final_restarts
-    for attempt in report.attempts:
-        retries += attempt.retries + sum(repeat.retries for repeat in attempt.repeats)
-    sentences = [cost_sentence(_escaped_names(report))]
-    if retries:
-        restarted = wording.plural(retries, "training")
-        sentences.append(f"{restarted} started again because a worker died.")
+    sentences = [cost_sentence(_escaped_names(report)), facts.restarts(report)]
     sentences += map(escaped, remarks(report))
-    return " ".join(sentences) + _ledger(report.ledger)
+    return " ".join(filter(None, sentences)) + _ledger(report.ledger)
 
 
 def _escaped_names(report: RunReport) -> RunReport:
@@ -285,62 +198,22 @@ def _ledger(account: Ledger) -> str:
 
 def _settings(report: RunReport) -> str:
     """Settings that differ from the task's defaults."""
-    description = report.description
-    task = {
-        "env_steps": description.env_steps,
-        "num_envs": description.num_envs,
-        **description.training_overrides,
-    }
-    rows, others = [], 0
-    for name, field in type(report.settings).model_fields.items():
-        value = _as_text(getattr(report.settings, name))
-        default = _as_text(task.get(name, field.default))
-        if value == default:
-            others += 1
-        else:
-            rows.append([code(name), code(value), code(default)])
-    note = f"{wording.plural(others, 'other setting')} at the default: all are in `settings.yaml`."
+    changed, note = facts.changed_settings(report)
+    rows = [list(map(code, row)) for row in changed]
     return (table("setting | value | default", rows) + "\n\n" if rows else "") + note
 
 
-def _as_text(value: object) -> str:
-    """Value of a setting in one line; lists and tuples are equal."""
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-
-
 def _reproduce(report: RunReport) -> str:
-    versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
-    commit = f"Commit `{report.git_commit}`. " if report.git_commit else ""
-    devices = f", trained on {escaped(', then '.join(report.devices))}" if report.devices else ""
-    return (
-        fenced(report.command_line(), "sh")
-        + f"\n\n{commit}Started {report.started}. {versions + '. ' if versions else ''}"
-        + f"Designer {escaped(report.designer)}, wall {report.wall}{devices}. Environment"
-        f" fingerprint `{report.description.fingerprint[:16]}`."
-    )
+    words = " ".join(map(escaped, facts.provenance(report)))
+    return f"{fenced(report.command_line(), 'sh')}\n\n{words}"
 
 
 def _files(report: RunReport) -> str:
     folder = shlex.quote(str(report.folder))
     show, tensorboard = command(f"show {folder}"), f"{executable('tensorboard')} --logdir {folder}"
-    best = "your reward with its" if report.of_own_reward else "the best attempt, its prompt,"
-    files = {
-        "`fitness.py`, `fitness.json`": "the written fitness" if report.written_fitness else "",
-        "`best/`": "`reward.py` and `policy.safetensors` of the best reward function",
-        f"`attempts/{report.best.id if report.best else ''}/`": (
-            f"{best} verdict, curves and policy" if report.best else ""
-        ),
-        "`attempts/<id>/`": (
-            "every attempt, rejected ones included; in `seed-<seed>/` the trainings that confirm it"
-        ),
-        "`finals/<id>/seed-<seed>/`, `baselines/<name>/seed-<seed>/`": (
-            "the final trainings and the baselines"
-        ),
-        "`archive.sqlite`": (
-            "all of it as tables; `settings.yaml`, `environment.json`: what was searched and how"
-        ),
-    }
-    listed = "\n".join(f"- {names}: {content}" for names, content in files.items() if content)
+    listed = "\n".join(
+        f"- {', '.join(map(code, names))}: {content}" for names, content in facts.run_files(report)
+    )
     return (
         f"Everything is in {code(report.folder)}:\n\n{listed}\n\n{code(show)} prints this;"
         f" {code(tensorboard)} draws the curves."

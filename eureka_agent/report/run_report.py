@@ -13,6 +13,7 @@ from eureka_agent.records import (
     BASELINES,
     GIVEN_DESIGNER,
     Attempt,
+    FinalTraining,
     RunStatus,
     Score,
     TaskDescription,
@@ -67,6 +68,8 @@ class RunReport:
     """Attempts by iteration, sample and revision."""
     scores: tuple[Score, ...] = ()
     """Finalists, best first, then the human and the sparse reward."""
+    final_trainings: tuple[FinalTraining, ...] = ()
+    """Trainings of finalists and baselines, behind the scores."""
     best: Attempt | None = None
     cost: RunCost = RunCost()
     ledger: Ledger = NOTHING_ASKED

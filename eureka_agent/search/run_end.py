@@ -1,15 +1,16 @@
-"""The end of a run: its last entry, the recording of replies, the report."""
+"""The end of a run: its last entry, the recording of replies, the reports."""
 
 from __future__ import annotations
 
 import shutil
 
-from eureka_agent.archive.artefacts import MESSAGES
+from eureka_agent.archive.artefacts import HTML_REPORT, MESSAGES, REPORT
 from eureka_agent.archive.files import write_file
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.journal.entries import Observer, RunEnded
 from eureka_agent.llm.replay import write_recording
 from eureka_agent.records import RunStatus
+from eureka_agent.report.html.document import write_html_report
 from eureka_agent.report.markdown import write_report
 from eureka_agent.search.models import recording_of
 from eureka_agent.search.recorder import Recorder
@@ -17,20 +18,25 @@ from eureka_agent.search.summary import run_report
 
 WORKERS_FOLDER = ".workers"
 """Scratch of a run's workers, deleted at the run's end."""
-REPORT_FILE = "report.md"
 
 
 def end_run(run: Run, status: RunStatus, message: str, observer: Recorder) -> None:
-    """Store how a run ended: its last entry, the recording of replies, the report."""
-    ended = RunEnded(status=status, message=message, report_path=run.folder / REPORT_FILE)
+    """Store how a run ended: its last entry, the recording of replies, the reports."""
+    ended = RunEnded(status=status, message=message, report_path=run.folder / REPORT)
     # stored before the report, which reads it, and passed on after it
     run.archive.append(ended)
     shutil.rmtree(run.folder / WORKERS_FOLDER, ignore_errors=True)
     if run.archive.account():
         write_file(run.folder / MESSAGES, lambda draft: write_recording(draft, recording_of(run)))
-    report = run_report(run)
-    write_file(run.folder / REPORT_FILE, lambda draft: write_report(draft, report))
+    write_reports(run)
     observer.pass_on(ended)
+
+
+def write_reports(run: Run) -> None:
+    """Write `report.md` and `report.html` from the archive, in place of earlier ones."""
+    report = run_report(run)
+    write_file(run.folder / REPORT, lambda draft: write_report(draft, report))
+    write_file(run.folder / HTML_REPORT, lambda draft: write_html_report(draft, report))
 
 
 def has_results(run: Run) -> bool:

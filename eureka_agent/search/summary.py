@@ -57,6 +57,7 @@ def _report(run: Run, attempts: tuple[Attempt, ...], messages: Sequence[Message]
         devices=state.devices,
         attempts=attempts,
         scores=score_table(trainings),
+        final_trainings=trainings,
         best=best_attempt(run, attempts),
         cost=run_cost(attempts, trainings, ledger.total),
         ledger=ledger,

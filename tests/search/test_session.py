@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
+from eureka_agent.archive.artefacts import REPORT
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.errors import SettingsError
 from eureka_agent.journal.entries import RequestEnded, RequestStarted, RunEnded
 from eureka_agent.records import Cost, FinalTraining, RunStatus, TaskDescription
 from eureka_agent.search.preparation import effective_settings
 from eureka_agent.search.recorder import Recorder
-from eureka_agent.search.run_end import REPORT_FILE, end_run
+from eureka_agent.search.run_end import end_run
 from eureka_agent.search.summary import run_cost
 
 
@@ -57,7 +58,7 @@ def test_the_report_of_a_run_counts_its_time_up_to_its_end(
     recorder = Recorder(run, events.append)
     now += 100.0
     end_run(run, RunStatus.STOPPED, "", recorder)
-    assert "2 min 0 s of wall time" in (run.folder / REPORT_FILE).read_text()
+    assert "2 min 0 s of wall time" in (run.folder / REPORT).read_text()
     assert [type(event) for event in events] == [RunEnded]
     assert run.seconds == 120.0
 

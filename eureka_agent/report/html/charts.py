@@ -82,8 +82,7 @@ def learning_curves(trainings: Sequence[Trainings], unit_note: str) -> Chart | N
     `unit_note`: `" (m)"` or empty.
     """
     short = [
-        replace(each, curves=tuple(_shortened(curve) for curve in each.curves))
-        for each in trainings
+        replace(each, curves=tuple(shortened(curve) for curve in each.curves)) for each in trainings
     ]
     known = [curve for each in short for curve in each.curves if curve.env_steps]
     if not known:
@@ -102,8 +101,8 @@ def _is_known(curve: Curve) -> bool:
     return any(value is not None for value in curve.fitness)
 
 
-def _shortened(curve: Curve) -> Curve:
-    """Means of at most `MOST_POINTS` equal parts, without parts that have none."""
+def shortened(curve: Curve) -> Curve:
+    """Means of at most `MOST_POINTS` equal parts, each at its last env step."""
     size = len(curve.env_steps)
     parts = min(size, MOST_POINTS)
     ends = [curve.env_steps[(index + 1) * size // parts - 1] for index in range(parts)]
