@@ -7,26 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from markupsafe import Markup
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
-from pygments.lexers import PythonLexer
 
 from eureka_agent import wording
 from eureka_agent.archive.artefacts import CURVES, VIDEO, attempt_folder
 from eureka_agent.archive.safe_files import inside
 from eureka_agent.errors import RunFolderError
-from eureka_agent.records import Attempt, CurvePoint, Finding, Message
+from eureka_agent.records import Attempt, CurvePoint, Message
 from eureka_agent.report.attempt_page import outcome_words, training_lines
 from eureka_agent.report.curves import read_curves_csv
 from eureka_agent.report.html.charts import Chart, Curve, Trainings, figure, learning_curves
+from eureka_agent.report.html.source import difference_to_parent
 from eureka_agent.report.run_report import RunReport
-from eureka_agent.text import clipped, escape_unprintable
+from eureka_agent.web.code import code_lines
 from eureka_agent.web.rendering import render
 from eureka_agent.web.run_page import address
 from eureka_agent.web.videos import videos_in
 
-LONGEST_SOURCE = 50_000
-"""Characters of one source that a page shows."""
 MOST_CURVE_BYTES = 4 << 20
 MOST_COMPARED = 4
 """Attempts side by side."""
@@ -34,28 +30,8 @@ MOST_COMPONENTS = 16
 """Components of a reward in one chart."""
 MOST_EPISODES = 100
 """Episodes in the table."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """A line of a source with the critic's findings on it."""
-
-    number: int
-    code: Markup
-    findings: tuple[Finding, ...]
-
-
-def code_lines(source: str, findings: Sequence[Finding]) -> list[Line]:
-    """Highlighted lines, each with the findings on it."""
-    shown = escape_unprintable(clipped(source.rstrip(), LONGEST_SOURCE), keep="\n\t")
-    code = highlight(shown, PythonLexer(stripnl=False), HtmlFormatter(nowrap=True))
-    at: dict[int | None, list[Finding]] = {}
-    for finding in findings:
-        at.setdefault(finding.line, []).append(finding)
-    return [
-        Line(number, Markup(line), tuple(at.get(number, ())))
-        for number, line in enumerate(code.rstrip("\n").split("\n"), 1)
-    ]
+MOST_MESSAGES = 30
+"""Requests on one page."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +67,12 @@ def curve_charts(points: Sequence[CurvePoint], unit_note: str) -> list[Markup]:
 
     def lines(named: Mapping[str, Sequence[float | None]], label: str) -> Chart | None:
         chart = learning_curves(
-            [Trainings(name, "attempt", (Curve(steps, tuple(v)),)) for name, v in named.items()],
+            [
+                Trainings(
+                    name, "best" if name == "reward" else "attempt", (Curve(steps, tuple(v)),)
+                )
+                for name, v in named.items()
+            ],
             unit_note,
         )
         if chart is not None:
@@ -146,7 +127,8 @@ def attempt_page(report: RunReport, shown: Shown) -> str:
         curves_fault=shown.curves_fault,
         evaluation=evaluation,
         most_episodes=MOST_EPISODES,
-        messages=shown.messages,
+        messages=shown.messages[:MOST_MESSAGES],
+        more_messages=max(0, len(shown.messages) - MOST_MESSAGES),
         videos=shown.videos,
         before=names[place - 1] if place else None,
         after=names[place + 1] if place is not None and place + 1 < len(names) else None,
@@ -155,7 +137,13 @@ def attempt_page(report: RunReport, shown: Shown) -> str:
 
 def differences(attempt: Attempt, parents: Mapping[str, Attempt]) -> dict[str, Markup]:
     """Difference of the source to each parent's, by the parent's id."""
-    return {}
+    after = wording.without_trailing_comments(attempt.proposal.reward.source)
+    return {
+        name: difference_to_parent(
+            wording.without_trailing_comments(parent.proposal.reward.source), after
+        )
+        for name, parent in parents.items()
+    }
 
 
 def read_shown(

@@ -18,25 +18,27 @@ from eureka_agent.text import clipped, escape_unprintable, one_line
 
 FOLDER = Path(__file__).resolve().parent
 LONGEST_TEXT = 200_000
-"""Characters of one prompt, reply or source that a page shows."""
+"""Characters of one text that a page shows."""
 
 
 def _shown(value: object) -> object:
     """Value as it is filled in: text of the templates is left alone."""
     if isinstance(value, Markup) or not isinstance(value, str):
         return "" if value is None else value
-    return escape_unprintable(value.replace("\r\n", "\n"), keep="\n\t")
+    shown = clipped(value.replace("\r\n", "\n"), LONGEST_TEXT)
+    return escape_unprintable(shown, keep="\n\t")
 
 
 def _age(time: str) -> str:
-    """`3 min ago`; empty for an invalid time."""
+    """`3 minutes ago`; empty for an invalid time."""
     try:
         seconds = (datetime.now(UTC) - datetime.fromisoformat(time)).total_seconds()
     except (ValueError, TypeError):
         return ""
-    if seconds >= 172_800:
-        return f"{wording.plural(int(seconds // 86_400), 'day')} ago"
-    return f"{wording.rough_duration(max(1.0, round(seconds)))} ago"
+    for size, unit in ((86_400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= 2 * size:
+            return f"{wording.plural(int(seconds // size), unit)} ago"
+    return "just now"
 
 
 @cache
@@ -52,7 +54,6 @@ def templates() -> Environment:
     )
     environment.filters |= {
         "age": _age,
-        "bounded": lambda text: clipped(text, LONGEST_TEXT),
         "count": wording.count,
         "duration": wording.duration,
         "fitness_words": fitness_words,

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from markupsafe import Markup
+
 from eureka_agent import wording
 from eureka_agent.archive.artefacts import BEST
 from eureka_agent.archive.safe_files import open_plain
@@ -21,8 +23,12 @@ from eureka_agent.report.entries import TrainingView, fitness_per_seed
 from eureka_agent.report.html.charts import (
     figure,
     fitness_per_iteration,
+    learning_curves,
     scores_with_error_bars,
 )
+from eureka_agent.report.html.document import CURVES_NOTE, ITERATIONS_NOTE
+from eureka_agent.report.html.lineage import draw, lineage
+from eureka_agent.report.html.training_curves import final_curves, search_curves
 from eureka_agent.report.ledger import SUMMED_TIME
 from eureka_agent.report.metric import metric_lines
 from eureka_agent.report.panels import most_interesting
@@ -30,6 +36,7 @@ from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.sparkline import common_scale, sparkline
 from eureka_agent.report.state import SearchView
 from eureka_agent.report.verdict import verdict
+from eureka_agent.web.code import code_lines
 from eureka_agent.web.live import LiveRun, Parts
 from eureka_agent.web.rendering import render
 from eureka_agent.web.videos import videos_in
@@ -80,6 +87,7 @@ def _values(name: str, report: RunReport, live: LiveRun | None) -> dict[str, Any
             values |= _status(report, live)
         case "now":
             values |= {"view": None} if live is None else _now(live.view, live.clock())
+            values |= {"running": report.status is RunStatus.RUNNING}
         case "log":
             values |= {"lines": log_tail(report.folder / "log.txt")}
         case "verdict":
@@ -90,7 +98,7 @@ def _values(name: str, report: RunReport, live: LiveRun | None) -> dict[str, Any
         case "leaderboard":
             values |= _leaderboard(report)
         case "lineage":
-            values |= {"drawing": _lineage(report)}
+            values |= _lineage(report)
         case "cost":
             ledger = report.ledger
             values |= {"sentence": cost_sentence(report), "remarks": remarks(report)}
@@ -177,26 +185,32 @@ def rows_of(report: RunReport, order: str) -> list[Row]:
     return [Row(places.get(each.id), each, each.id == best) for each in chosen]
 
 
-def _lineage(report: RunReport) -> Any:
-    return ""
+def _lineage(report: RunReport) -> dict[str, Any]:
+    best, run = "" if report.best is None else report.best.id, report.run_name
+    drawn = lineage(report.attempts, best)
+    drawing = draw(drawn, report.unit_note, lambda name: address(run, "attempts", name))
+    return {"drawing": drawing if len(report.attempts) > 1 else "", "left_out": drawn.left_out}
 
 
-def charts(report: RunReport) -> dict[str, Any]:
-    """Figures by name; empty where there is nothing to draw."""
+def charts(report: RunReport) -> dict[str, Markup]:
+    """Figures by name; those without data are empty."""
     best = "" if report.best is None else report.best.id
     baselines = [score for score in report.scores if score.name in BASELINES]
     own, unit = report.of_own_reward, report.unit_note
+    per_iteration = None if own else fitness_per_iteration(report.attempts, baselines, unit)
     return {
         "scores": figure(
-            scores_with_error_bars(report.scores, best, unit, own=own),
-            "Scores over fresh seeds",
-            "Every policy is scored without noise, in a process that never loaded its reward.",
+            scores_with_error_bars(report.scores, best, unit, own=own), "Scores from fresh seeds"
         ),
-        "iterations": figure(
-            fitness_per_iteration(report.attempts, baselines, unit),
-            "Fitness per iteration",
-            "Mean over the trainings of each attempt, without exploration noise.",
+        "finals": figure(
+            learning_curves(final_curves(report), unit) if report.finalists else None,
+            "Final trainings, from fresh seeds",
+            CURVES_NOTE,
         ),
+        "search": figure(
+            learning_curves(search_curves(report), unit), "Best attempts in the search", CURVES_NOTE
+        ),
+        "iterations": figure(per_iteration, "Fitness per iteration", ITERATIONS_NOTE),
     }
 
 
@@ -220,6 +234,7 @@ def run_page(report: RunReport) -> str:
         videos = videos_in(report.folder, BEST)
     except RunFolderError:
         videos = ()
+    fitness = report.written_fitness
     return render(
         "run.html",
         title=report.sentence,
@@ -230,6 +245,8 @@ def run_page(report: RunReport) -> str:
         running=report.status is RunStatus.RUNNING,
         videos=videos,
         command=report.command_line(),
+        folder=str(report.folder.absolute()),
+        written=None if fitness is None else code_lines(fitness.source, ()),
         settings=report.settings.model_dump(mode="json"),
     )
 

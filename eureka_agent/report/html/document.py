@@ -42,10 +42,11 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
-_CURVES_NOTE = (
+CURVES_NOTE = (
     "Fitness with exploration noise. A line is the mean over the trainings of a reward, its band ±"
     " their standard deviation."
 )
+ITERATIONS_NOTE = "The mean of an attempt's trainings in the search, without exploration noise."
 
 
 def write_html_report(path: Path, report: RunReport) -> None:
@@ -166,12 +167,12 @@ def _charts(report: RunReport) -> dict[str, Any]:
             scores_with_error_bars(report.scores, best, unit, own=own),
             "Scores from fresh seeds" if not own else "Scores",
         ),
-        "finals_chart": figure(finals, "Final trainings, from fresh seeds", _CURVES_NOTE),
-        "search_chart": figure(searched, "Best attempts in the search", _CURVES_NOTE),
+        "finals_chart": figure(finals, "Final trainings, from fresh seeds", CURVES_NOTE),
+        "search_chart": figure(searched, "Best attempts in the search", CURVES_NOTE),
         "iterations_chart": figure(
             per_iteration,
             "Fitness per iteration",
-            "The mean of an attempt's trainings in the search, without exploration noise.",
+            ITERATIONS_NOTE,
         ),
         "lineage": draw(drawn, unit, lambda name: f"#attempt-{name}" if name in rows else "")
         if len(report.attempts) > 1

@@ -26,6 +26,24 @@
     if (news && news.childElementCount) redraw(news);
   });
 
+  // ── the log ────────────────────────────────────────────────────────────────────────────────────
+
+  let follows = true; // until someone scrolls up
+
+  function followLog() {
+    const log = document.querySelector("pre.log");
+    if (log && follows) log.scrollTop = log.scrollHeight;
+  }
+
+  document.addEventListener("scroll", (event) => {
+    const log = event.target;
+    if (!log.matches?.("pre.log")) return;
+    follows = log.scrollHeight - log.scrollTop - log.clientHeight < 30;
+  }, true);
+  document.addEventListener("toggle", followLog, true);
+  document.addEventListener("htmx:after:swap", followLog);
+  followLog();
+
   // ── the connection ─────────────────────────────────────────────────────────────────────────────
 
   function tell(text) {
