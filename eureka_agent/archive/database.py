@@ -378,6 +378,13 @@ class Archive:
         """All messages in the order of storage."""
         return tuple(self.keyed_messages().values())
 
+    def messages_of(self, attempt: str) -> tuple[Message, ...]:
+        """Messages about an attempt, in the order of storage."""
+        rows = self._read(
+            "SELECT record FROM messages WHERE attempt = ? ORDER BY rowid", (attempt,)
+        )
+        return tuple(self._parsed(Message, record) for (record,) in rows)
+
     def account(self) -> tuple[Message, ...]:
         """All messages without their text, which sums do not need: a long search has megabytes."""
         rows = self._read("SELECT role, model, attempt, cost FROM messages ORDER BY rowid")

@@ -68,10 +68,3 @@ class GrowingArchive(Archive):
             )
             self._accounts_row = row
         return tuple(self._accounts.values())
-
-    def messages_of(self, attempt: str) -> tuple[Message, ...]:
-        """Messages about an attempt, in the order of storage."""
-        rows = self._read(
-            "SELECT record FROM messages WHERE attempt = ? ORDER BY rowid", (attempt,)
-        )
-        return tuple(self._parsed(Message, record) for (record,) in rows)

@@ -24,7 +24,7 @@ from eureka_agent.report.state import SearchView
 from eureka_agent.web.runs import Reader, mark_of
 
 POLL_S = 1.0
-SLOW_PARTS_S = 3.0
+SLOW_PARTS_S = 2.0
 """Least seconds between two tables and charts, which take longer than what is training now."""
 CLOCKS_S = 5.0
 """Seconds between two messages with times alone, where nothing else has changed."""

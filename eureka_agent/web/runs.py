@@ -94,12 +94,7 @@ class OpenRun:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.archive = GrowingArchive(folder)
-        try:
-            self.run: Run = open_run(folder, reading=True, archive=lambda _: self.archive)
-        except RunFolderError:
-            self.archive.close()
-            raise
+        self.run: Run = open_run(folder, reading=True, archive=GrowingArchive)
         self._inode = _inode(folder)
         self._mark: Mark | None = None
         self._report: RunReport | None = None
@@ -118,11 +113,11 @@ class OpenRun:
 
     def attempt(self, name: str) -> Attempt | None:
         """One attempt in full."""
-        return self.archive.attempt(name)
+        return self.run.archive.attempt(name)
 
     def messages(self, attempt: str) -> tuple[Message, ...]:
         """Requests to models about an attempt, with their replies."""
-        return self.archive.messages_of(attempt)
+        return self.run.archive.messages_of(attempt)
 
 
 class OpenRuns:
@@ -175,13 +170,13 @@ class OpenRuns:
         """Close a run."""
         dropped = self._open.pop(name, None)
         if dropped is not None:
-            dropped.archive.close()
+            dropped.run.archive.close()
 
 
 def _card(folder: Path) -> RunCard:
     try:
         opened = OpenRun(folder)
-        with closing(opened.archive):
+        with closing(opened.run.archive):
             return _facts_of(opened.report())
     except RunFolderError as error:
         return RunCard(name=folder.name, fault=error.message, hint=error.hint)
