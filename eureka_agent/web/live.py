@@ -162,6 +162,8 @@ class Feed:
         while held:
             now, before = loop.time(), mark
             mark = await self._reader(partial(mark_of, folder))
+            if mark is None:
+                raise RunFolderError(f"the run {self.name!r} is not there any more")
             if mark != before or before is None:
                 held, dirty = await self._reader(run.read_on), True
             slow = dirty and (not held or now - slow_at >= SLOW_PARTS_S)

@@ -41,7 +41,8 @@ def bind(host: str, port: int | None) -> socket.socket:
     family, _, _, _, address = found[0]
     wanted = [DEFAULT_PORT, 0] if port is None else [port]
     for number in wanted:
-        listening = socket.socket(family, socket.SOCK_STREAM)
+        # asyncio sends short answers at once only where the protocol is named
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
             # a port whose last connections are closing can be used at once
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
