@@ -31,7 +31,7 @@ def rest_of_run(run: Path) -> str:
     """Hint on the rest of a run whose archive is lost; empty for a folder that is no run."""
     if not (run / "settings.yaml").is_file():
         return ""
-    paths = [run / name for name in ("report.md", "best", "attempts")]
+    paths = [run / name for name in ("report.md", "report.html", "best", "attempts")]
     readable = ", ".join(str(path) for path in paths if path.exists())
     rest = f"what can still be read: {readable}" if readable else "nothing else is left to read"
     return f"put a copy of it back if you have one: nothing else restores the run; {rest}"

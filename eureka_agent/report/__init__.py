@@ -1,1 +1,1 @@
-"""Output for a person: the live view, `report.md`, tables, TensorBoard files."""
+"""Output for a person: the live view, `report.md`, `report.html`, tables, TensorBoard files."""

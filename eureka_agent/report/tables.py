@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
 from eureka_agent import wording
+from eureka_agent.archive.artefacts import HTML_REPORT, REPORT
 from eureka_agent.invocation import command, show_command
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, RunStatus, Stage
@@ -94,9 +96,7 @@ def render_run(report: RunReport) -> RenderableType:
     if report.attempts:
         parts += [*_attempts(report), Text()]
     parts += _cost(report)
-    file = report.folder / "report.md"
-    if file.is_file():
-        parts.append(unwrapped(f"more: {file}", "dim"))
+    parts += [unwrapped(f"more: {file}", "dim") for file in _report_files(report).values()]
     show = f"one attempt: {show_command(report.folder)} ATTEMPT"
     return Group(*parts, unwrapped(show, "dim"))
 
@@ -107,9 +107,15 @@ def render_end(report: RunReport) -> RenderableType:
     if report.best is not None:
         parts.append(unwrapped(f"reward  {report.folder / 'best' / 'reward.py'}"))
         parts.append(unwrapped(f"policy  {report.folder / 'best' / 'policy.safetensors'}"))
-    file = report.folder / "report.md"
-    parts.append(unwrapped(f"report  {file}" if file.is_file() else f"run     {report.folder}"))
+    files = _report_files(report) or {"run": report.folder}
+    parts += [unwrapped(f"{name:<7} {file}") for name, file in files.items()]
     return Group(*parts, Text(), *_cost(report))
+
+
+def _report_files(report: RunReport) -> dict[str, Path]:
+    """Reports in the run's folder, by the names of their lines."""
+    files = {"report": report.folder / REPORT, "browser": report.folder / HTML_REPORT}
+    return {name: file for name, file in files.items() if file.is_file()}
 
 
 def _head(report: RunReport) -> list[RenderableType]:

@@ -222,6 +222,7 @@ def test_a_lost_archive_says_what_is_left_of_the_run(
     run = create_run(SearchSettings(), description, [])
     run.archive.close()
     (run.folder / "report.md").write_text("# A report\n")
+    (run.folder / "report.html").write_text("<!doctype html>\n")
     (run.folder / "best").mkdir()
     (run.folder / "archive.sqlite").unlink()
     if content is not None:
@@ -231,7 +232,8 @@ def test_a_lost_archive_says_what_is_left_of_the_run(
     assert "archive.sqlite" in caught.value.message
     assert caught.value.hint == (
         "put a copy of it back if you have one: nothing else restores the run; "
-        f"what can still be read: {run.folder / 'report.md'}, {run.folder / 'best'}"
+        f"what can still be read: {run.folder / 'report.md'}, {run.folder / 'report.html'},"
+        f" {run.folder / 'best'}"
     )
 
 

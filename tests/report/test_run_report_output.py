@@ -209,12 +209,24 @@ def test_an_empty_run_has_a_report(report: RunReport, status: RunStatus) -> None
     assert "## Scores" not in text
 
 
-def test_report_md_is_named_only_where_it_exists(report: RunReport, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["report.md", "report.html"])
+def test_reports_are_named_only_where_they_exist(
+    report: RunReport, tmp_path: Path, name: str
+) -> None:
     run = replace(report, folder=tmp_path)
-    assert "report.md" not in printed(render_run(run)) + printed(render_end(run))
-    (tmp_path / "report.md").touch()
+    assert name not in printed(render_run(run)) + printed(render_end(run))
+    (tmp_path / name).touch()
     for renderable in (render_run(run), render_end(run)):
-        assert "report.md" in printed(renderable, width=300)
+        assert str(tmp_path / name) in printed(renderable, width=300)
+
+
+def test_the_report_lists_the_files_that_there_are(report: RunReport, tmp_path: Path) -> None:
+    run = replace(report, folder=tmp_path)
+    assert "- `report.html`: this report with charts" in markdown(run)
+    assert "video.mp4" not in markdown(run)
+    (tmp_path / "best").mkdir()
+    (tmp_path / "best" / "video.mp4").touch()
+    assert "and `video.mp4`, a clip of that policy" in markdown(run)
 
 
 def test_commands_are_quoted_for_the_shell(report: RunReport) -> None:

@@ -86,6 +86,9 @@ def test_a_run_with_absurd_replies_is_shown_resumed_and_read(
     assert "evil.example" in report
     assert "![seen](" not in report
     assert "<img" not in report
+    document = (folder / "report.html").read_text()
+    assert "evil.example" in document
+    assert "<img" not in document
     assert all(reply.read_text().startswith("```") for reply in folder.glob("attempts/*/reply.md"))
 
     # an archive that an earlier version wrote has the numbers as they came (longer ones are

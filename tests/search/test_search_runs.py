@@ -53,6 +53,7 @@ def test_a_search_ends_with_scores_over_seeds_and_its_artefacts(
         "settings.yaml",
         "environment.json",
         "report.md",
+        "report.html",
         "log.txt",
         "best/reward.py",
         "best/policy.safetensors",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from eureka_agent.archive.artefacts import REPORT
+from eureka_agent.archive.artefacts import HTML_REPORT, REPORT
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.errors import SettingsError
 from eureka_agent.journal.entries import RequestEnded, RequestStarted, RunEnded
@@ -58,7 +58,8 @@ def test_the_report_of_a_run_counts_its_time_up_to_its_end(
     recorder = Recorder(run, events.append)
     now += 100.0
     end_run(run, RunStatus.STOPPED, "", recorder)
-    assert "2 min 0 s of wall time" in (run.folder / REPORT).read_text()
+    for name in (REPORT, HTML_REPORT):
+        assert "2 min 0 s of wall time" in (run.folder / name).read_text()
     assert [type(event) for event in events] == [RunEnded]
     assert run.seconds == 120.0
 

@@ -44,9 +44,9 @@ from eureka_agent.text import escape_unprintable
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-MOST_POINTS = 200
+MOST_POINTS = 120
 """Values of one line."""
-MOST_LINES = 8
+MOST_LINES = 6
 """Attempts in one chart."""
 SPREAD = "± standard deviation over the seeds"
 
@@ -75,7 +75,7 @@ class Trainings:
 
 def learning_curves(trainings: Sequence[Trainings], unit_note: str) -> Chart | None:
     """Lines of means over seeds, with bands of ± a standard deviation (n − 1) over two seeds and
-    more; None without a known value.
+    more for the best and the baselines; None without a known value.
 
     A curve of more than `MOST_POINTS` points is drawn by the means of so many equal parts. A mean
     is drawn where all seeds are known; between a seed's known values lies a straight line.
@@ -84,7 +84,7 @@ def learning_curves(trainings: Sequence[Trainings], unit_note: str) -> Chart | N
     short = [
         replace(each, curves=tuple(shortened(curve) for curve in each.curves)) for each in trainings
     ]
-    known = [curve for each in short for curve in each.curves if curve.env_steps]
+    known = [curve for each in short for curve in each.curves if _is_known(curve)]
     if not known:
         return None
     places = max(known, key=lambda curve: (len(curve.env_steps), curve.env_steps[-1])).env_steps
@@ -120,7 +120,7 @@ def _mean_line(trainings: Trainings, places: Sequence[int]) -> Chart:
         "role": trainings.role,
         "values": [statistics.fmean(column) if column else None for column in whole],
     }
-    if len(rows) > 1:
+    if len(rows) > 1 and trainings.role != "attempt":
         edges = [_edges(column) for column in whole]
         line |= {"low": [low for low, _ in edges], "high": [high for _, high in edges]}
     return line

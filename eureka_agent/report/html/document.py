@@ -34,7 +34,7 @@ from eureka_agent.report.html.training_curves import final_curves, search_curves
 from eureka_agent.report.ledger import SUMMED_TIME
 from eureka_agent.report.metric import metric_lines
 from eureka_agent.report.run_report import RunReport
-from eureka_agent.report.verdict import attempt_name, verdict
+from eureka_agent.report.verdict import verdict
 from eureka_agent.text import clipped, escape_unprintable
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 CURVES_NOTE = (
-    "Fitness with exploration noise. A line is the mean over the trainings of a reward, its band ±"
-    " their standard deviation."
+    "Fitness with exploration noise. A line is the mean over the trainings of a reward. A band, of"
+    " the best and of the baselines, is ± the standard deviation of their trainings."
 )
 ITERATIONS_NOTE = "The mean of an attempt's trainings in the search, without exploration noise."
 
@@ -139,7 +139,6 @@ def _winner(report: RunReport) -> dict[str, Any]:
     before = wording.without_trailing_comments(parent.proposal.reward.source) if parent else ""
     return {
         "best": best,
-        "best_name": attempt_name(report, best),
         "making": "" if report.of_own_reward else sections.making(best, parent),
         "source": source,
         "parent": parent,
@@ -159,7 +158,9 @@ def _charts(report: RunReport) -> dict[str, Any]:
     baselines = [score for name in BASELINES if (score := report.score(name)) is not None]
     finals = learning_curves(final_curves(report), unit) if report.finalists else None
     searched = None if own and finals else learning_curves(search_curves(report), unit)
-    per_iteration = None if own else fitness_per_iteration(report.attempts, baselines, unit)
+    per_iteration = fitness_per_iteration(report.attempts, baselines, unit)
+    if per_iteration is not None and len(per_iteration["x"]["values"]) == 1:
+        per_iteration = None
     drawn = lineage(report.attempts, best)
     rows = {attempt.id for attempt in sections.shown_attempts(report.attempts)}
     return {

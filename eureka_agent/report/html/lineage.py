@@ -26,6 +26,8 @@ ROW, LETTER, TOP, LEFT = 26, 7.2, 30, 12
 """Pixels of a row, of a letter of a name, above the first row, and left of the first column."""
 WIDEST_COLUMN, DRAWING = 44, 560
 """Pixels between two columns, and of all columns together."""
+ASIDE = 9
+"""Pixels between a column and a line beside it."""
 LONGEST_REMARK = 60
 
 
@@ -112,7 +114,8 @@ def _with_ancestors(name: str, nodes: Mapping[str, Node], most: int) -> list[str
 
 
 def draw(drawn: Lineage, unit_note: str = "", link: Callable[[str], str] | None = None) -> Markup:
-    """The lineage as an SVG element; empty without nodes. `link`: address of an attempt."""
+    """The lineage as an SVG element; empty without nodes. `link`: address of an attempt, or
+    empty."""
     from markupsafe import Markup  # most commands write no document
 
     nodes = {node.id: node for node in drawn.nodes}
@@ -131,14 +134,14 @@ def draw(drawn: Lineage, unit_note: str = "", link: Callable[[str], str] | None 
     height = TOP + ROW * len(nodes)
     parts = [_scale(columns, step)]
     parts += [
-        _edge(at(parent), at(name), _kind(drawn, parent, name, place))
+        _edge(at(parent), at(name), first=place == 0, ancestry={parent, name} <= drawn.ancestry)
         for name, node in nodes.items()
-        for place, parent in enumerate(node.parents)
+        for place, parent in enumerate(dict.fromkeys(node.parents))
         if parent in nodes and parent != name
     ]
     for name in rows:
         parts.append(_node(nodes[name], at(name), labels[name], drawn, link))
-    whole = Markup('<svg role="img" aria-label="lineage" width="{}" height="{}">{}</svg>')
+    whole = Markup('<svg role="group" aria-label="lineage" width="{}" height="{}">{}</svg>')
     return whole.format(f"{width:.0f}", height, Markup().join(parts))
 
 
@@ -185,28 +188,19 @@ def _scale(columns: Mapping[int, float], step: float) -> Markup:
     return Markup().join(numbers)
 
 
-def _kind(drawn: Lineage, parent: str, name: str, place: int) -> str:
-    kinds = ["second"] if place else []
-    if {parent, name} <= drawn.ancestry:
-        kinds.append("ancestry")
-    return " ".join(kinds)
-
-
-def _edge(start: tuple[float, float], end: tuple[float, float], kind: str) -> Markup:
-    """Line down from a parent, then right to a child; a bow where the child is not below."""
+def _edge(
+    parent: tuple[float, float], child: tuple[float, float], *, first: bool, ancestry: bool
+) -> Markup:
+    """Line from a parent down its column, then right to the child. That of a second parent, and of
+    one that is not up and left, runs beside the column, past the dots in it."""
     from markupsafe import Markup
 
-    (left, above), (right, below) = start, end
-    if below > above and right > left:
-        bend = min(8.0, right - left)
-        path = (
-            f"M{left:.1f} {above}V{below - bend:.1f}Q{left:.1f} {below} {left + bend:.1f} {below}"
-        )
-        path += f"H{right:.1f}"
-    else:
-        middle = min(left, right) - 10
-        path = f"M{left:.1f} {above}C{middle:.1f} {above} {middle:.1f} {below} {right:.1f} {below}"
-    return Markup('<path class="{}" d="{}"/>').format(kind, path)
+    (left, above), (right, below) = parent, child
+    path = f"M{left:.1f} {above}V{below}H{right:.1f}"
+    if not first or right <= left or below <= above:
+        path = f"M{left:.1f} {above}H{left - ASIDE:.1f}V{below - 3}H{right:.1f}"
+    kinds = ([] if first else ["second"]) + (["ancestry"] if ancestry else [])
+    return Markup('<path class="{}" d="{}"/>').format(" ".join(kinds), path)
 
 
 def _node(
@@ -226,6 +220,6 @@ def _node(
     )
     dot = Markup('<circle cx="{}" cy="{}" r="5"/>').format(x, y)
     inner = dot + text
-    if link is not None:
-        inner = Markup('<a href="{}">{}</a>').format(link(node.id), inner)
+    if address := link(node.id) if link is not None else "":
+        inner = Markup('<a href="{}">{}</a>').format(escape_unprintable(address), inner)
     return Markup('<g class="{}">{}</g>').format(kind, inner)

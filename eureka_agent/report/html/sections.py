@@ -56,7 +56,7 @@ def tiles(report: RunReport) -> list[tuple[str, str]]:
     if not report.of_own_reward:
         found.append((f"{trained:,} of {len(report.attempts):,}", "attempts trained"))
     found.append((wording.duration(report.seconds), "wall time"))
-    if report.cost.requests and report.cost.money is not None:
+    if report.cost.money:
         found.append((format_money(report.cost.money), "for models"))
     return found
 
@@ -70,7 +70,8 @@ def parent_of(report: RunReport) -> Attempt | None:
 def making(best: Attempt, parent: Attempt | None) -> str:
     """Sentence on how the best attempt was made."""
     author = one_line(best.proposal.reward.author, LONGEST_REASON)
-    sentence = f"{origin(best.proposal).capitalize()}, by the designer {author}."
+    who = "the offline designer" if author == "offline" else author
+    sentence = f"Attempt {best.id} ({origin(best.proposal)}), by {who}."
     if parent is not None:
         before = wording.number(parent.fitness)
         change = difference(parent.proposal.reward.source, best.proposal.reward.source)
@@ -96,12 +97,12 @@ def terms(diagnosis: Diagnosis | None) -> list[Term]:
 
 
 def _payment(values: Sequence[float], mean: float) -> str:
-    """`pays 0.993 per step, from 0.930 at first to 1.00 at the end`."""
+    """`pays 0.993 per step on average, from 0.930 at first to 1.00 at the end`."""
     verb = "pays" if mean > 0 else "costs" if mean < 0 else "is"
     words = f"{verb} {wording.number(abs(mean))} per step on average"
     if len(values) > 1:
         first, last = wording.number(values[0]), wording.number(values[-1])
-        words += f", {first} at first and {last} at the end"
+        words += f", from {first} at first to {last} at the end"
     return words
 
 
@@ -143,7 +144,9 @@ def failures(report: RunReport) -> list[Failures]:
             broken.setdefault(reason, []).append(f"{training.name} (seed {training.seed})")
     seen: dict[str, list[str]] = {}
     for attempt in attempts:
-        findings = () if attempt.diagnosis is None else attempt.diagnosis.findings
+        if report.of_own_reward or attempt.diagnosis is None:
+            continue  # what is known of a person's one reward stands above
+        findings = attempt.diagnosis.findings
         for code, message in {each.code: each.message for each in findings}.items():
             seen.setdefault(code, []).append(f"{attempt.id}: {message}")
     found = (

@@ -8,12 +8,17 @@ const EurekaCharts = (() => {
   const LETTER = 7; // pixels of a letter below an axis
   const WHOLE_STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000];
   const FEW_POINTS = 40; // a line of so few values shows each of them
-  const drawn = new Map(); // figure → {chart, plot}
+  const drawn = new Map(); // figure → chart, its element, names of hidden lines, width, plot
 
   // ── words and colours ──────────────────────────────────────────────────────────────────────────
 
-  function number(value) {
+  // Four digits, or as many as tell neighbours apart on an axis with this step.
+  function number(value, step) {
     if (value == null) return "";
+    if (step) {
+      const digits = (String(Number(step.toPrecision(12))).split(".")[1] || "").length;
+      if (Math.abs(value) < 1e6 && digits && digits < 7) return value.toFixed(digits);
+    }
     const size = Math.abs(value);
     if (size >= 1e8 || (size > 0 && size < 1e-4)) return value.toExponential(2);
     return value.toLocaleString("en", { maximumSignificantDigits: 4 });
@@ -44,17 +49,22 @@ const EurekaCharts = (() => {
 
   // ── parts of both kinds of charts ──────────────────────────────────────────────────────────────
 
+  function frame({ clientWidth }) {
+    return { width: clientWidth, height: HEIGHT, padding: [12, 16, 0, 0], legend: { show: false } };
+  }
+
   function axis(label, values) {
-    const font = `12px ${variable("chart-font")}`;
     return {
       label,
       labelFont: `600 12px ${variable("chart-font")}`,
-      font,
+      font: `12px ${variable("chart-font")}`,
       labelSize: 20,
       stroke: variable("chart-text"),
       grid: { stroke: variable("chart-grid"), width: 1 },
       ticks: { stroke: variable("chart-grid"), width: 1, size: 5 },
-      ...(values && { values: (_, splits) => splits.map((each) => values(each)) }),
+      ...(values && {
+        values: (_, splits, place, space, step) => splits.map((each) => values(each, step)),
+      }),
     };
   }
 
@@ -83,7 +93,7 @@ const EurekaCharts = (() => {
       figure.append(list);
     }
     list.replaceChildren(
-      ...entries.map(({ name, colour, mark, press }) => {
+      ...entries.map(({ name, colour, mark, pressed, press }) => {
         const item = document.createElement("li");
         const sign = document.createElement(press ? "button" : "span");
         const swatch = document.createElement("i");
@@ -95,7 +105,7 @@ const EurekaCharts = (() => {
         if (press) {
           sign.type = "button";
           sign.title = "hide or show";
-          sign.setAttribute("aria-pressed", "true");
+          sign.setAttribute("aria-pressed", pressed);
           sign.addEventListener("click", () => sign.setAttribute("aria-pressed", press()));
         }
         item.append(sign, value);
@@ -107,16 +117,17 @@ const EurekaCharts = (() => {
 
   // ── lines with bands ───────────────────────────────────────────────────────────────────────────
 
-  function lines(figure, holder, chart) {
+  function lines(figure, holder, chart, hidden) {
     const tint = colours(chart.series);
     const format = chart.x.format === "count" ? count : number;
     const few = chart.x.values.length <= FEW_POINTS;
-    const all = chart.series.flatMap((each) => [
-      ...each.values, ...(each.low || []), ...(each.high || []),
-    ]);
-    const [low, high] = range(all);
+    const [low, high] = range(
+      chart.series.flatMap((each) => [each.values, each.low || [], each.high || []]).flat(),
+    );
     const points = chart.x.values;
-    const alone = points.length === 1 && { range: [points[0] - 1, points[0] + 1] };
+    const alone = points.length === 1;
+    const beside = { range: [points[0] - 1, points[0] + 1] };
+    const top = chart.series.length; // the first line is drawn last, above the others
     const whole = points.every((each) => Number.isInteger(each)) && chart.x.format !== "count";
 
     function bands(plot) {
@@ -126,7 +137,7 @@ const EurekaCharts = (() => {
       ctx.rect(plot.bbox.left, plot.bbox.top, plot.bbox.width, plot.bbox.height);
       ctx.clip();
       chart.series.forEach((each, index) => {
-        if (!each.low || !plot.series[index + 1].show) return;
+        if (!each.low || !plot.series[top - index].show) return;
         const known = points.map((_, i) => i).filter((i) => each.low[i] != null);
         if (!known.length) return;
         const place = (i, value) => [
@@ -136,7 +147,7 @@ const EurekaCharts = (() => {
         known.forEach((i) => ctx.lineTo(...place(i, each.high[i])));
         known.reverse().forEach((i) => ctx.lineTo(...place(i, each.low[i])));
         ctx.closePath();
-        ctx.globalAlpha = 0.16;
+        ctx.globalAlpha = 0.15;
         ctx.fillStyle = tint[index];
         ctx.fill();
       });
@@ -158,12 +169,9 @@ const EurekaCharts = (() => {
 
     const plot = new uPlot(
       {
-        width: holder.clientWidth,
-        height: HEIGHT,
-        padding: [12, 16, 0, 0],
-        legend: { show: false },
+        ...frame(holder),
         cursor: { y: false, drag: { setScale: true, x: true, y: false } },
-        scales: { x: { time: false, ...alone }, y: { range: [low, high] } },
+        scales: { x: { time: false, ...(alone && beside) }, y: { range: [low, high] } },
         axes: [
           { ...axis(chart.x.label, format), size: 30, ...(whole && { incrs: WHOLE_STEPS }) },
           verticalAxis(chart.y.label),
@@ -171,26 +179,28 @@ const EurekaCharts = (() => {
         series: [
           {},
           ...chart.series.map((each, index) => ({
-            label: each.name,
+            show: !hidden.has(each.name),
             stroke: tint[index],
             width: each.role === "best" ? 2.5 : 1.5,
             dash: DASHES[each.role],
             spanGaps: true,
-            points: { show: few && !DASHES[each.role], size: 6, fill: tint[index] },
-          })),
+            points: { show: alone || (few && !DASHES[each.role]), size: 6, fill: tint[index] },
+          })).reverse(),
         ],
         hooks: { drawAxes: [bands], setCursor: [(plot) => cells.length && tell(plot)] },
       },
-      [points, ...chart.series.map((each) => each.values)],
+      [points, ...chart.series.map((each) => each.values).reverse()],
       holder,
     );
     const entries = chart.series.map((each, index) => ({
       name: each.name,
       colour: tint[index],
       mark: DASHES[each.role] ? each.role : "line",
+      pressed: !hidden.has(each.name),
       press: () => {
-        plot.setSeries(index + 1, { show: !plot.series[index + 1].show });
-        return plot.series[index + 1].show;
+        const show = hidden.delete(each.name) || !hidden.add(each.name);
+        plot.setSeries(top - index, { show });
+        return show;
       },
     }));
     cells = legend(figure, [...entries, { name: "", colour: "transparent", mark: "none" }]);
@@ -204,9 +214,8 @@ const EurekaCharts = (() => {
     const rows = chart.rows;
     const tint = colours(rows);
     const places = rows.map((_, index) => index);
-    const width = holder.clientWidth;
     const longest = Math.max(...rows.map((each) => each.name.length));
-    const turned = (width - 90) / rows.length < LETTER * (longest + 1);
+    const turned = (holder.clientWidth - 90) / rows.length < LETTER * (longest + 1);
     const numbers = rows.flatMap((each) => [each.low, each.high, each.mean, ...each.points]);
 
     function draw(plot) {
@@ -214,10 +223,10 @@ const EurekaCharts = (() => {
       const scale = devicePixelRatio;
       const room = Math.min(60 * scale, plot.bbox.width / rows.length);
       const at = (value) => plot.valToPos(value, "y", true);
-      const level = (y, from, to) => {
+      const line = (from, to) => {
         ctx.beginPath();
-        ctx.moveTo(from, y);
-        ctx.lineTo(to, y);
+        ctx.moveTo(...from);
+        ctx.lineTo(...to);
         ctx.stroke();
       };
       ctx.save();
@@ -227,7 +236,8 @@ const EurekaCharts = (() => {
         if (each.mean != null && DASHES[each.role]) {
           ctx.setLineDash(DASHES[each.role].map((length) => length * scale));
           ctx.lineWidth = scale;
-          level(at(each.mean), plot.bbox.left, plot.bbox.left + plot.bbox.width);
+          const { left, width } = plot.bbox;
+          line([left, at(each.mean)], [left + width, at(each.mean)]);
           ctx.setLineDash([]);
         }
         ctx.lineWidth = 1.2 * scale;
@@ -239,27 +249,21 @@ const EurekaCharts = (() => {
         });
         ctx.lineWidth = 2.5 * scale;
         if (each.low != null && each.high != null) {
-          ctx.beginPath();
-          ctx.moveTo(x, at(each.low));
-          ctx.lineTo(x, at(each.high));
-          ctx.stroke();
-          for (const end of [each.low, each.high]) level(at(end), x - 8 * scale, x + 8 * scale);
+          line([x, at(each.low)], [x, at(each.high)]);
+          for (const end of [at(each.low), at(each.high)]) {
+            line([x - 8 * scale, end], [x + 8 * scale, end]);
+          }
         }
-        if (each.mean != null) {
-          ctx.beginPath();
-          ctx.arc(x, at(each.mean), 5.5 * scale, 0, 2 * Math.PI);
-          ctx.fill();
-        }
+        ctx.beginPath();
+        if (each.mean != null) ctx.arc(x, at(each.mean), 5.5 * scale, 0, 2 * Math.PI);
+        ctx.fill();
       });
       ctx.restore();
     }
 
     const plot = new uPlot(
       {
-        width,
-        height: HEIGHT,
-        padding: [12, 16, 0, 0],
-        legend: { show: false },
+        ...frame(holder),
         cursor: { show: false },
         scales: {
           x: { time: false, range: [-0.5, rows.length - 0.5] },
@@ -304,13 +308,17 @@ const EurekaCharts = (() => {
     if (!holder) {
       holder = document.createElement("div");
       holder.className = "plot";
+      holder.role = "img";
+      holder.ariaLabel = `chart of ${chart.y.label} over ${chart.x.label}`;
       figure.querySelector(":scope > figcaption").after(holder);
       resized.observe(holder);
     }
-    drawn.get(figure)?.plot?.destroy();
-    drawn.set(figure, { chart, holder, width: holder.clientWidth, plot: null });
+    const { plot, hidden = new Set() } = drawn.get(figure) || {};
+    plot?.destroy();
+    const known = { chart, holder, hidden, width: holder.clientWidth, plot: null };
+    drawn.set(figure, known);
     // nothing can be drawn in a closed <details>; it is drawn when that is opened
-    if (holder.clientWidth) drawn.get(figure).plot = KINDS[chart.kind](figure, holder, chart);
+    if (known.width) known.plot = KINDS[chart.kind](figure, holder, chart, hidden);
   }
 
   const resized = new ResizeObserver((changes) => {
