@@ -71,6 +71,8 @@ class Access:
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     session: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     """Value of the cookie of a browser that was let in."""
+    _tickets: set[str] = field(default_factory=set)
+    """Tokens that let one browser in."""
 
     @property
     def cookie(self) -> str:
@@ -80,8 +82,18 @@ class Access:
     @property
     def address(self) -> str:
         """Address to open, with the token if there is one."""
+        return self._with_token(self.token)
+
+    def address_for_once(self) -> str:
+        """Address whose token lets one browser in: all users of a machine can read the arguments of
+        the program that opens it."""
+        ticket = secrets.token_urlsafe(24)
+        self._tickets.add(ticket)
+        return self._with_token(ticket)
+
+    def _with_token(self, token: str) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        query = "" if self.password else f"?token={self.token}"
+        query = "" if self.password else f"?token={token}"
         return f"http://{host}:{self.port}/{query}"
 
     def hosts(self, arrived_at: str) -> set[str]:
@@ -92,9 +104,11 @@ class Access:
             names |= {own, self.host.lower(), socket.gethostname().lower()}
         return {f"{name}:{self.port}" for name in names}
 
-    def is_token(self, text: str) -> bool:
-        """True for this server's token."""
-        return not self.password and _equal(text, self.token)
+    def takes_token(self, text: str) -> bool:
+        """True for this server's token, and once for each that lets one browser in."""
+        ticket = next((each for each in self._tickets if _equal(text, each)), None)
+        self._tickets.discard(ticket or "")
+        return not self.password and (ticket is not None or _equal(text, self.token))
 
     def is_password(self, text: str) -> bool:
         """True for this server's password."""

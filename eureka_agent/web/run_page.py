@@ -21,6 +21,8 @@ from eureka_agent.records import BASELINES, Attempt, RunStatus, Stage
 from eureka_agent.report.cost import cost_sentence, remarks
 from eureka_agent.report.entries import TrainingView, fitness_per_seed
 from eureka_agent.report.html.charts import (
+    Curve,
+    Trainings,
     figure,
     fitness_per_iteration,
     learning_curves,
@@ -46,6 +48,7 @@ PAGE_ROWS = 50
 TRAININGS = 24
 """Rows of what is training now."""
 CURVE_WIDTH = 24
+CURVES_UNDER_WAY = 4
 LOG_LINES = 40
 LOG_BYTES = 16_384
 QUICK_PARTS = ("status", "now", "log")
@@ -104,7 +107,7 @@ def _values(name: str, report: RunReport, live: LiveRun | None) -> dict[str, Any
             values |= {"sentence": cost_sentence(report), "remarks": remarks(report)}
             values |= {"lines": (*ledger.by_role, ledger.total), "note": SUMMED_TIME}
         case "charts":
-            values |= {"charts": charts(report)}
+            values |= {"charts": charts(report, None if live is None else live.view)}
     return values
 
 
@@ -192,8 +195,8 @@ def _lineage(report: RunReport) -> dict[str, Any]:
     return {"drawing": drawing if len(report.attempts) > 1 else "", "left_out": drawn.left_out}
 
 
-def charts(report: RunReport) -> dict[str, Markup]:
-    """Figures by name; those without data are empty."""
+def charts(report: RunReport, view: SearchView | None = None) -> dict[str, Markup]:
+    """Figures by name; those without data are empty. `view`: with what is training now."""
     best = "" if report.best is None else report.best.id
     baselines = [score for score in report.scores if score.name in BASELINES]
     own, unit = report.of_own_reward, report.unit_note
@@ -208,10 +211,33 @@ def charts(report: RunReport) -> dict[str, Markup]:
             CURVES_NOTE,
         ),
         "search": figure(
-            learning_curves(search_curves(report), unit), "Best attempts in the search", CURVES_NOTE
+            learning_curves([*search_curves(report), *under_way(view)], unit),
+            "Best attempts in the search",
+            CURVES_NOTE,
         ),
         "iterations": figure(per_iteration, "Fitness per iteration", ITERATIONS_NOTE),
     }
+
+
+def under_way(view: SearchView | None) -> list[Trainings]:
+    """Curves so far of the best candidates in training."""
+    running = [] if view is None else list(view.running.values())
+    candidates = [
+        each
+        for each in running
+        if each.kind == "search" and 0 < len(each.history.values) <= each.env_steps
+    ]
+    return [
+        Trainings(f"{each.label} (in training)", "attempt", (_curve_so_far(each),))
+        for each in most_interesting(candidates)[:CURVES_UNDER_WAY]
+    ]
+
+
+def _curve_so_far(training: TrainingView) -> Curve:
+    """Curve from a history, whose values are equally far apart."""
+    values = training.history.values
+    steps = (training.env_steps * (place + 1) // len(values) for place in range(len(values)))
+    return Curve(tuple(steps), tuple(values))
 
 
 def log_tail(path: Path) -> list[str]:

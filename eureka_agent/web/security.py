@@ -97,7 +97,7 @@ class Guard:
         """Answer to a browser that was not let in, or that brings the token."""
         token = request.query_params.get("token")
         if token is not None and request.method in SAFE_METHODS:
-            if self._access.is_token(token):
+            if self._access.takes_token(token):
                 return self._let_in(request.url)
             fault = "the token in this address is not of this start of the server"
             return self._refuse(401, fault, _OPEN_THE_ADDRESS)

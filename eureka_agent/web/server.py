@@ -122,7 +122,8 @@ def serve(
         say("its traffic is not encrypted: use it in a network that you trust, or ssh -L")
     if browser and _has_screen():
         # a browser of the terminal would wait for its end
-        threading.Thread(target=webbrowser.open, args=(access.address,), daemon=True).start()
+        address = access.address_for_once()
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
     server.run(sockets=[listening])
 
 

@@ -90,6 +90,17 @@ def test_the_token_leads_to_no_other_host(server: PageServer, path: str) -> None
     assert not target.startswith(("//", "/\\"))
 
 
+def test_the_address_for_a_browser_lets_in_once(server: PageServer) -> None:
+    """Its token stands in the arguments of a program, which every user of the machine can read."""
+    address = server.access.address_for_once()
+    assert server.access.token not in address
+    statuses = []
+    for _ in range(2):
+        with server.stranger() as stranger:
+            statuses.append(stranger.get(address).status_code)
+    assert statuses == [200, 401]
+
+
 def test_two_servers_do_not_share_their_secrets() -> None:
     one, other = Access(8321, "localhost"), Access(8321, "localhost")
     assert len({one.token, other.token, one.session, other.session}) == 4
