@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from eureka_agent.invocation import command
 from eureka_agent.web.access import Access
 
 MOST_BODY_BYTES = 64 << 10
@@ -100,7 +101,7 @@ class Guard:
             if self._access.takes_token(token):
                 return self._let_in(request.url)
             fault = "the token in this address is not of this start of the server"
-            return self._refuse(401, fault, _OPEN_THE_ADDRESS)
+            return self._refuse(401, fault, _open_the_address())
         if request.url.path.startswith(OPEN_PATHS):
             return None
         session = request.cookies.get(self._access.cookie)
@@ -110,7 +111,7 @@ class Guard:
             fault = "this browser was let in by an earlier start of the server"
         else:
             fault = "this browser was not let in yet"
-        return self._refuse(401, fault, "" if self._access.password else _OPEN_THE_ADDRESS)
+        return self._refuse(401, fault, "" if self._access.password else _open_the_address())
 
     def _let_in(self, url: URL) -> Response:
         """Answer with the cookie, which leads to the same address without the token."""
@@ -122,7 +123,10 @@ class Guard:
         return answer
 
 
-_OPEN_THE_ADDRESS = "open the address that `eureka ui` printed last, with its token"
+def _open_the_address() -> str:
+    return f"open the address that `{command('ui')}` printed last, with its token"
+
+
 _TOO_LONG = (f"the request has more than {MOST_BODY_BYTES:,} bytes", "send less")
 
 

@@ -52,7 +52,7 @@
   }
 
   document.addEventListener("htmx:sse:error", () => {
-    tell("The connection to the server is lost: is `eureka ui` still running? Trying again …");
+    tell("The connection is lost: does the program that serves this page still run? Trying again …");
   });
   document.addEventListener("htmx:sse:after:connection", () => tell(""));
 
