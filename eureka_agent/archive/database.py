@@ -93,6 +93,8 @@ class Archive:
         """SQLite's data version and the state that was read from it."""
         self._unwritten: list[Recorded] = []
         self._views: dict[int, RunState] = {}
+        self.stands_still = False
+        """True where a copy of the file is read, which later entries do not reach."""
         path = folder / FILE_NAME
         check_files(path, writing=not reading)
         try:
@@ -105,13 +107,14 @@ class Archive:
             except sqlite3.OperationalError:
                 if not path.is_file() or (_can_write(folder, path) and not reading):
                     raise
-                self._reading = True
+                self._reading = self.stands_still = True
                 self._connection = connect_to_copy(path) if reading else connect(path, "immutable")
                 applied = applied_migrations(self._connection)
             if self._reading and not applied:
                 raise sqlite3.DatabaseError("it holds no tables")
             if self._reading and len(applied) < len(MIGRATIONS):
                 self._connection = migrated_copy(self._connection)
+                self.stands_still = True
         except sqlite3.OperationalError as error:
             raise database_error(folder, error) from None
         except sqlite3.DatabaseError as error:

@@ -52,7 +52,7 @@ CURVES_UNDER_WAY = 4
 LOG_LINES = 40
 LOG_BYTES = 16_384
 QUICK_PARTS = ("status", "now", "log")
-SLOW_PARTS = ("verdict", "scores", "leaderboard", "lineage", "cost", "charts")
+SLOW_PARTS = ("verdict", "videos", "scores", "leaderboard", "lineage", "cost", "charts")
 ORDERS = {
     "best": "best first",
     "newest": "newest first",
@@ -96,6 +96,8 @@ def _values(name: str, report: RunReport, live: LiveRun | None) -> dict[str, Any
         case "verdict":
             found = verdict(report)
             values |= {"lines": found.lines(), "advice": found.advice, "command": found.command}
+        case "videos":
+            values |= {"names": _videos(report)}
         case "scores":
             values |= {"rows": _scores(report)}
         case "leaderboard":
@@ -148,6 +150,13 @@ def _now(view: SearchView, now: float) -> dict[str, Any]:
         "account": view.requests.account(),
         "notices": [notice.text for notice in view.notices],
     }
+
+
+def _videos(report: RunReport) -> tuple[str, ...]:
+    try:
+        return videos_in(report.folder, BEST)
+    except RunFolderError:  # a folder that is not trusted
+        return ()
 
 
 def _scores(report: RunReport) -> list[dict[str, Any]]:
@@ -256,10 +265,6 @@ def log_tail(path: Path) -> list[str]:
 def run_page(report: RunReport) -> str:
     """The whole page."""
     parts = run_parts(report, None, (*QUICK_PARTS, *SLOW_PARTS))
-    try:
-        videos = videos_in(report.folder, BEST)
-    except RunFolderError:
-        videos = ()
     fitness = report.written_fitness
     return render(
         "run.html",
@@ -269,7 +274,6 @@ def run_page(report: RunReport) -> str:
         parts=parts,
         metric=metric_lines(report),
         running=report.status is RunStatus.RUNNING,
-        videos=videos,
         command=report.command_line(),
         folder=str(report.folder.absolute()),
         written=None if fitness is None else code_lines(fitness.source, ()),

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from eureka_agent import wording
 from eureka_agent.archive.growing import GrowingArchive
-from eureka_agent.archive.run_folder import Run, list_runs, open_run, runs_folder
+from eureka_agent.archive.run_folder import SETTINGS_FILE, Run, list_runs, open_run, runs_folder
 from eureka_agent.archive.run_lock import is_held
 from eureka_agent.archive.storage_errors import FILE_NAME
 from eureka_agent.errors import RunFolderError
@@ -84,24 +84,22 @@ def mark_of(folder: Path) -> Mark | None:
     return status.st_ino, status.st_size, status.st_mtime_ns, is_held(folder)
 
 
-def _inode(folder: Path) -> int | None:
-    mark = mark_of(folder)
-    return None if mark is None else mark[0]
-
-
 class OpenRun:
     """A run that is read further at each look."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._files, self._first = _files(folder), mark_of(folder)  # before they are read
         self.run: Run = open_run(folder, reading=True, archive=GrowingArchive)
-        self._inode = _inode(folder)
         self._mark: Mark | None = None
         self._report: RunReport | None = None
 
-    def is_current_file(self) -> bool:
-        """True where the run's archive is still the file that was opened."""
-        return self._inode is not None and _inode(self.folder) == self._inode
+    def is_current(self) -> bool:
+        """True where the run can be read further: it is the same one with the same settings, and
+        its archive is not a copy that has become old."""
+        if self.run.archive.stands_still and mark_of(self.folder) != self._first:
+            return False
+        return bool(self._files) and _files(self.folder) == self._files
 
     def report(self) -> RunReport:
         """Overview of the run now: attempts in brief."""
@@ -118,6 +116,15 @@ class OpenRun:
     def messages(self, attempt: str) -> tuple[Message, ...]:
         """Requests to models about an attempt, with their replies."""
         return self.run.archive.messages_of(attempt)
+
+
+def _files(folder: Path) -> tuple[int, ...]:
+    """Identity of a run's archive and of its settings; empty where one of them is not there."""
+    try:
+        archive, settings = os.stat(folder / FILE_NAME), os.stat(folder / SETTINGS_FILE)
+    except OSError:
+        return ()
+    return archive.st_dev, archive.st_ino, settings.st_ino, settings.st_mtime_ns
 
 
 class OpenRuns:
@@ -151,7 +158,7 @@ class OpenRuns:
         Raises RunFolderError for a run that is not there or cannot be read.
         """
         known = self._open.get(name)
-        if known is not None and known.is_current_file():
+        if known is not None and known.is_current():
             self._open.move_to_end(name)
             with suppress(RunFolderError):
                 return work(known)
