@@ -66,28 +66,30 @@ class Watcher:
     def __init__(self) -> None:
         self._waiting: dict[str, str] = {}
         self._news = asyncio.Event()
-        self._ended = False
+        self._last: str | None = None
+        """Message at the end of the stream, once it has one."""
 
     def tell(self, parts: Parts) -> None:
         """Put parts in place of older ones."""
         self._waiting.update(parts)
         self._news.set()
 
-    def end(self) -> None:
-        """End the stream after what waits."""
-        self._ended = True
+    def end(self, last: str = "") -> None:
+        """End the stream after what waits and a last message."""
+        self._last = last if self._last is None else self._last
         self._news.set()
 
     async def messages(self) -> AsyncIterator[str]:
-        """Messages of the stream, until the run ends."""
+        """Messages of the stream, until it ends."""
         while True:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._news.wait(), KEEP_ALIVE_S)
             self._news.clear()
             parts, self._waiting = self._waiting, {}
             yield message(parts) if parts else ": still here\n\n"
-            if self._ended:
-                yield ENDED
+            if self._last is not None:
+                if self._last:
+                    yield self._last
                 return
 
 
@@ -136,14 +138,11 @@ class Feed:
             self.close()
 
     def close(self) -> None:
-        """End all streams."""
-        if self._task is not None:
-            self._task.cancel()
-        self._end()
-
-    def _end(self) -> None:
+        """End all streams, though the run has not ended."""
         for watcher in self._watchers:
             watcher.end()
+        if self._task is not None:
+            self._task.cancel()
         self._on_end(self)
 
     async def _follow(self) -> None:
@@ -152,7 +151,9 @@ class Feed:
         except RunFolderError as error:  # it was removed, or is damaged
             self._tell({"fault": str(escape(error.message))})
         finally:
-            self._end()
+            for watcher in self._watchers:
+                watcher.end(ENDED)
+            self._on_end(self)
 
     async def _send_parts(self) -> None:
         """Send parts until no process works on the run."""

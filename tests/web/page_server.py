@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import threading
@@ -19,8 +20,8 @@ from eureka_agent.web.server import Server, access_of, bind
 class PageServer:
     """A running server."""
 
-    def __init__(self, server: Server, access: Access) -> None:
-        self.server, self.access = server, access
+    def __init__(self, server: Server, access: Access, loop: asyncio.AbstractEventLoop) -> None:
+        self.server, self.access, self.loop = server, access, loop
 
     @property
     def origin(self) -> str:
@@ -35,6 +36,10 @@ class PageServer:
     def stranger(self) -> httpx.Client:
         """A client that was not."""
         return httpx.Client(base_url=self.origin, timeout=20.0)
+
+    def stop(self) -> None:
+        """End it as Ctrl-C does, on its own event loop."""
+        self.loop.call_soon_threadsafe(self.server.stop)
 
     def raw(self, request: str) -> str:
         """Answer to a request as it stands, which a client library would tidy up."""
@@ -58,12 +63,15 @@ def serving(runs: Path, password: str = "") -> Iterator[PageServer]:
     listening = bind("127.0.0.1", port)
     access = access_of(listening, "127.0.0.1", password)
     server = Server(access)
-    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+    loop = asyncio.new_event_loop()
+    serve = server.serve(sockets=[listening])
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve,), daemon=True)
     thread.start()
+    running = PageServer(server, access, loop)
     try:
-        yield PageServer(server, access)
+        yield running
     finally:
-        server.should_exit = True
+        running.stop()
         thread.join(15.0)
         assert not thread.is_alive()
         os.environ.pop(RUNS_VARIABLE)

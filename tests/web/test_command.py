@@ -70,6 +70,8 @@ def test_it_prints_its_address_and_ends_at_once_with_streams_open(
             parts = stream.iter_text()
             assert "part-status" in next(parts)
             process.send_signal(number)
+            # the stream is not broken off; the page tells that it has lost the server
+            assert "ended" not in "".join(parts)
             _, errors = process.communicate(timeout=5)
     archive.close()
     assert process.returncode == (130 if number is signal.SIGINT else -signal.SIGTERM)

@@ -126,7 +126,7 @@ async def test_a_slow_browser_gets_the_newest_of_each_part_only() -> None:
     watcher = Watcher()
     for number in range(1000):
         watcher.tell({"now": f"<p>{number}</p>", "log": "line"})
-    watcher.end()
+    watcher.end(ENDED)
     texts = [text async for text in watcher.messages()]
     assert len(texts) == 2
     assert "<p>999</p>" in texts[0]

@@ -285,6 +285,8 @@ def test_a_video_is_sent_in_ranges(client: httpx.Client, runs: Path) -> None:
     ],
 )
 def test_no_path_leaves_the_run(server: PageServer, runs: Path, path: str) -> None:
+    reward = runs / "20260101-000000_jumper_jump" / "attempts" / "1-01" / "reward.py"
+    reward.write_text("a secret of the run's")
     outside = runs.parent / "outside"
     outside.mkdir(exist_ok=True)
     (outside / "video.mp4").write_bytes(b"a secret of the person's")
