@@ -66,6 +66,13 @@ def install_extra(extra: str) -> str:
     return f"{_typed(folder / 'setup.sh')} {extra}"
 
 
+DRAWING_HINT = (
+    "install EGL (Debian, Ubuntu: apt install libegl1 libegl-mesa0 libgl1-mesa-dri) or OSMesa"
+    " (libosmesa6)"
+)
+"""Hint where nothing can draw MuJoCo's scenes."""
+
+
 def install_packages(*requirements: str) -> str:
     """Command that installs packages beside this one, with the installer of this environment."""
     import importlib.util

@@ -196,6 +196,8 @@ class SearchSettings(TrainingSettings):
     """Seeds of the human and the sparse reward; default: as many as --final-seeds."""
     evaluation_episodes: int = Field(32, gt=0, le=MOST_EPISODES)
     """Episodes that score a policy."""
+    video: bool = True
+    """Make a video of the best policy at the end."""
     slots: int = Field(16, gt=0, le=1000)
     """Trainings side by side in one worker."""
     device: str = "auto"
@@ -318,6 +320,7 @@ FREE_SETTINGS = frozenset(
         "dry_run_timeout",
         "training_timeout",
         "snapshot_interval",
+        "video",
     }
 )
 """Settings that may change when a run is resumed. They change neither a training, nor its score,

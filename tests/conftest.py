@@ -41,6 +41,8 @@ REWARD = """def compute_reward(cart_position, actions):
 os.environ.setdefault("EUREKA_SANDBOX", "process")
 # commands in hints are named the same whatever is on this machine's PATH
 os.environ["EUREKA_PROGRAM"] = "eureka"
+# a video takes seconds; the tests of videos turn it on
+os.environ["EUREKA_VIDEO"] = "off"
 # runs are signed with a secret of the tests' own, not with the person's
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="eureka-tests-state-")
 atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from eureka_agent.simulation.drawing import Circle, Drawing, Line, rectangle
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Channel, Variable
 
@@ -209,6 +210,30 @@ class Cartpole(VecTask):
             torch.cos(self.angle) < LEAST_UPRIGHT if self.ends_on_fall else torch.zeros_like(left)
         )
         return {"pole_fell": fell & ~left, "left_the_track": left}
+
+    def draw(self, row: int) -> Drawing:
+        """The track from the front, with the pole's tip on a circle of its length."""
+        x, angle = self.position[row].item(), self.angle[row].item()
+        length = 2.0 * POLE_HALF_LENGTH
+        hinge = (x, 0.15)
+        tip = (hinge[0] + length * math.sin(angle), hinge[1] + length * math.cos(angle))
+        push = 0.6 * self.force[row].item() / MAX_FORCE
+        return Drawing(
+            (
+                Line(((-TRACK_HALF_LENGTH, 0.0), (TRACK_HALF_LENGTH, 0.0)), 0.03, "#94a3b8"),
+                *(
+                    rectangle((side * TRACK_HALF_LENGTH, 0.1), 0.05, 0.4, "#94a3b8")
+                    for side in (-1.0, 1.0)
+                ),
+                Line(((x, -0.2), (x + push, -0.2)), 0.04, "#f97316"),
+                rectangle((x, 0.1), 0.5, 0.2, "#334155"),
+                Line((hinge, tip), 0.07, "#0ea5e9"),
+                Circle(hinge, 0.05, "#0f172a"),
+                Circle(tip, 0.05, "#0284c7"),
+            ),
+            centre=(0.0, 0.15),
+            width=2.0 * TRACK_HALF_LENGTH + 0.6,
+        )
 
     def reset_idx(self, env_ids: Tensor) -> None:
         start = self.random.uniform(env_ids, 4, -self.start_spread, self.start_spread)

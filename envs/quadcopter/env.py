@@ -8,10 +8,11 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from eureka_agent.simulation.drawing import Drawing
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Channel, Variable
 
-from . import rotation
+from . import drawing, rotation
 
 GRAVITY = 9.81
 MASS = 1.0
@@ -270,6 +271,15 @@ class Quadcopter(VecTask):
         hit = self.position[2] < GROUND_CLEARANCE
         far = (self.goal - self.position).square().sum(dim=0) > FARTHEST**2
         return {"hit_the_ground": hit, "flew_away": far & ~hit}
+
+    def draw(self, row: int) -> Drawing:
+        """See drawing.py."""
+        return drawing.draw(
+            self.position[:, row],
+            self.orientation[:, row],
+            self.goal[:, row],
+            (self.thrusts[:, row] / MAX_THRUST).tolist(),
+        )
 
     def reset_idx(self, env_ids: Tensor) -> None:
         """Nearly level and nearly at rest, with a goal of its own."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 
 from eureka_agent import __version__
 from eureka_agent.errors import EurekaError, WallError, WallNotBuiltError
-from eureka_agent.invocation import install_packages
+from eureka_agent.invocation import DRAWING_HINT, install_packages
 from eureka_agent.llm.access import KEY_VARIABLES
 
 if TYPE_CHECKING:
@@ -46,6 +46,11 @@ REQUIRED_PACKAGES = (
     "safetensors",
     "tensorboard",
     "pyyaml",
+    "av",
+    "pillow",
+    "pygments",
+    "starlette",
+    "uvicorn",
 )
 PROBE_ENVIRONMENT = "cartpole"
 LITTLE_DISK_BYTES = 2 << 30
@@ -192,15 +197,15 @@ def walls() -> Iterator[Check]:
 
 
 def rendering(variables: Mapping[str, str]) -> Check:
-    """MuJoCo's back ends for drawing, which a search does not need."""
+    """MuJoCo's back ends for drawing without a display, for videos."""
     chosen = variables.get("MUJOCO_GL")
     libraries = {"egl": "EGL", "osmesa": "OSMesa"}
     found = [name for name, library in libraries.items() if ctypes.util.find_library(library)]
-    there = "no library for drawing without a display found"
-    if found:
-        there = f"libraries found for {' and '.join(found)}"
     setting = f"MUJOCO_GL={chosen}" if chosen else "MUJOCO_GL is not set"
-    return Check("rendering", "ok", f"{setting}; {there}; a search draws nothing")
+    if not found:
+        detail = f"{setting}; no EGL and no OSMesa: no videos of MuJoCo's scenes"
+        return Check("rendering", "warning", detail, DRAWING_HINT)
+    return Check("rendering", "ok", f"{setting}; libraries found for {' and '.join(found)}")
 
 
 def worker() -> Iterator[Check]:

@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("train", "Train a reward function of your own and score it."),
     "critique": ("critique", "Check a reward function, like a linter."),
     "evaluate": ("evaluate", "Score a run's policy on fresh episodes."),
+    "video": ("video", "Make a video of what a run has trained."),
     "export": ("export", "Write a run's reward and policy as files to take away."),
     "runs": ("runs", "List the runs."),
     "show": ("runs", "Show a run, or one of its attempts."),

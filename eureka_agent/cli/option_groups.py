@@ -44,7 +44,7 @@ OPTION_GROUPS = {
         "confirm",
         "confirm_seeds",
     ),
-    "The comparison at the end": ("finalists", "baselines", "baseline_seeds", "final_seeds"),
+    "The end": ("finalists", "baselines", "baseline_seeds", "final_seeds", "video"),
     "Trainings (PPO); what the task brings is the default": tuple(TrainingSettings.model_fields),
     "This machine": (
         "device",

@@ -38,6 +38,14 @@ def trust_to_evaluate(run: Run, trust: bool) -> None:
         _ask(run, [*_wall(run.settings), *_code(run)])
 
 
+def trust_to_film(run: Run, trust: bool) -> None:
+    """Ask before episodes of `run` are played and its rewards run for the lines below them. Raises
+    the same errors."""
+    if not (trust or _is_own(run, attempts=True)):
+        rewards = f"run the reward functions in it, behind the wall {run.settings.sandbox!r}"
+        _ask(run, [*_wall(run.settings), *_code(run), rewards])
+
+
 def trust_to_resume(run: Run, trust: bool) -> None:
     """Ask before `run` is resumed: its rewards are trained, its models asked. The resumed run is
     signed as the user's own. Raises the same errors."""

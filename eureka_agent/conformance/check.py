@@ -10,7 +10,16 @@ from typing import Literal
 
 import torch
 
-from eureka_agent.conformance import checks, devices, episodes, rows, source, states, training
+from eureka_agent.conformance import (
+    checks,
+    devices,
+    episodes,
+    pictures,
+    rows,
+    source,
+    states,
+    training,
+)
 from eureka_agent.conformance import fitness as metrics
 from eureka_agent.conformance.checks import (
     Nonconforming,
@@ -53,6 +62,7 @@ _OF_AN_ENVIRONMENT: tuple[tuple[str, Check], ...] = (
     ("state in tensors", states.state_in_tensors),
     ("resets on a GPU", devices.masked_resets),
     ("steps on a GPU", devices.no_values),
+    ("pictures", pictures.own_drawing),
     ("physics", training.mujoco_speed),
     ("episode", training.episode),
 )

@@ -8,8 +8,16 @@ from pathlib import Path
 
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.fleet.problem import Problem
-from eureka_agent.protocol.commands import DryRun, Evaluate, Measure, ScoreTransitions
-from eureka_agent.protocol.events import DryRunDone, Evaluated, Fault, Measured, Opened, Scored
+from eureka_agent.protocol.commands import DryRun, Evaluate, Film, Measure, ScoreTransitions
+from eureka_agent.protocol.events import (
+    DryRunDone,
+    Evaluated,
+    Fault,
+    Filmed,
+    Measured,
+    Opened,
+    Scored,
+)
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.sandbox.worker_faults import raised_by
@@ -58,10 +66,10 @@ class WarmWorker:
 
     async def ask(
         self,
-        command: DryRun | ScoreTransitions | Evaluate | Measure,
+        command: DryRun | ScoreTransitions | Evaluate | Film | Measure,
         timeout_s: float,
         client: WorkerClient | None = None,
-    ) -> DryRunDone | Scored | Evaluated | Measured:
+    ) -> DryRunDone | Scored | Evaluated | Filmed | Measured:
         """Send a command and wait for its answer. `client` is the worker that has the files of the
         command, if it names any.
 
@@ -77,7 +85,7 @@ class WarmWorker:
             while True:
                 event = await client.receive(max(0.0, deadline - time.monotonic()))
                 if (
-                    isinstance(event, (DryRunDone, Scored, Evaluated, Measured))
+                    isinstance(event, (DryRunDone, Scored, Evaluated, Filmed, Measured))
                     and event.job == command.job
                 ):
                     return event

@@ -24,6 +24,8 @@ EPISODES_PREFIX = "episodes-"
 MOST_SCORES = 1000
 """Policies scored by one command. A line has room for millions of empty scores, which take
 gigabytes when they are parsed."""
+MOST_FILMED = 6
+"""Panels side by side in a video."""
 MOST_FINDINGS = 200
 """Findings of one dry run in a message."""
 MOST_SHOWN_FINDINGS = 12
@@ -72,6 +74,7 @@ def _plain_findings(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     )
 
 
+PicturePixels = Annotated[int, Field(ge=64, le=1920)]
 Text = Annotated[str, AfterValidator(plain_text)]
 ShortText = Annotated[str, AfterValidator(lambda text: plain_line(text, LONGEST_FINDING))]
 Findings = Annotated[

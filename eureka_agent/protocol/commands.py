@@ -6,7 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from eureka_agent.protocol.bounds import FileHeader
+from eureka_agent.protocol.bounds import (
+    FILE_NAME_PATTERN,
+    MOST_FILMED,
+    FileHeader,
+    PicturePixels,
+)
 from eureka_agent.records import Record, WrittenFitness
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.settings import TrainingSettings
@@ -117,6 +122,40 @@ class Evaluate(Record):
     policies: tuple[PolicyFile, ...]
 
 
+class FilmedPolicy(Record):
+    """A policy to show, with the reward whose terms are shown beside it."""
+
+    policy: str
+    """Safetensors file, unique within the command."""
+    title: str = Field(max_length=200)
+    reward: RewardSpecification | None = None
+
+
+class Film(Record):
+    """Make a video of episodes of policies, acting without noise, from the same start states.
+    Answered by `Filmed`, after its files. Never sent to a worker that trains or evaluates: the
+    rewards run in it, each in a process of its own."""
+
+    type: Literal["film"] = "film"
+    job: str = Field(pattern=f"^{FILE_NAME_PATTERN}$")
+    policies: tuple[FilmedPolicy, ...] = Field(min_length=1, max_length=MOST_FILMED)
+    seed: int
+    episodes: int = Field(gt=0)
+    """Episodes of each policy, of which those `shown` are chosen."""
+    shown: tuple[int | Literal["best", "median", "worst"], ...] = Field(
+        min_length=1, max_length=MOST_FILMED
+    )
+    """Numbers of episodes, or the first policy's by fitness."""
+    size: tuple[PicturePixels, PicturePixels] = (480, 360)
+    """Width and height of one picture, without strip."""
+    seconds: float = Field(10.0, gt=0, le=600)
+    """Bound on the shown part of an episode, in the environment's time."""
+    gif_seconds: float = Field(0.0, ge=0, le=60)
+    """Length of an animated GIF of its beginning; 0: none."""
+    strips: bool = True
+    """Show fitness and terms below each picture."""
+
+
 class Measure(Record):
     """Measure start states and the scores of zero and random actions. Answered by `Measured`. Never
     sent to a worker that trains."""
@@ -143,6 +182,7 @@ Command = Annotated[
     | Cancel
     | Save
     | Evaluate
+    | Film
     | Measure
     | Shutdown,
     Field(discriminator="type"),

@@ -7,9 +7,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field, FiniteFloat, TypeAdapter, field_validator
 
-from eureka_agent.protocol.bounds import MOST_SCORES, FileHeader, Findings, ShortText, Text
+from eureka_agent.protocol.bounds import (
+    MOST_FILMED,
+    MOST_SCORES,
+    FileHeader,
+    Findings,
+    ShortText,
+    Text,
+)
 from eureka_agent.records import (
     CurvePoint,
+    EpisodeSummary,
     Evaluation,
     Measurements,
     Outcome,
@@ -144,6 +152,34 @@ class Evaluated(Record):
     """In the order of the command."""
 
 
+class ShownEpisode(Record):
+    """An episode in a video."""
+
+    policy: int
+    """Place of its policy in the command."""
+    shown: ShortText
+    """`"best"`, `"median"`, `"worst"`, or its number."""
+    number: int
+    """Number of the episode, which stands for its start state."""
+    episode: EpisodeSummary
+    begins_s: FiniteFloat
+    """Time in the video at which it begins."""
+
+
+class Filmed(Record):
+    """A video, whose files were sent before."""
+
+    type: Literal["filmed"] = "filmed"
+    job: str
+    video: str
+    """Mp4 file."""
+    gif: str | None = None
+    seconds: FiniteFloat
+    episodes: tuple[ShownEpisode, ...] = Field(max_length=MOST_FILMED**2)
+    notes: tuple[ShortText, ...] = Field((), max_length=MOST_FILMED)
+    """Reasons why terms of a reward are missing."""
+
+
 class Measured(Record):
     type: Literal["measured"] = "measured"
     job: str
@@ -175,6 +211,7 @@ Event = Annotated[
     | Trained
     | TrainingFailed
     | Evaluated
+    | Filmed
     | Measured
     | Fault,
     Field(discriminator="type"),

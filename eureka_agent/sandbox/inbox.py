@@ -17,6 +17,7 @@ from eureka_agent.protocol.bounds import FileHeader
 MOST_BYTES = 1 << 30
 """Most bytes of files from one worker that were not taken yet."""
 MOST_FILES = 1000
+MOST_VIDEO_BYTES = 100 << 20
 _CHUNK_BYTES = 1 << 20
 DO_NOT_TRUST = "do not trust what this worker wrote"
 """Hint for a worker that broke the protocol."""
@@ -119,3 +120,13 @@ def check_trajectories(path: Path) -> None:
     except Exception as error:  # noqa: BLE001  (zip, zlib and numpy raise anything for hostile files)
         what = f"a worker sent a broken npz file: {str(error)[:200]}"
         raise WorkerFileError(what, DO_NOT_TRUST) from None
+
+
+def check_video(path: Path) -> None:
+    """Raises WorkerFileError unless it begins as an mp4 or a GIF and is of a bounded size."""
+    with path.open("rb") as file:
+        begin = file.read(12)
+    size = path.stat().st_size
+    if size > MOST_VIDEO_BYTES or not (begin[4:8] == b"ftyp" or begin[:6] == b"GIF89a"):
+        what = f"a worker sent {size:,} bytes that are no video, or too long a one"
+        raise WorkerFileError(what, DO_NOT_TRUST)

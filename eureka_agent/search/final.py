@@ -148,15 +148,23 @@ def keep_best(run: Run, best: Attempt, trainings: Sequence[FinalTraining]) -> No
     the search without finals."""
     folder = inside(run.folder, BEST)
     write_text(folder / REWARD, best.proposal.reward.source)
-    finals = [
-        (training, training.outcome.fitness)
-        for training in trainings
-        if training.name == best.id and training.outcome is not None
-    ]
-    known = [(training, fitness) for training, fitness in finals if fitness is not None]
     policy = attempt_folder(run.folder, best.id) / POLICY
-    if known:
-        mean = sum(fitness for _, fitness in known) / len(known)
-        typical, _ = min(known, key=lambda pair: abs(pair[1] - mean))
+    typical = typical_training(trainings, best.id)
+    if typical is not None:
         policy = training_folder(run.folder, best.id, typical.seed) / POLICY
     copy_file(policy, folder / POLICY)
+
+
+def typical_training(trainings: Sequence[FinalTraining], name: str) -> FinalTraining | None:
+    """The final training of an attempt or baseline whose fitness is nearest to the mean."""
+    known = [
+        (training, training.outcome.fitness)
+        for training in trainings
+        if training.name == name
+        and training.outcome is not None
+        and training.outcome.fitness is not None
+    ]
+    if not known:
+        return None
+    mean = sum(fitness for _, fitness in known) / len(known)
+    return min(known, key=lambda pair: abs(pair[1] - mean))[0]

@@ -39,6 +39,13 @@ def write_reports(run: Run) -> None:
     write_file(run.folder / HTML_REPORT, lambda draft: write_html_report(draft, report))
 
 
+def renew_html_report(run: Run) -> None:
+    """Write `report.html` again, if there is one, with the clip that was made since."""
+    if (run.folder / HTML_REPORT).is_file():
+        report = run_report(run)
+        write_file(run.folder / HTML_REPORT, lambda draft: write_html_report(draft, report))
+
+
 def has_results(run: Run) -> bool:
     """True if a run has anything that took time or money: a proposal, a reply, or a training of its
     own."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -25,6 +26,7 @@ from eureka_agent.search.advisers import advisers_of, designer_name, notes_on
 from eureka_agent.search.assembly import search
 from eureka_agent.search.capacity import plan_capacity
 from eureka_agent.search.deadline import Deadline
+from eureka_agent.search.filming import film_best
 from eureka_agent.search.preparation import Prepared, prepared, prepared_again
 from eureka_agent.search.recorder import Recorder
 from eureka_agent.search.resumption import check_resumable, record_changes, with_changes
@@ -32,6 +34,9 @@ from eureka_agent.search.run_end import WORKERS_FOLDER, end_run, has_results, re
 from eureka_agent.search.sentence import notices
 from eureka_agent.search.time_limit import time_limit
 from eureka_agent.search.written_fitness import Confirm, keep_in_run
+
+VIDEO_VARIABLE = "EUREKA_VIDEO"
+"""Environment variable; `off` for machines where nobody watches: no search makes a video."""
 
 
 async def start(
@@ -157,6 +162,10 @@ async def _search(run: Run, ready: Prepared, recorder: Recorder, fleet: Fleet | 
             await search(run, ready, fleet, advisers, deadline, recorder)
         finally:
             await advisers.finish(recorder)
+    if run.settings.video and os.environ.get(VIDEO_VARIABLE, "").lower() not in ("off", "0", "no"):
+        reason = await film_best(run, ready.wall)
+        if reason:
+            recorder(Notice(text=reason))
 
 
 def _opening_notices(

@@ -50,6 +50,8 @@ class MujocoTask(MujocoLookups, VecTask):
     """Uniform noise of start positions around qpos0, ± per hinge or slide coordinate (rad or m)."""
     velocity_noise: ClassVar[float] = 0.0
     """Standard deviation of Gaussian start velocities (rad/s or m/s)."""
+    camera: ClassVar[str] = ""
+    """Camera of the MJCF for videos; default: its first, else one that follows the robot."""
     simulator: ClassVar[Literal["warp"] | None] = None
     """`"warp"` uses a GPU's simulator on the CPU too, where it is slower; for tests."""
 

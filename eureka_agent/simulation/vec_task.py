@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.simulation.drawing import Drawing
 from eureka_agent.simulation.random import RowRandom
 from eureka_agent.simulation.user_modules import place_of_function
 from eureka_agent.task import Channel, Constant, QuaternionOrder, Task, Variable
@@ -194,6 +195,11 @@ class VecTask(ABC):
     def compute_truncation(self) -> Tensor:
         """Rows whose episode is truncated, bool, shape (num_envs,)."""
         return self.progress_buf >= self.max_episode_length
+
+    def draw(self, row: int) -> Drawing:
+        """A plain drawing of the row's state, for videos; environments with a renderer need
+        none."""
+        raise NotImplementedError(f"{type(self).__name__} has no `draw`")
 
     @abstractmethod
     def reset_idx(self, env_ids: Tensor) -> None:

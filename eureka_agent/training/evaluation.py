@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
-import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from eureka_agent.arguments import variable_of
-from eureka_agent.array_files import check_arrays
-from eureka_agent.errors import EnvironmentLoadError, RunFolderError
 from eureka_agent.records import EpisodeSummary, Evaluation
 from eureka_agent.simulation.vec_task import TIME_OUT, Transition, VecTask, padded
 from eureka_agent.task import PREVIOUS_PREFIX, Task
+from eureka_agent.training.acting import ActingPolicies, Actor
 from eureka_agent.training.binding import FitnessFunction
-from eureka_agent.training.distributions import ActionDistribution, distribution_of
 from eureka_agent.training.environment_faults import (
     OBSERVATIONS,
     check_rows,
@@ -32,28 +24,18 @@ from eureka_agent.training.environment_faults import (
 )
 from eureka_agent.training.episodes import RunningFitness
 from eureka_agent.training.policy import Policy
+from eureka_agent.training.trajectory_files import Trajectory
 from eureka_agent.training.written_fitness import WrittenFitnessFunction
 
-Trajectory = dict[str, NDArray[np.generic]]
-"""Variables, `observations` (a policy's input), `actions`, `fitness`; first dimension: step."""
 Score = tuple[Evaluation, dict[str, Trajectory] | None]
+Pick = Callable[[Tensor], Mapping[str, int]]
+"""Chooses episodes by their fitness, shape (episodes,): numbers by name."""
+Watch = Callable[[int], bool]
+"""Called at an episode's start with 0 and after each step with its number, before any reset; False
+ends the watching."""
 
 _STEPS_AT_ONCE = 64
 """Steps whose fitness is calculated together, independently of the other policies."""
-
-
-class Actor(Protocol):
-    """Anything that acts on observations, such as a `Policy`."""
-
-    distribution: ActionDistribution
-    spread: Tensor
-
-    @property
-    def num_observations(self) -> int: ...
-
-    def outputs(self, observations: Tensor) -> Tensor:
-        """Input of its distribution's `mode`. Shape: (batch, num_outputs)."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -63,8 +45,13 @@ class PolicyRequest:
     policy: Actor
     seed: int
     episodes: int
-    record: bool = False
-    """Return the trajectories `"worst"` and `"best"`."""
+    record: Pick | None = None
+    """Chooses the episodes whose trajectories are returned."""
+
+
+def worst_and_best(fitness: Tensor) -> dict[str, int]:
+    """The `Pick` of an evaluation."""
+    return {"worst": int(fitness.argmin()), "best": int(fitness.argmax())}
 
 
 def evaluate_policies(
@@ -77,35 +64,52 @@ def evaluate_policies(
     a row per episode, padded to `row_multiple`. Requests with `record` should come first. Raises
     EnvironmentLoadError for a policy of another environment, EnvironmentFaultError where the
     environment or task fails, or takes longer than `limit_s` seconds."""
-    rows = [padded(request.episodes, environment.row_multiple) for request in requests]
-    if environment.num_envs != sum(rows):
-        raise ValueError(f"these policies need {sum(rows)} rows, found {environment.num_envs}")
-    shares = [_Share(request, sum(rows[:index])) for index, request in enumerate(requests)]
-    scoring = _Pass(environment, task, shares)
+    scoring = _Pass(environment, task, _shares(environment, requests))
     with environment_code(type(environment), limit_s, "an evaluation in the environment"):
         return scoring.run()
+
+
+def watch_policies(
+    environment: VecTask,
+    task: Task,
+    requests: Sequence[PolicyRequest],
+    watch: Watch,
+    limit_s: float | None = None,
+) -> None:
+    """Play the episodes of `evaluate_policies` once more, for `watch`; errors are the same."""
+    playing = _Pass(environment, task, _shares(environment, requests), watch)
+    with environment_code(type(environment), limit_s, "the replay of episodes"):
+        playing.play()
+
+
+def rows_of(environment: type[VecTask], requests: Sequence[PolicyRequest]) -> list[slice]:
+    """Rows of each request in a pass; the next begins at a multiple of `row_multiple`."""
+    rows, first = [], 0
+    for request in requests:
+        rows.append(slice(first, first + request.episodes))
+        first += padded(request.episodes, environment.row_multiple)
+    return rows
+
+
+def _shares(environment: VecTask, requests: Sequence[PolicyRequest]) -> list[_Share]:
+    needed = sum(padded(request.episodes, environment.row_multiple) for request in requests)
+    if environment.num_envs != needed:
+        raise ValueError(f"these policies need {needed} rows, found {environment.num_envs}")
+    rows = rows_of(type(environment), requests)
+    return [_Share(request, part.start) for request, part in zip(requests, rows, strict=True)]
 
 
 def evaluate_policy(
     environment: VecTask, task: Task, policy: Policy, episodes: int, record: bool, seed: int = 0
 ) -> Score:
     """Run exactly `episodes` episodes of a policy, the first of each row, as those to end first are
-    short. `seed` sets the start states. Raises EnvironmentLoadError for an unfit policy."""
+    short. `seed` sets the start states; `record` returns the worst and the best episode. Raises
+    EnvironmentLoadError for an unfit policy."""
     if environment.num_envs != episodes:
         raise ValueError(f"{episodes} episodes need as many rows, found {environment.num_envs}")
-    share = _Share(PolicyRequest(policy, seed, episodes, record), 0)
+    pick = worst_and_best if record else None
+    share = _Share(PolicyRequest(policy, seed, episodes, pick), 0)
     return _Pass(environment, task, [share]).run()[0]
-
-
-def check_sizes(policy: Actor, environment: VecTask | type[VecTask]) -> None:
-    """Raise EnvironmentLoadError for a policy of another environment."""
-    needed = environment.num_observations, distribution_of(environment)
-    if (policy.num_observations, policy.distribution) != needed:
-        raise EnvironmentLoadError(
-            f"the policy takes {policy.num_observations} observations and gives"
-            f" {policy.distribution}, the environment has {needed[0]} and {needed[1]}",
-            "evaluate it on the environment that it was trained on",
-        )
 
 
 class _Share:
@@ -118,43 +122,26 @@ class _Share:
         """Length of its longest episode; None before that has ended."""
 
 
-class _Actors:
-    """The policies of a pass: a network call each, then one distribution call for all, in which
-    each policy's rows begin at a multiple of torch's SIMD width, for equal rounding."""
-
-    def __init__(self, shares: Sequence[_Share], environment: VecTask) -> None:
-        rows = [padded(share.request.episodes, VecTask.row_multiple) for share in shares]
-        firsts = [sum(rows[:index]) for index in range(len(rows))]
-        self._distribution = distribution = distribution_of(environment)
-        count, device = sum(rows), environment.device
-        self._outputs = torch.zeros(count, distribution.num_outputs, device=device)
-        self._spreads = torch.ones(count, distribution.num_parameters, device=device)
-        self._places = {}
-        taken_from = torch.zeros(environment.num_envs, dtype=torch.int64)
-        for share, first in zip(shares, firsts, strict=True):
-            place = self._places[share] = slice(first, first + share.request.episodes)
-            self._spreads[place] = share.request.policy.spread
-            taken_from[share.rows] = torch.arange(place.start, place.stop)
-        self._taken_from = taken_from.to(environment.device)
-
-    def act(self, observations: Tensor, shares: Sequence[_Share]) -> Tensor:
-        """Actions of all rows, shape (num_envs, num_actions); only those of `shares` are new."""
-        for share in shares:
-            policy = share.request.policy
-            self._outputs[self._places[share]] = policy.outputs(observations[share.rows])
-        actions = self._distribution.mode(self._outputs, self._spreads)
-        return actions.index_select(0, self._taken_from)
-
-
 class _Pass:
     """One episode in each row."""
 
-    def __init__(self, environment: VecTask, task: Task, shares: Sequence[_Share]) -> None:
+    def __init__(
+        self,
+        environment: VecTask,
+        task: Task,
+        shares: Sequence[_Share],
+        watch: Watch = lambda step: True,
+    ) -> None:
         self._environment = environment
         self._shares = shares
+        self._watch = watch
         self._under_way = np.zeros(environment.num_envs, dtype=bool)
+        self._actors = ActingPolicies(
+            [share.request.policy for share in shares],
+            [share.rows for share in shares],
+            environment,
+        )
         for share in shares:
-            check_sizes(share.request.policy, environment)
             rows = torch.arange(share.rows.start, share.rows.stop, device=environment.device)
             environment.seed_rows(rows, torch.full_like(rows, share.request.seed))
             self._under_way[share.rows] = True
@@ -178,6 +165,11 @@ class _Pass:
 
     def run(self) -> list[Score]:
         """Scores in the order of the shares."""
+        self.play()
+        return list(zip(map(self._evaluation, self._shares), self._trajectories(), strict=True))
+
+    def play(self) -> None:
+        """Play until every episode has ended, or the watch ends it."""
         environment = self._environment
         environment.reset()
         self._skip_rows()
@@ -185,19 +177,18 @@ class _Pass:
             self._play()
         finally:
             environment.skipped_rows = None
-        return list(zip(map(self._evaluation, self._shares), self._trajectories(), strict=True))
 
     def _play(self) -> None:
         environment = self._environment
-        actors = _Actors(self._shares, environment)
-        acting = list(self._shares)
+        acting = list(range(len(self._shares)))
         states = [self._copies(environment.read_variables())]
         step = 0
-        while acting:
+        watching = self._watch(step)
+        while acting and watching:
             observations = environment.obs_buf
             if self._recorded_rows:
                 self._records.append({"observations": observations[: self._recorded_rows].clone()})
-            actions = actors.act(observations, acting)
+            actions = self._actors.act(observations, acting)
             self._spoiled |= actions.isnan().any(dim=-1)
             transition = environment.advance(actions)
             step += 1
@@ -207,9 +198,10 @@ class _Pass:
                 for name, value in transition.variables.items():
                     self._records[-1][name] = value[: self._recorded_rows].clone()
             if self._note_ends(transition, step):
-                for share in acting:
+                for share in (self._shares[number] for number in acting):
                     share.steps = None if self._under_way[share.rows].any() else step
-                acting = [share for share in acting if share.steps is None]
+                acting = [number for number in acting if self._shares[number].steps is None]
+            watching = self._watch(step)
             environment.reset_done()
             if len(states) > _STEPS_AT_ONCE or not acting:
                 self._add_fitness(states, step)
@@ -304,17 +296,21 @@ class _Pass:
         return Evaluation(episodes=summaries, seed=share.request.seed)
 
     def _trajectories(self) -> list[dict[str, Trajectory] | None]:
-        """Worst and best episode of each recorded share."""
+        """The picked episodes of each recorded share."""
+        places = [
+            None
+            if share.request.record is None
+            else {
+                name: share.rows.start + number
+                for name, number in share.request.record(self._result[share.rows]).items()
+            }
+            for share in self._shares
+        ]
         found: list[dict[str, Trajectory] | None] = [
-            {"worst": {}, "best": {}} if share.request.record else None for share in self._shares
+            None if rows is None else {name: {} for name in rows} for rows in places
         ]
         if not self._recorded_rows:
             return found
-        places = []
-        for share in self._shares:
-            result, first = self._result[share.rows], share.rows.start
-            worst, best = first + int(result.argmin()), first + int(result.argmax())
-            places.append({"worst": worst, "best": best})
         for name in (*self._records[0], "fitness"):
             # one name at a time, to halve the peak memory
             values = (
@@ -324,35 +320,7 @@ class _Pass:
             )
             array = values.cpu().numpy()
             for trajectories, rows in zip(found, places, strict=True):
-                for kind, trajectory in (trajectories or {}).items():
-                    trajectory[name] = array[: self._lengths[rows[kind]], rows[kind]].copy()
+                for kind, row in (rows or {}).items():
+                    assert trajectories is not None  # as `rows` is not
+                    trajectories[kind][name] = array[: self._lengths[row], row].copy()
         return found
-
-
-def trajectories_bytes(trajectories: dict[str, Trajectory]) -> bytes:
-    """Trajectories as npz: plain arrays named `<episode>/<variable>`."""
-    arrays = {
-        f"{episode}/{name}": array
-        for episode, values in trajectories.items()
-        for name, array in values.items()
-    }
-    file = io.BytesIO()
-    np.savez_compressed(file, allow_pickle=False, **arrays)
-    return file.getvalue()
-
-
-def load_trajectories(path: Path) -> dict[str, Trajectory]:
-    """Read an npz of `trajectories_bytes` without unpickling. Raises RunFolderError."""
-    trajectories: dict[str, Trajectory] = {}
-    try:
-        check_arrays(path)
-        with np.load(path, allow_pickle=False) as arrays:
-            for key in arrays.files:
-                episode, _, name = key.partition("/")
-                trajectories.setdefault(episode, {})[name] = arrays[key]
-    except (OSError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        raise RunFolderError(
-            f"cannot read the trajectories {str(path)!r}: {error}",
-            "name a trajectories.npz of a run",
-        ) from None
-    return trajectories

@@ -15,13 +15,10 @@ from eureka_agent.records import Evaluation
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.vec_task import VecTask, padded
 from eureka_agent.task import Task
-from eureka_agent.training.evaluation import (
-    PolicyRequest,
-    check_sizes,
-    evaluate_policies,
-    trajectories_bytes,
-)
+from eureka_agent.training.acting import check_sizes
+from eureka_agent.training.evaluation import PolicyRequest, evaluate_policies, worst_and_best
 from eureka_agent.training.policy import load_policy
+from eureka_agent.training.trajectory_files import trajectories_bytes
 from eureka_agent.worker.channel import File
 
 MOST_ROWS = 512
@@ -67,7 +64,8 @@ def evaluate(
 def _load(file: PolicyFile, environment_class: type[VecTask], folder: Path) -> PolicyRequest:
     policy = load_policy(folder / file.policy)
     check_sizes(policy, environment_class)
-    return PolicyRequest(policy, file.seed, file.episodes, record=file.trajectories is not None)
+    pick = None if file.trajectories is None else worst_and_best
+    return PolicyRequest(policy, file.seed, file.episodes, pick)
 
 
 def _passes(

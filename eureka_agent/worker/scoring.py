@@ -18,9 +18,9 @@ from eureka_agent.protocol.commands import ScoreTransitions
 from eureka_agent.protocol.events import Scored
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Variable
-from eureka_agent.training.evaluation import load_trajectories
 from eureka_agent.training.reward import RewardContractError
 from eureka_agent.training.reward_loading import load_reward
+from eureka_agent.training.trajectory_files import load_trajectories
 from eureka_agent.worker.confinement import describe_exit, warm_up
 from eureka_agent.worker.dry_run import run_in_child
 from eureka_agent.worker.limits import EXTRA_DATA_BYTES, adopt_orphans

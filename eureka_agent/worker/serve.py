@@ -17,6 +17,7 @@ from eureka_agent.protocol.commands import (
     Command,
     DryRun,
     Evaluate,
+    Film,
     Measure,
     Open,
     Prepare,
@@ -57,6 +58,7 @@ _SUBJECTS = {
     "prepare": "the training",
     "train": "the training",
     "evaluate": "the evaluation",
+    "film": "the video",
     "open": "the environment",
 }
 _FITNESS_ROWS = 4096
@@ -161,6 +163,8 @@ class Worker:
                 measurements = measure(self._loaded, self._task, scores=command.scores)
                 return [Measured(job=command.job, measurements=measurements)]
             return self._evaluate(self._loaded, self._task, command)
+        if isinstance(command, Film):
+            return self._film(self._loaded, self._task, command)
         if self._population is None:
             raise EurekaError(f"{command.type!r} came before 'prepare'", "send 'prepare' first")
         if isinstance(command, Cancel):
@@ -224,9 +228,25 @@ class Worker:
         try:
             files, evaluated = evaluate(command, loaded, task, self._device, self._scratch)
         finally:
-            for policy in command.policies:
-                (self._scratch / policy.policy).unlink(missing_ok=True)
+            self._delete_policies(command)
         return [*files, evaluated]
+
+    def _film(self, loaded: LoadedEnvironment, task: Task, command: Film) -> list[Event | File]:
+        if self._population is not None:
+            raise EurekaError("this worker trains: it makes no videos", "use one of its own")
+        from eureka_agent.worker.film_job import FilmJob  # with libraries that no other job needs
+
+        # the rewards run in processes of their own, and yet their scores would not be trusted
+        self._ran_generated_code = True
+        try:
+            files, filmed = FilmJob(command, loaded, task, self._scratch, self._nursery).run()
+        finally:
+            self._delete_policies(command)
+        return [*files, filmed]
+
+    def _delete_policies(self, command: Evaluate | Film) -> None:
+        for policy in command.policies:
+            (self._scratch / policy.policy).unlink(missing_ok=True)
 
     def _prepare(
         self, loaded: LoadedEnvironment, task: Task, command: Prepare

@@ -23,7 +23,7 @@ from eureka_agent.records import WrittenFitness
 from eureka_agent.rewards import baseline
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.settings import TrainingSettings
-from eureka_agent.training.evaluation import load_trajectories
+from eureka_agent.training.trajectory_files import load_trajectories
 
 PROGRESS = WrittenFitness(
     sentence="bring the puck nearer to the middle",

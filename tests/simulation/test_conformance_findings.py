@@ -28,6 +28,7 @@ def test_nothing_is_found_in_a_whole_environment(tmp_path: Path) -> None:
     assert check(write_lift(tmp_path / "lift", rewards=BASELINES)) == {}
 
 
+RESET_HOOK = "    def reset_idx("
 FOUND = {
     "a misspelt hook": (
         (("def compute_termination(", "def compute_terminations("),),
@@ -102,6 +103,22 @@ FOUND = {
     "a range that the physics leaves by far": (
         (('"height of the lift"', '"height of the lift", (0.0, 1e-7)'),),
         ("finite under random actions", "error", "the physics explodes"),
+    ),
+    "a drawing that is none": (
+        ((RESET_HOOK, f"    def draw(self, row):\n        return 'a lift'\n\n{RESET_HOOK}"),),
+        ("pictures", "error", "str"),
+    ),
+    "a drawing of a colour that is none": (
+        (
+            (
+                RESET_HOOK,
+                "    def draw(self, row):\n"
+                "        from eureka_agent.simulation.drawing import Circle, Drawing\n"
+                "        lift = Circle((0.0, self.height[row].item()), 0.1, 'no colour')\n"
+                f"        return Drawing((lift,), (0.0, 0.0), 4.0)\n\n{RESET_HOOK}",
+            ),
+        ),
+        ("pictures", "error", "the environment's drawing has the colour 'no colour'"),
     ),
     "a state that only a training reaches": (  # it has more rows than the checks before it
         ((PHYSICS, f"{PHYSICS}        self.height[10:] = torch.nan\n"),),

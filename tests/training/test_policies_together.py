@@ -23,6 +23,7 @@ from eureka_agent.training.evaluation import (
     Score,
     evaluate_policies,
     evaluate_policy,
+    worst_and_best,
 )
 
 TASKS = (
@@ -68,7 +69,7 @@ def policies(environment: type[VecTask]) -> list[PolicyRequest]:
             ),
             40 + index,
             episodes[index],
-            record=index != 3,
+            record=worst_and_best if index != 3 else None,
         )
         for index in range(6)
     ]
@@ -137,7 +138,12 @@ def test_scores_are_those_of_a_policy_with_an_environment_of_its_own() -> None:
     loaded = load_environment("hopper")
     _, task = loaded.task(None)
     requests = [
-        PolicyRequest(random_policy(12, 3, seed=seed, scale=0.05), seed, 16, record=seed == 0)
+        PolicyRequest(
+            random_policy(12, 3, seed=seed, scale=0.05),
+            seed,
+            16,
+            worst_and_best if seed == 0 else None,
+        )
         for seed in range(3)
     ]
     together = scores(

@@ -20,7 +20,7 @@ from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.problem import Problem
 from eureka_agent.records import Operator, Verdict
 from eureka_agent.sandbox.process_wall import ProcessWall
-from eureka_agent.training.evaluation import trajectories_bytes
+from eureka_agent.training.trajectory_files import trajectories_bytes
 from eureka_agent.worker.scoring import MOST_STEPS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

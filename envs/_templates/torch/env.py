@@ -6,6 +6,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from eureka_agent.simulation.drawing import Circle, Drawing, rectangle
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Channel, Variable
 
@@ -108,6 +109,18 @@ class PointMass(VecTask):
     def compute_termination(self) -> dict[str, Tensor]:
         """Ends by cause. The time limit is none of them: the base class keeps it."""
         return {"left_the_table": (self.position.abs() > TABLE_HALF_WIDTH).any(dim=-1)}
+
+    def draw(self, row: int) -> Drawing:
+        """CHANGE: a plain drawing of one row, for videos; leave it out if none are needed."""
+        return Drawing(
+            (
+                rectangle((0.0, 0.0), 2.0 * TABLE_HALF_WIDTH, 2.0 * TABLE_HALF_WIDTH, "#e2e8f0"),
+                Circle(tuple(self.goal[row].tolist()), 0.1, "#22c55e"),
+                Circle(tuple(self.position[row].tolist()), 0.08, "#334155"),
+            ),
+            centre=(0.0, 0.0),
+            width=8.0,
+        )
 
     def reset_idx(self, env_ids: Tensor) -> None:
         """New episodes in these rows alone, with random numbers of their own."""

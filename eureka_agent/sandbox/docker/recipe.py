@@ -29,16 +29,19 @@ from packaging.utils import canonicalize_name
 from eureka_agent.errors import OTHER_WALL, WallError, system_reason
 from eureka_agent.invocation import install_packages
 from eureka_agent.sandbox.docker.cache import cache_errors, cache_folder
+from eureka_agent.sandbox.docker.drawing import drawing_files, drawing_settings
 
 IMAGE_NAME = "eureka-worker"
 _ROOTS = (
     *("torch", "numpy", "mujoco", "mujoco-core", "mujoco-studio", "gymnasium[mujoco]"),
-    *("pydantic", "pyyaml", "safetensors"),
+    *("pydantic", "pyyaml", "safetensors", "av", "pillow"),
 )
 """Distributions that `worker`, `training`, `simulation`, the built-in environments and Gymnasium's
 own import."""
 _GPU_ROOTS = ("mujoco-warp", "warp-lang")
 """Physics on a GPU, half a gigabyte: in the image where the engine can give GPUs, too."""
+_OPTIONAL_ROOTS = ("pygame", "pygame-ce")
+"""Pictures of Gymnasium's own environments: in the image where they are here."""
 
 Member: TypeAlias = Path | bytes | None
 """A file of this machine, a file's content, or (None) a folder into which everybody may write."""
@@ -51,6 +54,7 @@ _DRIVERS = f"/usr/lib64:/usr/lib/{os.uname().machine}-linux-gnu"
 """Folders where the engine mounts a GPU's driver; the image has none of it."""
 SETTINGS = (
     *(f"ENV PATH=/{_PREFIX}/bin", f"ENV LD_LIBRARY_PATH=/{_PREFIX}/lib:{_DRIVERS}"),
+    drawing_settings(_PREFIX),
     "USER 65534:65534",
 )
 """Dockerfile lines that the image gets."""
@@ -91,7 +95,8 @@ def current_recipe(gpus: bool, requirements: str | None = None) -> Recipe:
             requirements = kept.read_text(encoding="utf-8") if kept.exists() else ""
     executable, standard_library = _python()
     parts = [Path(__file__).read_text(encoding="utf-8"), sys.version, str(standard_library)]
-    for path in (executable, *needed_libraries([executable]).values()):
+    drawing = drawing_files().values()
+    for path in (executable, *needed_libraries([executable, *drawing]).values(), *drawing):
         status = path.stat()
         parts.append(f"{path} {status.st_size} {status.st_mtime_ns}")
     pins = pinned(requirements, gpus)
@@ -133,7 +138,7 @@ def pinned(requirements: str = "", gpus: bool = True) -> tuple[str, ...]:
     engine can give some. Raises WallError for a package that is not here, or in another version.
     """
     roots = [*map(Requirement, _ROOTS), *parse_requirements(requirements)]
-    optional = map(Requirement, _GPU_ROOTS if gpus else ())
+    optional = map(Requirement, (*(_GPU_ROOTS if gpus else ()), *_OPTIONAL_ROOTS))
     wanted = [*((root, True) for root in roots), *((root, False) for root in optional)]
     versions: dict[str, str] = {}
     seen: set[tuple[str, str]] = set()
@@ -176,11 +181,14 @@ def image_members(recipe: Recipe) -> dict[str, Member]:
             members[str(path)[1:]] = path
     for pin in recipe.pins:
         members |= _package_members(pin)
-    files = [path for path in members.values() if isinstance(path, Path)]
+    drawing = {f"{_PREFIX}/{name}": path for name, path in drawing_files().items()}
+    files = [path for path in (members | drawing).values() if isinstance(path, Path)]
     compiled = [path for path in files if path == executable or ".so" in path.suffixes]
     own = {path.resolve() for path in compiled}
     found = needed_libraries(compiled)
-    return members | {name: path for name, path in found.items() if path.resolve() not in own}
+    # of a package's library none is needed twice; those for drawing are found by their names
+    needed = {name: path for name, path in found.items() if path.resolve() not in own}
+    return members | needed | drawing
 
 
 def needed_libraries(files: Iterable[Path]) -> dict[str, Path]:

@@ -1,0 +1,121 @@
+"""Videos of policies, in a worker of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from eureka_agent.errors import EnvironmentLoadError, WorkerFaultError
+from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.warm_worker import WarmWorker
+from eureka_agent.protocol.commands import Film, FilmedPolicy
+from eureka_agent.protocol.events import Filmed
+from eureka_agent.rewards import RewardSpecification
+from eureka_agent.sandbox.inbox import DO_NOT_TRUST, check_video
+from eureka_agent.sandbox.wall import Limits, Wall
+
+ShownName = Literal["best", "median", "worst"]
+_TIMEOUT_SECONDS = 900.0
+
+
+@dataclass(frozen=True)
+class FilmSubject:
+    """A policy to show."""
+
+    title: str
+    policy: Path
+    reward: RewardSpecification | None = None
+    """Its terms are shown beside the pictures."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilmSettings:
+    """Choices for a video. See `Film`."""
+
+    seed: int
+    episodes: int
+    shown: tuple[int | ShownName, ...]
+    size: tuple[int, int]
+    seconds: float
+    gif_seconds: float = 0.0
+    strips: bool = True
+
+    def last_number(self) -> int:
+        """Largest number of an episode that is shown by its number; -1 without one."""
+        return max([-1, *(each for each in self.shown if isinstance(each, int))])
+
+
+class FilmMaker:
+    """Makes videos, one after the other."""
+
+    def __init__(
+        self, wall: Wall, problem: Problem, scratch: Path, limits: Limits | None = None
+    ) -> None:
+        """Starts nothing yet."""
+        self._problem = problem
+        self._worker = WarmWorker(wall, problem, scratch, limits)
+        self._turn = asyncio.Lock()
+        self._jobs = itertools.count(1)
+
+    async def film(
+        self,
+        subjects: Sequence[FilmSubject],
+        settings: FilmSettings,
+        fingerprint: str,
+        video: Path,
+        gif: Path | None = None,
+    ) -> Filmed:
+        """Write `video` (mp4) of the subjects' episodes from the same start states, and its
+        beginning as `gif`.
+
+        Raises EnvironmentLoadError for an environment other than that of `fingerprint`,
+        WorkerFaultError with the worker's message where nothing can be drawn or a policy cannot
+        be played, WorkerDiedError, EnvironmentFaultError.
+        """
+        async with self._turn:
+            client = await self._worker.ready()
+            self._check_environment(fingerprint)
+            job = f"film-{next(self._jobs)}"
+            names = [f"{job}-{place}.safetensors" for place in range(len(subjects))]
+            for subject, name in zip(subjects, names, strict=True):
+                await client.give(subject.policy, name)
+            command = Film(
+                job=job,
+                policies=tuple(
+                    FilmedPolicy(policy=name, title=subject.title, reward=subject.reward)
+                    for subject, name in zip(subjects, names, strict=True)
+                ),
+                seed=settings.seed,
+                episodes=settings.episodes,
+                shown=settings.shown,
+                size=settings.size,
+                seconds=settings.seconds,
+                gif_seconds=settings.gif_seconds if gif is not None else 0.0,
+                strips=settings.strips,
+            )
+            answer = await self._worker.ask(command, _TIMEOUT_SECONDS, client)
+            if not isinstance(answer, Filmed):
+                raise WorkerFaultError(
+                    f"the worker answered 'film' with {answer.type!r}", DO_NOT_TRUST
+                )
+            await client.inbox.take(answer.video, video, check_video)
+            if gif is not None and answer.gif is not None:
+                await client.inbox.take(answer.gif, gif, check_video)
+            return answer
+
+    def _check_environment(self, fingerprint: str) -> None:
+        opened = self._worker.opened
+        if opened is not None and opened.description.fingerprint != fingerprint:
+            raise EnvironmentLoadError(
+                f"the environment {self._problem.environment!r} or its task has changed since this"
+                " run: its policies may not do there what they did",
+                "undo the changes, or search again",
+            )
+
+    async def close(self) -> None:
+        """End the worker."""
+        await self._worker.drop()

@@ -1,0 +1,149 @@
+"""Every kind of environment is drawn its own way, and one that cannot be drawn says why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gymnasium.envs.classic_control.cartpole import CartPoleEnv
+
+from eureka_agent.rendering.pictures import Picture, RenderingError
+from eureka_agent.rendering.sources import drawable, fitted, pictures_of
+from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
+
+SIZE = (160, 120)
+MADE = '''"""A made environment."""
+import gymnasium
+from gymnasium import spaces
+import numpy as np
+
+
+class Lamp(gymnasium.Env):
+    """A lamp that brightens."""
+
+    metadata = {{"render_modes": ["rgb_array"]}}
+    observation_space = spaces.Box(-1.0, 1.0, (1,))
+    action_space = spaces.Box(-1.0, 1.0, (1,))
+
+    def __init__(self, render_mode=None):
+        self.render_mode = render_mode
+        self.steps = 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return np.zeros(1, np.float32), {{}}
+
+    def step(self, action):
+        self.steps += 1
+        return np.zeros(1, np.float32), 0.0, False, False, {{}}
+
+    def render(self):
+        if self.render_mode != "rgb_array":
+            return None
+        return {picture}
+
+
+def make({arguments}):
+    return Lamp({passed})
+'''
+BRIGHTER = "np.full((30, 40, 3), 20 * self.steps, np.uint8)"
+
+
+def load(folder: Path, source: str) -> LoadedEnvironment:
+    folder.mkdir(exist_ok=True)
+    (folder / "env.py").write_text(source)
+    return load_environment(str(folder))
+
+
+def first_pictures(loaded: LoadedEnvironment, steps: int) -> list[Picture]:
+    """Pictures of row 1 at the start and after each step."""
+    import torch
+
+    found = drawable(loaded)
+    environment = found.make(found.task(None)[1], 2)
+    pictures = pictures_of(found, environment, SIZE)
+    seen = [pictures.picture(1)]
+    for _ in range(steps):
+        environment.advance(torch.zeros(2, environment.num_actions))
+        seen.append(pictures.picture(1))
+    pictures.close()
+    environment.close()
+    return seen
+
+
+def test_a_gymnasium_environment_is_drawn_by_its_own_render(tmp_path: Path) -> None:
+    source = MADE.format(
+        picture=BRIGHTER, arguments="render_mode=None", passed="render_mode=render_mode"
+    )
+    seen = first_pictures(load(tmp_path / "lamp", source), 3)
+    assert [int(picture[60, 80, 0]) for picture in seen] == [0, 20, 40, 60]
+    assert all(picture.shape == (120, 160, 3) for picture in seen)
+
+
+@pytest.mark.parametrize(
+    ("picture", "arguments", "passed", "named"),
+    [
+        (BRIGHTER, "", "", "gave None"),
+        ("[1, 2]", "**options", "**options", "gave list"),
+        ("np.zeros((4, 4), np.uint8)", "**options", "**options", r"ndarray \(4, 4\)"),
+        ("1 / 0", "**options", "**options", "ZeroDivisionError"),
+    ],
+)
+def test_a_render_without_a_picture_is_named(
+    tmp_path: Path, picture: str, arguments: str, passed: str, named: str
+) -> None:
+    source = MADE.format(picture=picture, arguments=arguments, passed=passed)
+    with pytest.raises(RenderingError, match=named):
+        first_pictures(load(tmp_path / "lamp", source), 0)
+
+
+def test_a_registered_environment_is_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("pygame")
+    start, *_, later = first_pictures(load_environment("gymnasium:CartPole-v1"), 8)
+    assert start.std() > 5.0  # a cart, a pole and a line on white
+    assert (start != later).any()
+
+
+def test_a_registered_environment_of_no_picture_says_what_it_can(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(CartPoleEnv, "metadata", {"render_modes": ["human", "ansi"]})
+    with pytest.raises(RenderingError, match="it knows 'human', 'ansi'"):
+        drawable(load_environment("gymnasium:CartPole-v1"))
+
+
+def test_an_environment_in_torch_needs_a_draw(tmp_path: Path) -> None:
+    source = (Path(__file__).parents[2] / "envs/_templates/torch/env.py").read_text()
+    begin, end = source.index("    def draw("), source.index("    def reset_idx(")
+    folder = tmp_path / "puck"
+    (folder / "tasks").mkdir(parents=True)
+    task = Path(__file__).parents[2] / "envs/_templates/torch/tasks/reach.py"
+    (folder / "tasks" / "reach.py").write_text(task.read_text())
+    drawn = load(folder, source)
+    assert first_pictures(drawn, 0)[0].std() > 1.0
+    with pytest.raises(RenderingError, match="it has no `draw`") as caught:
+        drawable(load(folder, source[:begin] + source[end:]))
+    assert "eureka_agent.simulation.drawing" in caught.value.hint
+
+
+def test_a_draw_that_fails_names_its_line(tmp_path: Path) -> None:
+    source = (Path(__file__).parents[2] / "envs/_templates/torch/env.py").read_text()
+    folder = tmp_path / "puck"
+    (folder / "tasks").mkdir(parents=True)
+    task = Path(__file__).parents[2] / "envs/_templates/torch/tasks/reach.py"
+    (folder / "tasks" / "reach.py").write_text(task.read_text())
+    broken = source.replace("width=8.0,", "width=self.no_such_width,")
+    with pytest.raises(RenderingError, match=r"env.py, line \d+: AttributeError"):
+        first_pictures(load(folder, broken), 0)
+
+
+def test_a_picture_of_other_proportions_gets_bars() -> None:
+    red = np.zeros((50, 100, 3), dtype=np.uint8)
+    red[..., 0] = 255
+    picture = fitted(red, SIZE)
+    # 100 × 50 becomes 160 × 80, with 20 rows above and below
+    assert picture.shape == (120, 160, 3)
+    rows = (picture[:, 80] == (255, 0, 0)).all(axis=-1)
+    assert rows.tolist() == [False] * 20 + [True] * 80 + [False] * 20
