@@ -265,6 +265,12 @@ class Operator(StrEnum):
     its ancestors."""
     TUNE_WEIGHTS = "tune_weights"
     """Tune the parent's named constants by a numeric optimiser, which costs no tokens."""
+    EDIT = "edit"
+    """Take a reward that a person wrote or changed."""
+
+
+NOT_ASKED = (Operator.TUNE_WEIGHTS, Operator.EDIT)
+"""Operators for which no model and no offline designer is asked."""
 
 
 MOST_TOKENS = 100_000_000

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import ast
-import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from eureka_agent.llm.markdown import split_blocks, without_thinking
+from eureka_agent.llm.json_objects import objects
+from eureka_agent.llm.markdown import without_thinking
 from eureka_agent.text import printable
 
-LONGEST_OBJECT = 20_000
-"""Most characters of a text that is read as a review."""
-_MOST_OBJECTS = 10
-"""Opening braces, from the last one, that are tried as the start of the review."""
 _NOTHING = {
     "",
     "none",
@@ -30,7 +24,6 @@ _NOTHING = {
     "-",
     "none.",
 }
-_WORDS = re.compile(r"\b(?:null|true|false)\b")
 
 
 @dataclass(frozen=True)
@@ -55,7 +48,7 @@ class Review:
 def read_review(reply: str) -> Review | None:
     """The last object in the reply with the form of a review; None without one."""
     text = without_thinking(printable(reply))
-    for value in _objects(text):
+    for value in objects(text):
         if isinstance(value, dict):
             found = {str(key).strip().lower(): content for key, content in value.items()}
             if {"term", "why"} <= found.keys():  # the contradiction alone
@@ -66,35 +59,6 @@ def read_review(reply: str) -> Review | None:
                     tuple(_sentences(found.get("exploits"))),
                 )
     return None
-
-
-def _objects(text: str) -> Iterator[Any]:
-    """JSON values, or Python's nearest to them: of the blocks, last first, then from the last
-    braces."""
-    blocks, _ = split_blocks(text)
-    for block in reversed(blocks[-_MOST_OBJECTS:]):
-        yield _value(block.body)
-    end = text.rfind("}") + 1
-    begins = [match.start() for match in re.finditer(r"\{", text[:end])]
-    for begin in reversed(begins[-_MOST_OBJECTS:]):
-        yield _value(text[begin:end])
-
-
-def _value(text: str) -> Any:
-    text = text.strip()
-    if not text.startswith("{") or len(text) > LONGEST_OBJECT:
-        return None
-    try:
-        return json.loads(text, strict=False)
-    except (ValueError, RecursionError):
-        pass
-    try:  # single quotes, a comma too many, None for null
-        literal = _WORDS.sub(
-            lambda match: {"null": "None"}.get(match[0], match[0].capitalize()), text
-        )
-        return ast.literal_eval(literal)
-    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-        return None
 
 
 def _contradiction(value: Any) -> Contradiction | None:

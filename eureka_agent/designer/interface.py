@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Protocol
 
+from eureka_agent.feedback_records import Given
 from eureka_agent.records import Diagnosis, Operator, Proposal, Score, TaskDescription, Verdict
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.settings import SearchSettings
@@ -61,6 +62,27 @@ class Rejection:
 
 
 @dataclass(frozen=True)
+class Told:
+    """A person's feedback, for a designer."""
+
+    wishes: tuple[Given, ...] = ()
+    """Standing `Wish`es, oldest first; a later one overrides an earlier one."""
+    importance: tuple[Given, ...] = ()
+    """The last `Importance` of terms and the last one of metrics."""
+    marks: tuple[Given, ...] = ()
+    """`Mark`s."""
+    choices: int = 0
+    """Choices and comparisons that were made."""
+    strengths: tuple[tuple[str, float, float], ...] = ()
+    """Attempts with mean and deviation of their strength, strongest first."""
+    by_choices: bool = False
+    """True: strengths rank the attempts, in place of the fitness."""
+
+    def __bool__(self) -> bool:
+        return bool(self.wishes or self.importance or self.marks or self.choices)
+
+
+@dataclass(frozen=True)
 class DesignRequest:
     """The input of a designer. A deterministic designer answers equal requests equally."""
 
@@ -105,6 +127,10 @@ class DesignRequest:
     """Known scores of the baselines, for a prompt."""
     trained: tuple[TunedReward, ...] = ()
     """All trained attempts in their order, for `Operator.TUNE_WEIGHTS`."""
+    told: Told = Told()
+    """A person's feedback."""
+    given: RewardSpecification | None = None
+    """The person's reward, for `Operator.EDIT`."""
     misleading: tuple[str, ...] = ()
     """Sources of the rewards that the trajectory gate refused. It is no part of the prompt."""
 

@@ -14,7 +14,7 @@ from eureka_agent.llm.configured_model import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
 from eureka_agent.llm.markdown import without_thinking
 from eureka_agent.llm.prompts import fenced, render, system_message
-from eureka_agent.records import Message, Operator, Proposal, Verdict
+from eureka_agent.records import NOT_ASKED, Message, Proposal, Verdict
 from eureka_agent.rewards import CodeReward
 from eureka_agent.text import clipped, printable
 
@@ -70,8 +70,8 @@ class LanguageModelDesigner:
 def opening(request: DesignRequest) -> tuple[ChatMessage, ChatMessage]:
     """The messages that ask for a proposal: the part that is equal for a run, then this request's
     own."""
-    if request.operator is Operator.TUNE_WEIGHTS:
-        raise ValueError("no model is asked to tune weights: that is a numeric optimiser's work")
+    if request.operator in NOT_ASKED:
+        raise ValueError(f"no model is asked for {request.operator.value!r}")
     order = render(
         f"operators/{request.operator.value}.md",
         parents=request.parents,
@@ -86,6 +86,8 @@ def opening(request: DesignRequest) -> tuple[ChatMessage, ChatMessage]:
     )
     if known := _known_scores(request):
         order = f"{known}\n{order}"
+    if request.told:
+        order = f"{render('parts/feedback.md', told=request.told)}\n{order}"
     if request.rejections and not _said_something(request.rejections[-1].proposal):
         refused = request.rejections[-1].proposal.finish_reason == FinishReason.REFUSED
         order = f"{order}\n{render('again.md', refused=refused)}"

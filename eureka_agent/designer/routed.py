@@ -1,4 +1,4 @@
-"""Routing of requests between two designers."""
+"""Routing of requests between designers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from eureka_agent.records import Operator, Proposal, Verdict
 
 
 class RoutedDesigner:
-    """Sends tuning of weights to one designer, everything else to the other."""
+    """Sends tuning of weights to one designer, everything else to the other. A person's reward
+    needs neither."""
 
     def __init__(self, designer: Designer, tuning: Designer) -> None:
         self.name = designer.name
@@ -17,6 +18,14 @@ class RoutedDesigner:
 
     async def propose(self, request: DesignRequest) -> Proposal:
         """A new proposal."""
+        if request.given is not None:
+            return Proposal(
+                reward=request.given,
+                reasoning="Written by a person.",
+                operator=request.operator,
+                parents=tuple(parent.id for parent in request.parents),
+                reply=request.given.source,
+            )
         return await self._for(request).propose(request)
 
     async def revise(

@@ -15,7 +15,7 @@ from eureka_agent.fleet.warm_worker import WarmWorker
 from eureka_agent.protocol.commands import Film, FilmedPolicy
 from eureka_agent.protocol.events import Filmed
 from eureka_agent.rewards import RewardSpecification
-from eureka_agent.sandbox.inbox import DO_NOT_TRUST, check_video
+from eureka_agent.sandbox.inbox import DO_NOT_TRUST, check_trajectories, check_video
 from eureka_agent.sandbox.wall import Limits, Wall
 
 ShownName = Literal["best", "median", "worst"]
@@ -68,9 +68,10 @@ class FilmMaker:
         fingerprint: str,
         video: Path,
         gif: Path | None = None,
+        trajectories: Path | None = None,
     ) -> Filmed:
-        """Write `video` (mp4) of the subjects' episodes from the same start states, and its
-        beginning as `gif`.
+        """Write `video` (mp4) of the subjects' episodes from the same start states, its beginning
+        as `gif`, and the episodes' variables as `trajectories` (npz).
 
         Raises EnvironmentLoadError for an environment other than that of `fingerprint`,
         WorkerFaultError with the worker's message where nothing can be drawn or a policy cannot
@@ -96,6 +97,7 @@ class FilmMaker:
                 seconds=settings.seconds,
                 gif_seconds=settings.gif_seconds if gif is not None else 0.0,
                 strips=settings.strips,
+                trajectories=trajectories is not None,
             )
             answer = await self._worker.ask(command, _TIMEOUT_SECONDS, client)
             if not isinstance(answer, Filmed):
@@ -105,6 +107,8 @@ class FilmMaker:
             await client.inbox.take(answer.video, video, check_video)
             if gif is not None and answer.gif is not None:
                 await client.inbox.take(answer.gif, gif, check_video)
+            if trajectories is not None and answer.trajectories is not None:
+                await client.inbox.take(answer.trajectories, trajectories, check_trajectories)
             return answer
 
     def _check_environment(self, fingerprint: str) -> None:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 from pydantic import BeforeValidator, Field, FiniteFloat
 
+from eureka_agent.feedback_records import Feedback
 from eureka_agent.records import (
     Attempt,
     Cost,
@@ -201,6 +202,8 @@ class Planned(BaseEntry):
     model: str = ""
     seen: Count
     """Number of the last entry known to the plan; later ones do not enter the request."""
+    feedback: Count | None = None
+    """Number of the entry with the person's reward, for `Operator.EDIT`."""
 
 
 class IterationEnded(BaseEntry):
@@ -269,6 +272,14 @@ class FinalStarted(BaseEntry):
 
     kind: Literal["final-started"] = "final-started"
     attempts: tuple[str, ...]
+
+
+class FeedbackGiven(BaseEntry):
+    """A person said something about what was trained."""
+
+    kind: Literal["feedback-given"] = "feedback-given"
+    who: str
+    feedback: Feedback
 
 
 # ── attempts ──────────────────────────────────────────────────────────────────────────────────────

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from eureka_agent.feedback_records import Given, Withdrawal
 from eureka_agent.journal import entries
 from eureka_agent.journal.entries import BaseEntry, Planned, RunCreated, RunStarted
 from eureka_agent.records import Attempt, FinalTraining, RunStatus, Stage, Verdict
@@ -46,6 +47,8 @@ class RunState:
     plans: dict[tuple[int, int], Planned] = field(default_factory=dict)
     """Plans by iteration and sample."""
     confirmations: tuple[entries.ConfirmationStarted, ...] = ()
+    feedback: tuple[Given, ...] = ()
+    """A person's feedback, without what was withdrawn."""
     by_id: dict[str, Attempt] = field(default_factory=dict)
     by_training: dict[tuple[str, int], FinalTraining] = field(default_factory=dict)
     """Final and baseline trainings by name and seed."""
@@ -110,6 +113,16 @@ class RunState:
                 self.iterations_ended.add(entry.iteration)
             case entries.ConfirmationStarted() as entry:
                 self.confirmations = (*self.confirmations, entry)
+            case entries.FeedbackGiven(feedback=Withdrawal(of=number)):
+                self.feedback = tuple(each for each in self.feedback if each.number != number)
+            case entries.FeedbackGiven() as entry:
+                given = Given(
+                    number=recorded.number,
+                    time=recorded.time,
+                    who=entry.who,
+                    feedback=entry.feedback,
+                )
+                self.feedback = (*self.feedback, given)
             case Planned() as entry:
                 self.plans[entry.iteration, entry.sample] = entry
             case entries.FinalTrained() as entry:

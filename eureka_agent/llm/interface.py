@@ -32,6 +32,8 @@ class Role(StrEnum):
     ANALYST = "analyst"
     METRIC = "metric"
     """Writer of a fitness function for a sentence that has none."""
+    READER = "reader"
+    """Reader of a person's wish."""
 
 
 @dataclass(frozen=True)

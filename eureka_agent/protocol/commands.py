@@ -154,6 +154,8 @@ class Film(Record):
     """Length of an animated GIF of its beginning; 0: none."""
     strips: bool = True
     """Show fitness and terms below each picture."""
+    trajectories: bool = False
+    """Send the shown episodes' variables as an npz file, too."""
 
 
 class Measure(Record):

@@ -174,6 +174,8 @@ class Filmed(Record):
     video: str
     """Mp4 file."""
     gif: str | None = None
+    trajectories: str | None = None
+    """Npz file of arrays named `<policy>-<number of the episode>/<variable>`."""
     seconds: FiniteFloat
     episodes: tuple[ShownEpisode, ...] = Field(max_length=MOST_FILMED**2)
     notes: tuple[ShortText, ...] = Field((), max_length=MOST_FILMED)

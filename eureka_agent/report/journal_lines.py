@@ -13,6 +13,7 @@ from eureka_agent.journal import entries as journal
 from eureka_agent.journal.entries import BaseEntry, kind_of
 from eureka_agent.journal.state import Recorded
 from eureka_agent.report.entries import origin
+from eureka_agent.report.feedback import feedback_line
 from eureka_agent.report.follow import hand_on
 from eureka_agent.report.plain import event_line
 from eureka_agent.report.state import SearchView
@@ -67,6 +68,8 @@ def _other_line(entry: BaseEntry) -> str:
             name = f"{entry.iteration + 1}-{entry.sample + 1:02d}"
             parents = f" from {' and '.join(entry.parents)}" if entry.parents else ""
             return f"{name} planned: {wording.words(entry.operator.value)}{parents}"
+        case journal.FeedbackGiven():
+            return f"{entry.who} {feedback_line(entry.feedback)}"
         case journal.FinalTrained(training=training):
             fitness = None if training.outcome is None else training.outcome.fitness
             result = training.failure or f"fitness {wording.number(fitness)}"

@@ -16,6 +16,7 @@ _PURPOSES = {
     Role.DESIGNER: "design",
     Role.REVIEWER: "review",
     Role.ANALYST: "analysis",
+    Role.READER: "reading of a wish",
     Role.METRIC: "fitness",
 }
 _REVISION = "revision"

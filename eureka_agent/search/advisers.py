@@ -14,8 +14,10 @@ from eureka_agent.critic.review import Reviewer
 from eureka_agent.designer.given import GivenDesigner
 from eureka_agent.designer.interface import Designer
 from eureka_agent.designer.offline.designer import OfflineDesigner
+from eureka_agent.designer.offline.wishes import OfflineReader
 from eureka_agent.designer.routed import RoutedDesigner
 from eureka_agent.designer.tuning.designer import TuningDesigner
+from eureka_agent.feedback.reading import ModelReader, Reads
 from eureka_agent.journal.entries import ModelBudgetSpent, Notice, Observer
 from eureka_agent.llm.budget import Budget
 from eureka_agent.llm.gateway import Gateway
@@ -36,6 +38,8 @@ class Advisers:
     review_all: bool = True
     """True: the reviewer reads every reward; False: only those that the critic doubts."""
     analyst: Analyst | None = None
+    reader: Reads | None = None
+    """Reader of a person's wishes; None for a reward of one's own."""
     gateway: Gateway | None = None
     """None if no model is asked."""
     budget: Budget | None = None
@@ -115,12 +119,13 @@ def advisers_of(
         return Advisers(given)
     tuning = TuningDesigner()
     if models is None:
-        return Advisers(RoutedDesigner(OfflineDesigner(), tuning))
+        designer = RoutedDesigner(OfflineDesigner(), tuning)
+        return Advisers(designer, reader=OfflineReader(run.description))
     from eureka_agent.designer.llm_designer import LanguageModelDesigner
 
     budget = budget_of(models, run, time_is_up, observer)
     gateway = Gateway(run.archive, budget, run.settings.concurrency, request_observer(observer))
-    designer = LanguageModelDesigner(
+    model_designer = LanguageModelDesigner(
         [models.configured(model, gateway) for model in models.designers]
     )
     task = (run.description, run.sentence, run.settings)
@@ -129,11 +134,12 @@ def advisers_of(
         for model in (models.reviewer, models.analyst)
     )
     return Advisers(
-        RoutedDesigner(designer, tuning),
+        RoutedDesigner(model_designer, tuning),
         tuple(model.name for model in models.designers),
         None if reviewer is None else Reviewer(reviewer, *task),
         models.review_all,
         None if analyst is None else Analyst(analyst, *task),
+        ModelReader(models.configured(models.designers[0], gateway), *task),
         gateway,
         budget,
     )

@@ -35,6 +35,7 @@ from eureka_agent.search.engine import SearchEngine, first_error
 from eureka_agent.search.final import FinalTrainings, keep_best
 from eureka_agent.search.preparation import Prepared
 from eureka_agent.search.recorder import Recorder
+from eureka_agent.search.schedules import Asks
 from eureka_agent.search.strategies import STRATEGIES
 from eureka_agent.search.strategies.credit import WithTuning
 from eureka_agent.search.strategies.interface import Strategy
@@ -53,9 +54,11 @@ async def search(
     advisers: Advisers,
     deadline: Deadline | None,
     observer: Recorder,
+    person: Asks | None = None,
 ) -> None:
     """Run a search on a fleet: its generations, its final trainings, and the files of its best
-    attempt."""
+    attempt. With a `person` there are generations as long as they are wanted, and final
+    trainings if they are."""
     settings, description = run.settings, run.description
     snapshots = SnapshotStore(run.folder)
     population = ready.population(plan_capacity(settings, ready.hardware.places).slots)
@@ -87,11 +90,15 @@ async def search(
             observer,
             settings.scoring_episodes,
         )
-        engine, final = _engine(run, ready, advisers, trials, deadline, observer)
+        engine, final = _engine(run, ready, advisers, trials, deadline, observer, person)
         with keeping_best(run), first_error():
-            work = _all_trainings(engine, final, settings.finalists, settings.trains_baselines)
+            work = (
+                _all_trainings(engine, final, settings.finalists, settings.trains_baselines)
+                if person is None
+                else _refined(engine, final, settings, person)
+            )
             await saving_when_stopped(work, trainings, observer)
-        if settings.finalists:
+        if settings.finalists and (person is None or person.finals):
             final.scores()
 
 
@@ -102,6 +109,7 @@ def _engine(
     trials: TrialRunner,
     deadline: Deadline | None,
     observer: Recorder,
+    person: Asks | None,
 ) -> tuple[SearchEngine, FinalTrainings]:
     settings, description = run.settings, run.description
     critic = Critic(
@@ -119,7 +127,15 @@ def _engine(
     final = FinalTrainings(run, trials, cache, observer)
     known = final.known if settings.trains_baselines else None
     engine = SearchEngine(
-        run, advisers.designer, attempts, briefing, observer, deadline, advisers.spent, known
+        run,
+        advisers.designer,
+        attempts,
+        briefing,
+        observer,
+        deadline,
+        advisers.spent,
+        known,
+        person,
     )
     return engine, final
 
@@ -170,6 +186,18 @@ async def _all_trainings(
         trained = await engine.search()
         if finalists:
             await final.finalists(trained[:finalists])
+
+
+async def _refined(
+    engine: SearchEngine, final: FinalTrainings, settings: SearchSettings, person: Asks
+) -> None:
+    trained = await engine.search()
+    if not person.finals or not settings.finalists:
+        return
+    async with asyncio.TaskGroup() as group:
+        if settings.trains_baselines:
+            group.create_task(final.baselines())
+        await final.finalists(trained[: settings.finalists])
 
 
 class AnalystIfReachable:

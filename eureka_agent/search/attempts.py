@@ -69,6 +69,7 @@ class AttemptRunner:
             if (
                 attempt.stage is not Stage.REJECTED
                 or attempt.revision >= self._run.settings.revisions
+                or request.given is not None  # the person revises it
             ):
                 return attempt
             try:

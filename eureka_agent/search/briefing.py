@@ -11,17 +11,31 @@ from eureka_agent.analysis.text import without_findings
 from eureka_agent.archive.artefacts import write_analysis
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.review import EXPLOIT
+from eureka_agent.designer.given import given_reward
 from eureka_agent.designer.interface import (
     DesignRequest,
     FailureSummary,
     ParentSummary,
+    Told,
     TunedReward,
     prefers_failures,
 )
+from eureka_agent.feedback.standing import (
+    choices_of,
+    is_judged_by_choices,
+    judged,
+    latest_importance,
+    pending_edits,
+    preferences_of,
+    standing_wishes,
+)
+from eureka_agent.feedback_records import Edit, Given, Mark
 from eureka_agent.journal.entries import Analysed, Observer, Planned
+from eureka_agent.journal.state import RunState
 from eureka_agent.ranking import ranked
 from eureka_agent.records import (
     BASELINES,
+    NOT_ASKED,
     Attempt,
     Diagnosis,
     FinalTraining,
@@ -85,35 +99,44 @@ class Briefing:
             # plans that a killed process did not record are made from the same state
             seen = next((plan.seen for plan in known.values()), None)
             number, state = archive.view() if seen is None else (seen, archive.state_at(seen))
-            for plan in self._plans(iteration, samples, state.attempts(), number):
+            for plan in self._plans(iteration, samples, state, number):
                 if plan.sample not in known:
                     self._observer(plan)
                     known[plan.sample] = plan
         return [known[sample] for sample in samples]
 
     def _plans(
-        self, iteration: int, samples: range, history: Sequence[Attempt], seen: int
+        self, iteration: int, samples: range, state: RunState, seen: int
     ) -> Iterator[Planned]:
-        """Take these samples from the strategy's plan for the whole generation."""
+        """Take these samples from the strategy's plan for the whole generation, of which a person's
+        rewards take the first."""
         size = self._run.settings.samples
+        history = judged(state.attempts(), state.feedback)
+        taken = {plan.feedback for plan in state.plans.values() if plan.feedback is not None}
+        edits = pending_edits(state.feedback, taken)
         whole = range(samples.start // size * size, -(-samples.stop // size) * size)
         plans = self._strategy.plan(iteration, history, len(whole))
         answering = self._answering(plans, history, iteration, whole)
         for sample, plan, model in zip(whole, plans, answering, strict=True):
-            if sample in samples:
-                yield Planned(
-                    iteration=iteration,
-                    sample=sample,
-                    operator=plan.operator,
-                    parents=plan.parents,
-                    model=model,
-                    seen=seen,
-                )
+            edit = edits[sample - whole.start] if sample - whole.start < len(edits) else None
+            if sample not in samples:
+                continue
+            if edit is not None:
+                yield _edit_plan(iteration, sample, edit, state, seen)
+                continue
+            yield Planned(
+                iteration=iteration,
+                sample=sample,
+                operator=plan.operator,
+                parents=plan.parents,
+                model=model,
+                seen=seen,
+            )
 
     async def request(self, plan: Planned) -> DesignRequest:
         """The design request for a plan, after the analyst has read the first parent's training."""
         settings, state = self._run.settings, self._run.archive.state_at(plan.seen)
-        history = state.attempts()
+        history = judged(state.attempts(), state.feedback)
         known = {attempt.id: attempt for attempt in history}
         analysis = await self._analysis(plan, known)
         references = self._references(plan, state.trainings())
@@ -147,9 +170,28 @@ class Briefing:
             settings=settings,
             references=references,
             trained=trained if tuning else (),
+            told=self._told(state),
+            given=_given(plan, state),
             misleading=tuple(
                 each.proposal.reward.source for each in history if prefers_failures(each.verdict)
             ),
+        )
+
+    def _told(self, state: RunState) -> Told:
+        """A person's feedback; nothing in a search that nobody refines."""
+        feedback = state.feedback
+        if not feedback:
+            return Told()
+        found = preferences_of(state.attempts(), feedback)
+        chosen = choices_of(feedback)
+        order = sorted(found.names, key=lambda name: -found.strength(name)[0])
+        return Told(
+            wishes=standing_wishes(feedback),
+            importance=latest_importance(feedback),
+            marks=tuple(each for each in feedback if isinstance(each.feedback, Mark)),
+            choices=len(chosen),
+            strengths=tuple((name, *found.strength(name)) for name in order) if chosen else (),
+            by_choices=is_judged_by_choices(feedback),
         )
 
     def _memory(self, plan: Planned, history: Sequence[Attempt]) -> tuple[ParentSummary, ...]:
@@ -179,7 +221,7 @@ class Briefing:
         asking = [
             sample
             for sample, plan in zip(samples, plans, strict=True)
-            if plan.operator is not Operator.TUNE_WEIGHTS
+            if plan.operator not in NOT_ASKED
         ]
         shared = choose_models(self._models, history, iteration, asking, self._run.settings.seed)
         models = dict(zip(asking, shared, strict=True))
@@ -187,7 +229,7 @@ class Briefing:
 
     async def _analysis(self, plan: Planned, known: dict[str, Attempt]) -> str:
         """The analysis of the first parent, for a model."""
-        if not plan.parents or plan.operator is Operator.TUNE_WEIGHTS or self._analyst is None:
+        if not plan.parents or plan.operator in NOT_ASKED or self._analyst is None:
             return ""
         parent = known[plan.parents[0]]
         if parent.diagnosis is None:
@@ -210,6 +252,28 @@ class Briefing:
             exploits=_exploits(attempt),
             episodes=self._run.settings.evaluation_episodes,
         )
+
+
+def _edit_plan(iteration: int, sample: int, edit: Given, state: RunState, seen: int) -> Planned:
+    """The plan that takes a person's reward."""
+    assert isinstance(edit.feedback, Edit)  # see pending_edits
+    parent = edit.feedback.attempt
+    return Planned(
+        iteration=iteration,
+        sample=sample,
+        operator=Operator.EDIT,
+        parents=(parent,) if parent in state.by_id else (),
+        seen=seen,
+        feedback=edit.number,
+    )
+
+
+def _given(plan: Planned, state: RunState) -> RewardSpecification | None:
+    """The person's reward of an edit's plan."""
+    for each in state.feedback:
+        if each.number == plan.feedback and isinstance(each.feedback, Edit):
+            return given_reward(each.feedback.source)
+    return None
 
 
 def without_vain(attempt: Attempt, history: Sequence[Attempt]) -> Attempt:

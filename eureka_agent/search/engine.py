@@ -15,6 +15,7 @@ from typing import Any
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.designer.interface import Designer, DesignRequest
 from eureka_agent.errors import EnvironmentFaultError, EurekaError, RunFolderError
+from eureka_agent.feedback.standing import judged
 from eureka_agent.invocation import resume_command, show_command
 from eureka_agent.journal.entries import (
     BaselinesNotAwaited,
@@ -33,7 +34,8 @@ from eureka_agent.search.attempts import AttemptRunner, attempt_id, failures
 from eureka_agent.search.briefing import Briefing
 from eureka_agent.search.confirmation import repeat_seeds, to_confirm
 from eureka_agent.search.deadline import Deadline
-from eureka_agent.search.schedules import Generations, Steady
+from eureka_agent.search.resumption import record_changes
+from eureka_agent.search.schedules import Asks, Generations, Rounds, Steady
 from eureka_agent.settings import schedule_of
 
 
@@ -57,10 +59,12 @@ class SearchEngine:
         deadline: Deadline | None = None,
         spent: Callable[[], bool] = lambda: False,
         baselines: Callable[[], Awaitable[None]] | None = None,
+        person: Asks | None = None,
     ) -> None:
         """`deadline` is there for a limit in wall time. `spent` tells if the budget for models has
         refused a request. `baselines` waits until all of them are archived; None if there are
-        none."""
+        none. `person` decides on each generation; None: the settings do."""
+        self._person = person
         self.run = run
         self.designer = designer
         self._attempts = attempts
@@ -81,10 +85,9 @@ class SearchEngine:
         """
         with first_error():
             async with asyncio.TaskGroup() as group:
-                steady = schedule_of(self.run.settings) == "steady"
-                await (Steady if steady else Generations)(self, group).search()
+                await self._schedule(group).search()
         attempts = self.run.archive.attempts()
-        trained = ranked(attempts)
+        trained = ranked(judged(attempts, self.run.archive.state.feedback))
         if not trained and not attempts and self._spent():
             raise SearchFailedError(
                 "the limit on what models may cost left no room for a single request",
@@ -96,6 +99,19 @@ class SearchEngine:
             raise self.failed("no candidate's training came to its end", failures(attempts))
         self._record_why_ended()
         return trained
+
+    def _schedule(self, group: asyncio.TaskGroup) -> Generations | Steady:
+        if self._person is not None:
+            return Rounds(self, group, self._person)
+        steady = schedule_of(self.run.settings) == "steady"
+        return (Steady if steady else Generations)(self, group)
+
+    def extend_to(self, iterations: int) -> None:
+        """Record that the search has so many generations, if it had fewer."""
+        if iterations > self.run.settings.iterations:
+            changed = self.run.settings.model_copy(update={"iterations": iterations})
+            self.run.settings = changed
+            record_changes(self.run)
 
     def _record_why_ended(self) -> None:
         """Record why there are fewer generations than asked for, or that a resumed search got
@@ -117,10 +133,15 @@ class SearchEngine:
     def end_with(self, iteration: int, error: EurekaError) -> None:
         """Make this generation the last. Raises the error if results could not be stored, the
         environment is at fault, or a replayed search is not the recorded one."""
-        other_search = isinstance(error, MissingReplyError) and iteration == 0
-        if other_search or isinstance(error, RunFolderError | EnvironmentFaultError):
+        if isinstance(error, MissingReplyError) and iteration == 0:
             raise error
+        self.raise_if_fatal(error)
         self._why_ended = self._why_ended or (iteration, error)
+
+    def raise_if_fatal(self, error: EurekaError) -> None:
+        """Raise the error if results could not be stored, or the environment is at fault."""
+        if isinstance(error, RunFolderError | EnvironmentFaultError):
+            raise error
 
     def is_over(self, iteration: int) -> bool:
         """True if this generation cannot be designed and was not designed earlier."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from eureka_agent import wording
 from eureka_agent.errors import EurekaError
-from eureka_agent.journal.entries import IterationStarted, Planned
+from eureka_agent.journal.entries import IterationStarted, Notice, Planned
 from eureka_agent.records import Attempt, Stage
 from eureka_agent.search.confirmation import to_confirm
 from eureka_agent.search.rungs import rung_env_steps
@@ -88,6 +88,52 @@ class Generations:
             tasks.append(self._group.create_task(training))
         if tasks:
             await asyncio.wait(tasks)
+
+
+class Asks(Protocol):
+    """A person who sees the last generation and decides on another."""
+
+    finals: bool
+    """True once they asked for the final trainings."""
+
+    async def wants_another(self) -> bool:
+        """True for another generation; False ends the generations."""
+        ...
+
+
+class Rounds(Generations):
+    """Plans a generation when a person has seen the last one and asks for another."""
+
+    def __init__(self, engine: SearchEngine, group: asyncio.TaskGroup, person: Asks) -> None:
+        super().__init__(engine, group)
+        self._person = person
+
+    async def search(self) -> None:
+        """Run generations until the person wants no more. One that comes to nothing is told, and
+        the person decides."""
+        engine = self._engine
+        while True:
+            iteration = self._unfinished()
+            if iteration is None:
+                if not await self._person.wants_another():
+                    return
+                iteration = self._next()
+            engine.extend_to(iteration + 1)
+            try:
+                await self._generation(iteration)
+            except EurekaError as error:
+                engine.raise_if_fatal(error)
+                engine.observer(Notice(text=f"{error.message}; {error.hint}", level="warning"))
+            engine.end_iteration(iteration)
+
+    def _unfinished(self) -> int | None:
+        """A generation that an earlier process has planned and not ended."""
+        state = self._engine.run.archive.state
+        return next((each for each, _ in state.plans if each not in state.iterations_ended), None)
+
+    def _next(self) -> int:
+        plans = self._engine.run.archive.state.plans
+        return max((iteration for iteration, _ in plans), default=-1) + 1
 
 
 class Steady:

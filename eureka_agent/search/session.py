@@ -15,7 +15,7 @@ from eureka_agent.archive.run_lock import locked
 from eureka_agent.archive.safe_files import inside
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.designer.given import GivenDesigner
-from eureka_agent.errors import EurekaError
+from eureka_agent.errors import EurekaError, SettingsError
 from eureka_agent.fleet.fleet import Fleet
 from eureka_agent.invocation import resume_command
 from eureka_agent.journal.entries import Notice, Observer, RunStarted
@@ -32,6 +32,7 @@ from eureka_agent.search.recorder import Recorder
 from eureka_agent.search.resumption import check_resumable, record_changes, with_changes
 from eureka_agent.search.run_end import WORKERS_FOLDER, end_run, has_results, remove_run
 from eureka_agent.search.sentence import notices
+from eureka_agent.search.table import AtTheTable, Person, Table
 from eureka_agent.search.time_limit import time_limit
 from eureka_agent.search.written_fitness import Confirm, keep_in_run
 
@@ -87,6 +88,28 @@ async def resume(
     return run
 
 
+async def refine(
+    folder: Path,
+    observer: Observer,
+    person: Person,
+    changes: Mapping[str, Any] | None = None,
+    fleet: Fleet | None = None,
+) -> Run:
+    """Go on with a run, in generations that a person asks for after seeing the last one. What was
+    said before stands. Raises the errors of `resume`."""
+    run = open_run(folder)
+    check_resumable(run)
+    if run.archive.state.began.given_source is not None:
+        raise SettingsError(
+            f"the run {run.name!r} trained a reward of your own, and nobody designs in it",
+            "refine a run of `search`, and give the reward there",
+        )
+    run.settings = with_changes(run, changes or {})
+    async with prepared_again(run, observer) as ready:
+        await run_search(run, ready, observer, fleet, resumed=True, person=person)
+    return run
+
+
 async def run_search(
     run: Run,
     ready: Prepared,
@@ -94,8 +117,9 @@ async def run_search(
     fleet: Fleet | None = None,
     *,
     resumed: bool = False,
+    person: Person | None = None,
 ) -> None:
-    """Run a prepared search, and record how it ended."""
+    """Run a prepared search, and record how it ended. With a `person` it is refined."""
     with locked(run.folder):
         changes = record_changes(run) if resumed else []
         if resumed:
@@ -128,7 +152,7 @@ async def run_search(
         status, message, kept = RunStatus.FAILED, "", True
         keeping = asyncio.create_task(recorder.keep_current())
         try:
-            await _search(run, ready, recorder, fleet)
+            await _search(run, ready, recorder, fleet, person)
             status = RunStatus.FINISHED
             SnapshotStore(run.folder).clear()
         except asyncio.CancelledError:
@@ -148,7 +172,9 @@ async def run_search(
                 remove_run(run, message, recorder)
 
 
-async def _search(run: Run, ready: Prepared, recorder: Recorder, fleet: Fleet | None) -> None:
+async def _search(
+    run: Run, ready: Prepared, recorder: Recorder, fleet: Fleet | None, person: Person | None
+) -> None:
     limit = time_limit(run.settings)
     deadline = None if limit is None else Deadline(run, limit, recorder.seconds, recorder)
     time_is_up = deadline.is_up if deadline is not None and run.settings.max_time else lambda: ""
@@ -158,11 +184,21 @@ async def _search(run: Run, ready: Prepared, recorder: Recorder, fleet: Fleet | 
             scratch = inside(run.folder, WORKERS_FOLDER)
             shutil.rmtree(scratch, ignore_errors=True)  # of a run that was killed
             fleet = await stack.enter_async_context(ready.new_fleet(scratch))
+        at_table = None
+        if person is not None:
+            assert advisers.reader is not None  # `refine` refuses a reward of one's own
+            table = Table(run, ready, recorder, advisers.reader)
+            stack.push_async_callback(table.close)
+            at_table = AtTheTable(table, person)
         try:
-            await search(run, ready, fleet, advisers, deadline, recorder)
+            await search(run, ready, fleet, advisers, deadline, recorder, at_table)
         finally:
             await advisers.finish(recorder)
-    if run.settings.video and os.environ.get(VIDEO_VARIABLE, "").lower() not in ("off", "0", "no"):
+    if (
+        person is None
+        and run.settings.video
+        and os.environ.get(VIDEO_VARIABLE, "").lower() not in ("off", "0", "no")
+    ):
         reason = await film_best(run, ready.wall)
         if reason:
             recorder(Notice(text=reason))

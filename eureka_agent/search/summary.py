@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.feedback.standing import is_judged_by_choices, judged
 from eureka_agent.journal.entries import SettingChanged
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, FinalTraining, Message, Stage
@@ -18,11 +19,14 @@ from eureka_agent.settings import SearchSettings
 
 def best_attempt(run: Run, attempts: Sequence[Attempt] | None = None) -> Attempt | None:
     """The finalist with the highest mean over the final seeds, or the best attempt of a search
-    without finals. `attempts` are all of the run."""
-    for score in score_table(run.archive.trainings()):
-        if score.name not in BASELINES and score.mean is not None:
-            return run.archive.attempt(score.name)
-    trained = ranked(run.archive.attempts() if attempts is None else attempts)
+    without finals; where a person's choices rank the attempts, the strongest. `attempts` are all of
+    the run."""
+    feedback = run.archive.facts.feedback
+    if not is_judged_by_choices(feedback):
+        for score in score_table(run.archive.trainings()):
+            if score.name not in BASELINES and score.mean is not None:
+                return run.archive.attempt(score.name)
+    trained = ranked(judged(run.archive.attempts() if attempts is None else attempts, feedback))
     return run.archive.attempt(trained[0].id) if trained else None
 
 

@@ -35,7 +35,7 @@ from eureka_agent.training.evaluation import (
 )
 from eureka_agent.training.policy import load_policy
 from eureka_agent.training.reward import RewardContractError
-from eureka_agent.training.trajectory_files import Trajectory
+from eureka_agent.training.trajectory_files import Trajectory, trajectories_bytes
 from eureka_agent.worker.channel import File
 from eureka_agent.worker.evaluation_job import PASS_SECONDS
 from eureka_agent.worker.nursery import Nursery
@@ -92,6 +92,13 @@ class FilmJob:
             strips=command.strips,
         )
         files, begins, seconds = self._shoot(found)
+        trajectories = None
+        if command.trajectories:
+            trajectories = f"{command.job}.npz"
+            episodes_by_name = {
+                f"{each.policy}-{each.number}": each.trajectory for group in shown for each in group
+            }
+            files.append(File(trajectories, trajectories_bytes(episodes_by_name)))
         episodes = tuple(
             ShownEpisode(
                 policy=each.policy,
@@ -106,7 +113,8 @@ class FilmJob:
         filmed = Filmed(
             job=command.job,
             video=files[0].name,
-            gif=files[1].name if len(files) > 1 else None,
+            gif=f"{command.job}.gif" if command.gif_seconds else None,
+            trajectories=trajectories,
             seconds=seconds,
             episodes=episodes,
             notes=tuple(self._notes),

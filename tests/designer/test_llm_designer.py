@@ -20,6 +20,7 @@ from eureka_agent.llm.configured_model import ConfiguredModel
 from eureka_agent.llm.interface import FinishReason, Role
 from eureka_agent.llm.prompts import render, system_message
 from eureka_agent.records import (
+    NOT_ASKED,
     ComponentSummary,
     Diagnosis,
     DiagnosisFinding,
@@ -32,8 +33,8 @@ from eureka_agent.records import (
 )
 from eureka_agent.resources import resource_folder
 
-ASKED = [operator for operator in Operator if operator is not Operator.TUNE_WEIGHTS]
-"""Operators that models are asked for. An optimiser tunes the weights."""
+ASKED = [operator for operator in Operator if operator not in NOT_ASKED]
+"""Operators that models are asked for."""
 REWARD = (
     "def compute_reward(cart_position):\n    return -cart_position.abs(), {'centred':"
     " -cart_position.abs()}\n"
@@ -228,9 +229,12 @@ def test_prompts_differ_between_operators(description: TaskDescription) -> None:
     ) == len(ASKED)
 
 
-def test_nobody_is_asked_to_tune_weights(description: TaskDescription) -> None:
-    with pytest.raises(ValueError, match="optimiser"):
-        opening(design_request(description, Operator.TUNE_WEIGHTS, parent("1-01")))
+@pytest.mark.parametrize("operator", NOT_ASKED)
+def test_no_model_is_asked_for_what_needs_none(
+    description: TaskDescription, operator: Operator
+) -> None:
+    with pytest.raises(ValueError, match=operator.value):
+        opening(design_request(description, operator, parent("1-01")))
 
 
 def test_a_parents_fitness_says_what_it_is(description: TaskDescription) -> None:

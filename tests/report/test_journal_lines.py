@@ -13,6 +13,7 @@ import pytest
 from told import ended, judged, progress, proposed
 
 from eureka_agent.archive.run_folder import Run, create_run
+from eureka_agent.feedback_records import Wish
 from eureka_agent.journal import entries as journal
 from eureka_agent.journal.entries import KINDS, BaseEntry
 from eureka_agent.journal.state import Recorded
@@ -105,6 +106,10 @@ def story(
                 iteration=1, sample=2, operator=Operator.CROSSOVER, parents=("1-01", "1-02"), seen=9
             ),
             "2-03 planned: crossover from 1-01 and 1-02",
+        ),
+        (
+            journal.FeedbackGiven(who="ada", feedback=Wish(attempt="1-01", wants="hop higher")),
+            "ada wants of 1-01: hop higher",
         ),
         (journal.BaselinesNotAwaited(limit="10 min"), "the time is up"),
         (journal.DeadlineReached(limit="10 min", iterations=1, text="10 min up"), "10 min up"),

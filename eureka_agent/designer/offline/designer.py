@@ -14,6 +14,7 @@ from eureka_agent.designer.offline.dice import FREE, THEMES, Dice
 from eureka_agent.designer.offline.matching import Scene
 from eureka_agent.designer.offline.render import recover, render
 from eureka_agent.designer.offline.terms import Genome
+from eureka_agent.designer.offline.wishes import in_order, with_wishes
 from eureka_agent.designer.source_tools import normalized
 from eureka_agent.records import Cost, Operator, Proposal, Verdict
 from eureka_agent.rewards import CodeReward
@@ -29,6 +30,7 @@ _OPENINGS = {
     Operator.TUNE_WEIGHTS: "Kept the structure of {0} and changed its weights.",
     Operator.CROSSOVER: "Crossed {0} with {1}.",
     Operator.DIFFERENT: "Tried something else than {0}.",
+    Operator.EDIT: "Written by a person.",
 }
 
 
@@ -60,7 +62,7 @@ class OfflineDesigner:
                 next_in_turn = first and 0 < place < len(THEMES)
                 theme = THEMES[place] if next_in_turn else generator.choice(THEMES[2:])
                 made = compose(scene, Dice(generator, theme))
-            proposal = _proposal(request, made)
+            proposal = _proposal(request, _as_told(request, made))
             if normalized(proposal.reward.source) not in known:
                 break
         return proposal
@@ -117,6 +119,15 @@ def _offspring(
             return operators.different(scene, dice, known)
         case _:
             return operators.mutate_structure(parents[0], scene, dice)
+
+
+def _as_told(request: DesignRequest, made: Composition) -> Composition:
+    """The composition as a person's wishes and order of terms have it."""
+    if not request.told:
+        return made
+    genome, wished = with_wishes(made.genome, request.description, request.told)
+    genome, ordered = in_order(genome, request.told)
+    return made._replace(genome=genome, notes=(*made.notes, *filter(None, (wished, ordered))))
 
 
 def _proposal(request: DesignRequest, made: Composition) -> Proposal:

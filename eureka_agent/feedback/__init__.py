@@ -1,0 +1,1 @@
+"""A person's feedback: what follows from choices and words."""

@@ -1,0 +1,148 @@
+"""Feedback of a person on what a search has trained, as records of its journal."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import AfterValidator, Field, FiniteFloat
+
+from eureka_agent.records import Count, Record
+from eureka_agent.text import escape_unprintable
+
+LONGEST_WORDS = 4000
+"""Most characters of a person's words in one field."""
+MOST_CLIPS = 6
+"""Clips that are shown side by side."""
+LONGEST_SOURCE = 100_000
+
+
+def _plain(text: str) -> str:
+    """Words without control characters. Raises ValueError for too many or unpaired surrogates."""
+    plain = escape_unprintable(text, keep="\t\n").strip()
+    plain.encode()  # a lone surrogate is in no file
+    if len(plain) > LONGEST_WORDS:
+        raise ValueError(f"it has {len(plain):,} characters, expected at most {LONGEST_WORDS:,}")
+    return plain
+
+
+Words = Annotated[str, AfterValidator(_plain)]
+
+
+class Clip(Record):
+    """An episode that the person saw."""
+
+    attempt: str
+    seed: int
+    """Seed of the episodes."""
+    episode: Count
+    """Number of the episode, which stands for its start state."""
+
+
+class Reading(Record):
+    """How a wish was read, as the person accepted it."""
+
+    text: Words
+    """The wish in the words of the task."""
+    stays: tuple[Words, ...] = ()
+    """Parts of the reward that stay."""
+    goes: tuple[Words, ...] = ()
+    changes: tuple[Words, ...] = ()
+    author: str = ""
+    """The model that read it, or `"offline"`."""
+    unread: tuple[Words, ...] = ()
+    """Words that were not understood."""
+
+
+class Wish(Record):
+    """Words of the person: what was seen, and what is wanted."""
+
+    kind: Literal["wish"] = "wish"
+    attempt: str = ""
+    """The attempt that it is about; empty for all."""
+    saw: Words = ""
+    wants: Words = ""
+    reading: Reading | None = None
+
+
+class Choice(Record):
+    """Best and worst of several clips (ICPL, Yu et al. 2024)."""
+
+    kind: Literal["choice"] = "choice"
+    shown: tuple[str, ...] = Field(min_length=2, max_length=MOST_CLIPS)
+    """Attempts in the order of the screen."""
+    best: str | None = None
+    worst: str | None = None
+
+
+Grade = Literal[2, 1, 0, -1, -2]
+"""First much better, better, alike, second better, second much better."""
+
+
+class Comparison(Record):
+    """Two clips compared."""
+
+    kind: Literal["comparison"] = "comparison"
+    first: str
+    second: str
+    grade: Grade | None
+    """None: the person cannot tell."""
+
+
+class Importance(Record):
+    """What matters, most important first (HERON, Bukharin et al. 2023)."""
+
+    kind: Literal["importance"] = "importance"
+    of: Literal["terms", "metrics"]
+    attempt: str = ""
+    """The attempt whose terms they are."""
+    order: tuple[Words, ...] = Field(min_length=1, max_length=100)
+
+
+class Mark(Record):
+    """The second of a clip at which it went wrong."""
+
+    kind: Literal["mark"] = "mark"
+    clip: Clip
+    second: Annotated[FiniteFloat, Field(ge=0, le=1e6)]
+    note: Words = ""
+    state: Words = ""
+    """The state at that second, in words."""
+
+
+class Edit(Record):
+    """A reward that the person wrote or changed."""
+
+    kind: Literal["edit"] = "edit"
+    attempt: str = ""
+    """The attempt that it changes; empty for a reward of one's own."""
+    source: str = Field(max_length=LONGEST_SOURCE)
+
+
+class Withdrawal(Record):
+    """Earlier feedback counts no more."""
+
+    kind: Literal["withdrawal"] = "withdrawal"
+    of: Count
+    """Number of its entry."""
+
+
+class Judge(Record):
+    """What ranks the attempts from here on."""
+
+    kind: Literal["judge"] = "judge"
+    by: Literal["fitness", "choices"]
+
+
+Feedback: TypeAlias = Annotated[
+    Wish | Choice | Comparison | Importance | Mark | Edit | Withdrawal | Judge,
+    Field(discriminator="kind"),
+]
+
+
+class Given(Record):
+    """Feedback with its place in the journal."""
+
+    number: Count
+    time: str
+    who: str
+    feedback: Feedback
