@@ -20,7 +20,7 @@ from eureka_agent.report.html.source import difference_to_parent
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.web.code import code_lines
 from eureka_agent.web.rendering import render
-from eureka_agent.web.run_page import address
+from eureka_agent.web.run_page import address, video_command
 from eureka_agent.web.videos import videos_in
 
 MOST_CURVE_BYTES = 4 << 20
@@ -130,6 +130,7 @@ def attempt_page(report: RunReport, shown: Shown) -> str:
         messages=shown.messages[:MOST_MESSAGES],
         more_messages=max(0, len(shown.messages) - MOST_MESSAGES),
         videos=shown.videos,
+        making=video_command(report, attempt.id),
         before=names[place - 1] if place else None,
         after=names[place + 1] if place is not None and place + 1 < len(names) else None,
     )

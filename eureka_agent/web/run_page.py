@@ -4,6 +4,7 @@ grows."""
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from eureka_agent import wording
 from eureka_agent.archive.artefacts import BEST
 from eureka_agent.archive.safe_files import open_plain
 from eureka_agent.errors import RunFolderError
+from eureka_agent.invocation import command
 from eureka_agent.ranking import ranked
 from eureka_agent.records import BASELINES, Attempt, RunStatus, Stage
 from eureka_agent.report.cost import cost_sentence, remarks
@@ -97,7 +99,7 @@ def _values(name: str, report: RunReport, live: LiveRun | None) -> dict[str, Any
             found = verdict(report)
             values |= {"lines": found.lines(), "advice": found.advice, "command": found.command}
         case "videos":
-            values |= {"names": _videos(report)}
+            values |= {"names": _videos(report), "making": video_command(report)}
         case "scores":
             values |= {"rows": _scores(report)}
         case "leaderboard":
@@ -150,6 +152,11 @@ def _now(view: SearchView, now: float) -> dict[str, Any]:
         "account": view.requests.account(),
         "notices": [notice.text for notice in view.notices],
     }
+
+
+def video_command(report: RunReport, *attempt: str) -> str:
+    """Command that makes the video of an attempt, or of the best policy."""
+    return command(shlex.join(["video", str(report.folder), *attempt]))
 
 
 def _videos(report: RunReport) -> tuple[str, ...]:
