@@ -59,11 +59,11 @@ class Page:
         ]
         handlers = {
             HTTPException: _failed,
-            RunFolderError: _failed,
             EurekaError: _failed,
             ClientDisconnect: _gone,
         }
         inner = Starlette(routes=routes, exception_handlers=handlers)
+        inner.router.redirect_slashes = False
         self.app: ASGIApp = Guard(inner, access, self._refuse, _enter)
 
     def close(self) -> None:
@@ -247,10 +247,8 @@ async def _failed(request: Request, error: Exception) -> Response:
             status = error.status_code
             if status == 404 and fault == "Not Found":
                 fault, hint = f"there is no page {request.url.path[:200]!r}", "see the list of runs"
-        case RunFolderError():
+        case EurekaError():  # a run that is not there or cannot be read
             status, fault, hint = 404, error.message, error.hint
-        case EurekaError():
-            status, fault, hint = 500, error.message, error.hint
         case _:
             raise error
     return error_page(status, fault, hint)

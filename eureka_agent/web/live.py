@@ -17,7 +17,7 @@ from markupsafe import escape
 
 from eureka_agent.archive.rows import brief_proposal
 from eureka_agent.archive.run_folder import runs_folder
-from eureka_agent.errors import RunFolderError
+from eureka_agent.errors import EurekaError, RunFolderError
 from eureka_agent.journal.entries import BaseEntry, Proposed
 from eureka_agent.report.follow import Follower, RunClock
 from eureka_agent.report.state import SearchView
@@ -148,7 +148,7 @@ class Feed:
     async def _follow(self) -> None:
         try:
             await self._send_parts()
-        except RunFolderError as error:  # it was removed, or is damaged
+        except EurekaError as error:  # it was removed, or is damaged
             self._tell({"fault": str(escape(error.message))})
         finally:
             for watcher in self._watchers:

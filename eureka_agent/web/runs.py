@@ -21,7 +21,7 @@ from eureka_agent.archive.growing import GrowingArchive
 from eureka_agent.archive.run_folder import SETTINGS_FILE, Run, list_runs, open_run, runs_folder
 from eureka_agent.archive.run_lock import is_held
 from eureka_agent.archive.storage_errors import FILE_NAME
-from eureka_agent.errors import RunFolderError
+from eureka_agent.errors import EurekaError, RunFolderError
 from eureka_agent.records import Attempt, Message, Stage
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.verdict import best_fitness
@@ -155,12 +155,12 @@ class OpenRuns:
         """Result of work on a run, which is opened anew where its file cannot be read any further:
         only a fresh connection can read the file of a process that was killed in a write.
 
-        Raises RunFolderError for a run that is not there or cannot be read.
+        Raises RunFolderError for a run that is not there, EurekaError for one that cannot be read.
         """
         known = self._open.get(name)
         if known is not None and known.is_current():
             self._open.move_to_end(name)
-            with suppress(RunFolderError):
+            with suppress(EurekaError):
                 return work(known)
         self.drop(name)
         return work(self._opened(name))
@@ -185,7 +185,7 @@ def _card(folder: Path) -> RunCard:
         opened = OpenRun(folder)
         with closing(opened.run.archive):
             return _facts_of(opened.report())
-    except RunFolderError as error:
+    except EurekaError as error:
         return RunCard(name=folder.name, fault=error.message, hint=error.hint)
 
 

@@ -98,6 +98,8 @@ class Server(uvicorn.Server):
                 timeout_graceful_shutdown=LONGEST_END_S,
             )
         )
+        # whoever sends nonsense shall not fill the terminal
+        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
 
     def stop(self) -> None:
         """End the server; called on its event loop."""

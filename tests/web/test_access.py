@@ -204,6 +204,34 @@ def test_every_answer_has_the_headers(server: PageServer) -> None:
         assert answer.headers["cache-control"] == ("no-cache" if static else "no-store")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "GET /%00 HTTP/1.1",
+        "GET /runs/%ff%fe HTTP/1.1",
+        "GET /runs/%0d%0aSet-Cookie:%20a=b HTTP/1.1",
+        "GET /?page=%ff&token HTTP/1.1",
+        "GET /?token=%ff%00 HTTP/1.1",
+        "GET /runs/\\..\\.. HTTP/1.1",
+        "GET http://evil.example/ HTTP/1.1",
+        "TRACE / HTTP/1.1",
+        "G\x00T / HTTP/1.1",
+        "GET / HTTP/9.9",
+        f"GET /{'a' * 70_000} HTTP/1.1",
+    ],
+)
+def test_nonsense_is_refused_and_fails_nothing(
+    server: PageServer, line: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    answer = server.raw(
+        f"{line}\r\nHost: 127.0.0.1:{server.access.port}\r\n"
+        f"Cookie: {server.access.cookie}={server.access.session}\r\nConnection: close\r\n\r\n"
+    )
+    assert answer.split()[1] in ("200", "400", "401", "403", "404", "405")
+    assert "a=b" not in answer.partition("\r\n\r\n")[0]
+    assert capfd.readouterr().err == ""
+
+
 # ── bodies ────────────────────────────────────────────────────────────────────────────────────────
 
 

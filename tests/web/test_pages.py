@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -252,6 +253,32 @@ def test_an_unreadable_run_says_why(client: httpx.Client) -> None:
     answer = client.get("/runs/20260103-000000_jumper_jump")
     assert answer.status_code == 404
     assert "settings.yaml" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "fault"),
+    [
+        ("settings.yaml", "iterations: 1e99999", "iterations"),
+        ("settings.yaml", "samples: [", "settings.yaml"),
+        ("environment.json", '{"environment": NaN}', "environment.json"),
+        ("archive.sqlite", "SQLite format 3", "archive.sqlite"),
+    ],
+)
+def test_a_damaged_run_harms_no_other_in_the_list(
+    client: httpx.Client, runs: Path, file: str, content: str, fault: str
+) -> None:
+    folder, archive = new_run(runs)
+    finish(archive)
+    (folder / file).write_text(content)
+    try:
+        text = words(client.get("/"))
+        assert f"{folder.name} unreadable" in text
+        assert "20260101-000000_jumper_jump finished 3.10" in text
+        answer = client.get(f"/runs/{folder.name}")
+        assert answer.status_code == 404
+        assert fault in answer.text
+    finally:
+        shutil.rmtree(folder)
 
 
 # ── files ─────────────────────────────────────────────────────────────────────────────────────────
