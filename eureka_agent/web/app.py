@@ -23,7 +23,7 @@ from eureka_agent.report.html.assets import FOLDER as CHART_FILES
 from eureka_agent.web import attempt_page, run_page
 from eureka_agent.web.access import Access
 from eureka_agent.web.live import MOST_WATCHING, Feeds, LiveRun, Parts
-from eureka_agent.web.rendering import FOLDER, render
+from eureka_agent.web.rendering import FOLDER, compile_all, render
 from eureka_agent.web.runs import OpenRun, OpenRuns, Reader
 from eureka_agent.web.security import Guard, set_cookie
 from eureka_agent.web.videos import NAMES, video_file
@@ -41,7 +41,7 @@ class Page:
 
     def __init__(self, access: Access) -> None:
         self._access = access
-        self._reader = Reader()
+        self._reader = Reader(compile_all)
         self._runs = OpenRuns()
         self.feeds = Feeds(self._reader, self._parts)
         self._door = asyncio.Lock()

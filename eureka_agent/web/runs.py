@@ -40,8 +40,11 @@ Mark = tuple[int, int, int, bool]
 class Reader:
     """One thread for all that is read from the disk."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: Callable[[], None] | None = None) -> None:
+        """`first` is done before all else."""
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="reader")
+        if first is not None:
+            self._executor.submit(first)
 
     async def __call__(self, function: Callable[[], ResultT]) -> ResultT:
         """Result of a function that runs on the thread."""
