@@ -19,6 +19,7 @@ from benchmarks.table import render, rows
 
 FOLDER = Path(__file__).resolve().parent
 STUDIES = (
+    "choices",
     "gate",
     "learning_parity",
     "mutants",

@@ -155,8 +155,10 @@ class SearchSettings(TrainingSettings):
     tuning: bool = False
     """Let a numeric optimiser choose the constants of a good reward once five trainings of its form
     are known, as often as that pays, at no cost of tokens."""
-    fitness: Literal["task", "written"] = "task"
-    """Metric that counts: the task's own, or one that the model first writes for the sentence."""
+    fitness: Literal["task", "written", "chosen"] = "task"
+    """Metric that counts: the task's own, one that the model first writes for the sentence, or
+    none: the search ends after a generation, and your choices in `eureka refine` rank what it
+    trained."""
     budget: str | None = None
     """Limit of the whole search: wall time (90s, 10m, 8h, 1h30m) or env steps (500k, 5M, 2G); 10m
     is ten minutes, 10M ten million env steps. It sets iterations and samples and, if it is small,

@@ -99,6 +99,8 @@ class Run:
     def fitness_origin(self) -> str:
         """Author and acceptance of a written fitness, in words; empty for the task's own metric."""
         author = self.description.fitness_author
+        if self.settings.fitness == "chosen":
+            return "no metric is calculated, your choices rank the attempts"
         accepted = self.archive.facts.began.fitness_accepted or "not accepted"
         return author and f"fitness written by {author}, {accepted}"
 

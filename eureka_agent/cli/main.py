@@ -26,6 +26,7 @@ from eureka_agent.invocation import pasteable
 COMMANDS: dict[str, tuple[str, str]] = {
     "search": ("search", "Search a reward function for a task in plain words."),
     "resume": ("search", "Go on with a run that was stopped or killed."),
+    "refine": ("refine", "Refine a run by your words, choices and edits."),
     "train": ("train", "Train a reward function of your own and score it."),
     "critique": ("critique", "Check a reward function, like a linter."),
     "evaluate": ("evaluate", "Score a run's policy on fresh episodes."),

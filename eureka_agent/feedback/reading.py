@@ -73,7 +73,7 @@ def parse_reading(reply: str, author: str) -> Reading | None:
                     name: tuple(_texts(found.get(name)))[:_MOST_PARTS]
                     for name in ("stays", "goes", "changes", "unread")
                 }
-                return Reading(text=clipped(text.strip(), LONGEST_WORDS), author=author, **parts)
+                return Reading(text=text.strip()[:LONGEST_WORDS], author=author, **parts)
     return None
 
 

@@ -48,6 +48,17 @@ class RunCost:
         return self.search_trainings + self.final_trainings + self.baseline_trainings
 
 
+@dataclass(frozen=True)
+class ByChoices:
+    """The best attempt's place by a person's choices, which rank the attempts."""
+
+    answers: int
+    strength: float
+    deviation: float
+    chance: float
+    """Probability of being the best."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunReport:
     """Data of a run's report."""
@@ -87,6 +98,8 @@ class RunReport:
     written_fitness: WrittenFitness | None = None
     sentence_agrees: bool = False
     """True where the sentence asks, in other words than the task's, for its fitness."""
+    by_choices: ByChoices | None = None
+    """None where the fitness ranks the attempts."""
     fitness_origin: str = ""
     """Author and acceptance of a written fitness, in words."""
 

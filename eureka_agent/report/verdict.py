@@ -18,6 +18,8 @@ from eureka_agent.report.comparison import (
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.settings import SearchSettings
 
+SURE_ENOUGH = 0.9
+"""Probability of being the best from which no further comparison is advised."""
 LESS = 4
 """Divisor of the env steps that is advised where all rewards reach the same fitness."""
 MORE_SEEDS = 5
@@ -77,6 +79,10 @@ def _best(report: RunReport) -> str:
     if best is None:
         return f"no reward function was trained to an end: {_how_attempts_stand(report)}"
     name = attempt_name(report, best)
+    if (chosen := report.by_choices) is not None:
+        answers = wording.plural(chosen.answers, "choice")
+        strength = f"strength {chosen.strength:+.2f} ± {chosen.deviation:.2f}"
+        return f"{name}: {strength} after {answers} between clips"
     if score is None or score.mean is None:
         seeds = wording.plural(len(best.fitness_per_seed), "seed")
         return f"{name}: fitness {_fitness(report, best.fitness)} in the search, over {seeds}"
@@ -88,6 +94,8 @@ def _best(report: RunReport) -> str:
 
 def _against(report: RunReport) -> str:
     score, baselines = report.best_score, _baselines(report)
+    if report.by_choices is not None:
+        return "nothing: your choices rank the attempts, and no baseline is among the clips"
     if score is None or score.mean is None or not baselines:
         why = "" if report.status is RunStatus.FINISHED else " so far"
         missing = "it was not trained from fresh seeds" if baselines else "no baseline was trained"
@@ -126,6 +134,8 @@ def _certainty(report: RunReport) -> str:
     score = report.best_score
     if report.best is None:
         return "nothing to be sure of"
+    if report.by_choices is not None:
+        return f"it is the best with a probability of {report.by_choices.chance:.0%}"
     if score is None or score.mean is None:
         return "not sure: it was not trained again from fresh seeds, so its fitness favours luck"
     parts = []
@@ -189,6 +199,8 @@ def _next(report: RunReport) -> tuple[str, list[str]]:
     best, score = report.best, report.best_score
     if best is None:
         return "see what became of every attempt", ["show", folder]
+    if report.by_choices is not None and report.by_choices.chance < SURE_ENOUGH:
+        return "compare clips, and say what you want", ["refine", folder]
     if score is None or score.mean is None:
         return "export reward and policy", ["export", folder]
     sparse = report.score("sparse")

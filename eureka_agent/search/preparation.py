@@ -44,10 +44,12 @@ from eureka_agent.search.resumption import driver_scratch
 from eureka_agent.search.speed import measure_speed
 from eureka_agent.search.time_limit import time_limit
 from eureka_agent.search.written_fitness import (
+    CHOSEN_SETTINGS,
     AcceptedFitness,
     Confirm,
     accepted_fitness,
     check_fitness_setting,
+    no_fitness,
 )
 from eureka_agent.settings import SearchSettings, check_training, parse_settings, training_part
 from eureka_agent.text import one_line
@@ -118,6 +120,8 @@ async def prepared(
     Raises RewardRejectedError for a given reward that the critic rejects.
     """
     began = time.monotonic()
+    if values.get("fitness") == "chosen":
+        values = {**CHOSEN_SETTINGS, **values}
     asked = parse_settings(SearchSettings, values, "the settings")
     check_fitness_setting(asked, given, confirm)
     budget = None if asked.budget is None else parse_budget(asked.budget)
@@ -281,8 +285,12 @@ async def _written_fitness(
     confirm: Confirm | None,
     observer: Observer,
 ) -> AcceptedFitness | None:
-    """The fitness that a model wrote and the user accepted, if one is asked for. It closes the dry
-    runner, which has the task's own metric."""
+    """The fitness that a model wrote and the user accepted, or none at all, if that is asked for.
+    It closes the dry runner, which has the task's own metric."""
+    if settings.fitness == "chosen":
+        await dry_runner.close()
+        sentence = settings.sentence or dry_runner.description.sentence
+        return AcceptedFitness(no_fitness(sentence), "as --fitness chosen asks", (), 0.0)
     if settings.fitness != "written" or models is None or confirm is None:
         return None
     await measure_task(dry_runner, observer, scores=False)

@@ -16,9 +16,10 @@ from eureka_agent.archive.safe_files import inside
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.designer.given import GivenDesigner
 from eureka_agent.errors import EurekaError, SettingsError
+from eureka_agent.feedback_records import Judge
 from eureka_agent.fleet.fleet import Fleet
 from eureka_agent.invocation import resume_command
-from eureka_agent.journal.entries import Notice, Observer, RunStarted
+from eureka_agent.journal.entries import FeedbackGiven, Notice, Observer, RunStarted
 from eureka_agent.llm.interface import LanguageModelError, MissingReplyError
 from eureka_agent.records import RunStatus
 from eureka_agent.report.requests import asked_before
@@ -63,6 +64,8 @@ async def start(
             ready.created,
             seconds=ready.seconds,
         )
+        if ready.settings.fitness == "chosen":
+            run.archive.append(FeedbackGiven(who="--fitness chosen", feedback=Judge(by="choices")))
         await run_search(run, ready, observer, fleet)
     return run
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.feedback.standing import is_judged_by_choices, judged
+from eureka_agent.feedback.standing import (
+    choices_of,
+    is_judged_by_choices,
+    judged,
+    preferences_of,
+)
+from eureka_agent.feedback_records import Given
 from eureka_agent.journal.entries import SettingChanged
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, FinalTraining, Message, Stage
 from eureka_agent.report.ledger import NOTHING_ASKED, Ledger, LedgerLine
 from eureka_agent.report.metric import same_words
-from eureka_agent.report.run_report import BASELINES, RunCost, RunReport
+from eureka_agent.report.run_report import BASELINES, ByChoices, RunCost, RunReport
 from eureka_agent.search.scoring import score_table
 from eureka_agent.search.time_limit import time_limit
 from eureka_agent.settings import SearchSettings
@@ -45,6 +51,7 @@ def run_overview(run: Run, *, costs: bool = True) -> RunReport:
 def _report(run: Run, attempts: tuple[Attempt, ...], messages: Sequence[Message]) -> RunReport:
     state = run.archive.facts
     trainings, ledger = state.trainings(), Ledger(tuple(messages))
+    best = best_attempt(run, attempts)
     words_agree = same_words(run.sentence, run.description.sentence)
     return RunReport(
         run_name=run.name,
@@ -62,7 +69,8 @@ def _report(run: Run, attempts: tuple[Attempt, ...], messages: Sequence[Message]
         attempts=attempts,
         scores=score_table(trainings),
         final_trainings=trainings,
-        best=best_attempt(run, attempts),
+        best=best,
+        by_choices=_by_choices(attempts, state.feedback, best),
         cost=run_cost(attempts, trainings, ledger.total),
         ledger=ledger,
         versions=state.began.versions,
@@ -74,6 +82,18 @@ def _report(run: Run, attempts: tuple[Attempt, ...], messages: Sequence[Message]
         written_fitness=run.written_fitness,
         fitness_origin=run.fitness_origin,
     )
+
+
+def _by_choices(
+    attempts: Sequence[Attempt], feedback: Sequence[Given], best: Attempt | None
+) -> ByChoices | None:
+    """The best attempt's place by a person's choices, where these rank the attempts."""
+    if best is None or not is_judged_by_choices(feedback):
+        return None
+    found = preferences_of(attempts, feedback)
+    strength, deviation = found.strength(best.id)
+    chance = found.chance_best[best.id]
+    return ByChoices(len(choices_of(feedback)), strength, deviation, chance)
 
 
 def _agrees(run: Run) -> bool:

@@ -98,7 +98,7 @@ class Table:
 
     def compare(self, first: str, second: str, grade: Grade | None) -> int:
         """Record the comparison of two attempts."""
-        self._check_trained((first, second))
+        self.check_trained((first, second))
         return self.say(Comparison(first=first, second=second, grade=grade))
 
     def withdraw(self, number: int) -> None:
@@ -129,7 +129,8 @@ class Table:
         critic = Critic(self._ready.dry_runner.description, self._ready.dry_runner)
         return await critic.judge(given_reward(source))
 
-    def _check_trained(self, names: Iterable[str]) -> None:
+    def check_trained(self, names: Iterable[str]) -> None:
+        """Raise EurekaError for a name that is no trained attempt."""
         known = [each.id for each in self.attempts()]
         for name in names:
             if name not in known:
@@ -142,7 +143,7 @@ class Table:
     async def clips(self, names: Sequence[str]) -> dict[str, Path]:
         """A clip of each attempt, all from the same start state. Raises EurekaError where nothing
         can be drawn."""
-        self._check_trained(names)
+        self.check_trained(names)
         return await self._clips.of(names, self._start())
 
     async def mark(self, attempt: str, second: float, note: str = "") -> int:

@@ -36,10 +36,35 @@ DRAFTS_FOLDER = ".fitness"
 shown."""
 FITNESS_SOURCE, FITNESS_WORDS = "fitness.py", "fitness.json"
 
-Acceptance = Literal["accepted by a person at the start", "accepted by --yes at the start"]
+Acceptance = Literal[
+    "accepted by a person at the start",
+    "accepted by --yes at the start",
+    "as --fitness chosen asks",
+]
 Confirm = Callable[[WrittenFitness, Verdict, Path], Awaitable[Acceptance | None]]
 """Shows a fitness, the critic's verdict and the folder with it. Returns how it was accepted; None
 if it was declined."""
+
+
+CHOSEN = "a person's choices"
+"""Author of the fitness that is none."""
+_NOTHING = """def compute_reward(terminated):
+    nothing = 0.0 * terminated
+    return nothing, {"nothing": nothing}
+"""
+CHOSEN_SETTINGS = {"iterations": 1, "finalists": 0, "confirm": 0, "gate": False, "video": False}
+"""Settings of a search without a metric, unless they are given: nothing is decided by one."""
+
+
+def no_fitness(sentence: str) -> WrittenFitness:
+    """The fitness of a search that a person's choices lead: nothing, for all."""
+    return WrittenFitness(
+        sentence=sentence,
+        source=_NOTHING,
+        doc="what a person chooses among clips of the trained policies; no number is calculated",
+        reduction="last",
+        author=CHOSEN,
+    )
 
 
 class FitnessDeclinedError(EurekaError):

@@ -11,6 +11,7 @@ import pytest
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.errors import EurekaError
 from eureka_agent.feedback_records import (
+    Choice,
     Comparison,
     Edit,
     Importance,
@@ -20,8 +21,9 @@ from eureka_agent.feedback_records import (
     Wish,
 )
 from eureka_agent.records import Operator, RunStatus, Stage
+from eureka_agent.report.verdict import verdict
 from eureka_agent.search.session import refine, start
-from eureka_agent.search.summary import best_attempt
+from eureka_agent.search.summary import best_attempt, run_report
 from eureka_agent.search.table import Decision, Table
 
 pytestmark = pytest.mark.slow
@@ -186,3 +188,39 @@ def test_records_of_feedback_are_bounded_and_plain() -> None:
     with pytest.raises(ValueError, match="greater than or equal to 0"):
         Mark.model_validate({"clip": {"attempt": "1-01", "seed": 0, "episode": 0}, "second": -1.0})
     assert Reading(text=" so ").text == "so"
+
+
+async def test_a_task_without_a_metric_is_searched_by_choices_alone(
+    puck: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EUREKA_RUNS", str(tmp_path / "runs"))
+    small = {name: SMALL[name] for name in ("samples", "env_steps", "num_envs", "workers")}
+    values = {"env": str(puck), "fitness": "chosen", **small}
+    run = await start(values, None, ["eureka", "search"], lambda entry: None)
+    # one generation, and no number says anything of it
+    assert {each.fitness for each in run.archive.attempts()} == {0.0}
+    assert run.archive.trainings() == ()
+    first = verdict(run_report(run))
+    assert "after 0 choices" in first.best
+    assert f"refine {run.folder}" in first.command
+    names_of_first = names(run.archive.attempts())
+    favourite = names_of_first[-1]
+
+    async def choose(table: Table) -> Decision:
+        table.say(Choice(shown=tuple(names_of_first), best=favourite))
+        return "another"
+
+    async def leave(table: Table) -> Decision:
+        for each in table.newest():
+            table.compare(favourite, each.id, 2)
+        return "leave"
+
+    run = await refined(run, choose, leave)
+    assert all(each.proposal.parents[0] == favourite for each in run.archive.attempts(1))
+    report = run_report(run)
+    assert report.best is not None
+    assert report.best.id == favourite
+    told = verdict(report)
+    assert "no baseline" in told.against
+    assert "probability" in told.certainty
+    assert "choices" in run.fitness_origin
