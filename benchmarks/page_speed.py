@@ -163,6 +163,7 @@ def main() -> int:
             write_curves_csv(below / CURVES, CURVE)
         served = Served(runs)
         try:
+            time.sleep(1.0)  # a person takes as long to open the address
             found["pages"] = times_of_pages(served, folder.name, arguments.repeats)
             for grows in (False, True):
                 share = share_while_watched(served, folder, arguments.seconds, grows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import math
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -41,7 +42,7 @@ class Page:
 
     def __init__(self, access: Access) -> None:
         self._access = access
-        self._reader = Reader(compile_all)
+        self._reader = Reader(_prepare)
         self._runs = OpenRuns()
         self.feeds = Feeds(self._reader, self._parts)
         self._door = asyncio.Lock()
@@ -196,6 +197,12 @@ class Page:
         if file is None:
             raise HTTPException(404, f"there is no {name} of {place} in the run {run}")
         return FileResponse(file, media_type=NAMES[name])
+
+
+def _prepare() -> None:
+    """Import and compile what the first page would wait for."""
+    importlib.import_module("eureka_agent.search.sentence")
+    compile_all()
 
 
 def _shown(opened: OpenRun, name: str) -> attempt_page.Shown | None:

@@ -26,6 +26,8 @@ from eureka_agent.web.runs import Reader, mark_of
 POLL_S = 1.0
 SLOW_PARTS_S = 2.0
 """Least seconds between two tables and charts, which take longer than what is training now."""
+SLOW_SHARE = 0.01
+"""Largest part of one core's time for them: those of a thousand attempts come every few seconds."""
 CLOCKS_S = 5.0
 """Seconds between two messages with times alone, where nothing else has changed."""
 KEEP_ALIVE_S = 15.0
@@ -91,6 +93,11 @@ class Watcher:
                 if self._last:
                     yield self._last
                 return
+
+
+def pause_after(seconds: float) -> float:
+    """Seconds between two slow parts, of which the last took so many."""
+    return max(SLOW_PARTS_S, seconds / SLOW_SHARE)
 
 
 def message(parts: Parts) -> str:
@@ -159,7 +166,7 @@ class Feed:
         """Send parts until no process works on the run."""
         loop, folder = asyncio.get_running_loop(), runs_folder() / self.name
         run, mark = LiveRun(folder), None
-        held, dirty, quick_at, slow_at = True, True, -math.inf, -math.inf
+        held, dirty, quick_at, slow_from = True, True, -math.inf, -math.inf
         while held:
             now, before = loop.time(), mark
             mark = await self._reader(partial(mark_of, folder))
@@ -167,12 +174,12 @@ class Feed:
                 raise RunFolderError(f"the run {self.name!r} is not there any more")
             if mark != before or before is None:
                 held, dirty = await self._reader(run.read_on), True
-            slow = dirty and (not held or now - slow_at >= SLOW_PARTS_S)
+            slow = dirty and (not held or now >= slow_from)
             if slow or mark != before or now - quick_at >= CLOCKS_S:
                 self._tell(await self._reader(partial(self._render, self.name, run, slow)))
                 quick_at = now
             if slow:
-                dirty, slow_at = False, now
+                dirty, slow_from = False, now + pause_after(loop.time() - now)
             if held:
                 await asyncio.sleep(POLL_S)
 

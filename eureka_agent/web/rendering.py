@@ -71,7 +71,7 @@ def templates() -> Environment:
 
 
 def compile_all() -> None:
-    """Compile the templates, so that the first page need not wait for them."""
+    """Compile the templates."""
     for name in templates().list_templates():
         templates().get_template(name)
 
