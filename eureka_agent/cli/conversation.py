@@ -32,7 +32,7 @@ PROMPT = "refine> "
 _GRADES: dict[str, Grade | None] = {"1": 2, "2": 1, "3": 0, "4": -1, "5": -2, "0": None}
 _CLIPS = 6
 _COMMANDS = {
-    "see [ATTEMPT…]": "make clips, all from the same start state; default: the newest attempts",
+    "see [ATTEMPT…]": "make clips, all from the same start states; default: the newest attempts",
     "say [ATTEMPT]": "tell what you saw and what you want changed",
     "pair": "compare two clips, again and again; the pair that tells most comes next",
     "best": "choose the best and the worst of the newest clips",
@@ -40,7 +40,7 @@ _COMMANDS = {
     "edit [ATTEMPT]": "change a reward in your $EDITOR",
     "set ATTEMPT NAME VALUE": "change one constant of a reward",
     "from FILE": "give a reward of your own",
-    "mark ATTEMPT SECOND [NOTE]": "mark the second of a clip at which it went wrong",
+    "mark ATTEMPT SECOND [NOTE]": "mark the second at which it went wrong; 2.5:3 is in panel 3",
     "judge choices|fitness": "let your choices, or the fitness, rank the attempts",
     "list": "show the attempts and all that you said",
     "withdraw NUMBER, undo": "take back what you said",
@@ -316,10 +316,12 @@ class Conversation:
     async def _mark(self, table: Table, words: Sequence[str]) -> None:
         try:
             attempt, second, *note = words
-            number = await table.mark(attempt, float(second), " ".join(note))
+            time, _, panel = second.partition(":")
+            place = float(time), int(panel or 1)
         except ValueError:
             what = f"expected an attempt and a second, found {' '.join(words)!r}"
-            raise EurekaError(what, "mark 1-02 2.5 it falls over") from None
+            raise EurekaError(what, "mark 1-02 2.5 it falls, or 2.5:3 in the third panel") from None
+        number = await table.mark(attempt, *place, " ".join(note))
         marked = next(each.feedback for each in table.feedback if each.number == number)
         _tell(f"recorded as {number}: {getattr(marked, 'state', '')}")
 

@@ -1,4 +1,4 @@
-"""Clips of a run's attempts for a person's choices: all from the same start state."""
+"""Clips of a run's attempts for a person's choices: all from the same start states."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ from eureka_agent.search.preparation import Prepared
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.value_ranges import short_number
 
-CLIP_SIZE = (480, 360)
-CLIP_SECONDS = 6.0
-CLIP_EPISODES = 16
-"""Start states, of which each round shows another one."""
+CLIP_SIZE = (320, 240)
+CLIP_SECONDS = 8.0
+CLIP_STARTS = 3
+"""Start states side by side in a clip: one tells little of a policy that falls now and then."""
+CLIP_EPISODES = 48
+"""Start states, of which each round shows others."""
 _MOST_MAKERS = 2
 _MOST_STATE_VARIABLES = 24
 
@@ -44,7 +46,7 @@ class Clips:
         ]
 
     async def of(self, names: Sequence[str], episode: int) -> dict[str, Path]:
-        """The clips, those that are missing made side by side."""
+        """The clips that begin with this start state, those that are missing made side by side."""
         paths = {name: self._path(name, episode) for name in names}
         missing = [name for name, path in paths.items() if not path.is_file()]
         turns = [missing[number :: len(self._makers)] for number in range(len(self._makers))]
@@ -61,7 +63,7 @@ class Clips:
         settings = FilmSettings(
             seed=self.seed,
             episodes=CLIP_EPISODES,
-            shown=(episode,),
+            shown=tuple(range(episode, episode + CLIP_STARTS)),
             size=CLIP_SIZE,
             seconds=CLIP_SECONDS,
             strips=False,  # a choice rests on what is seen
@@ -75,8 +77,9 @@ class Clips:
 
     def state(self, clip: Clip, second: float, control_dt: float) -> str:
         """The state of a clip at a second, in words. Raises RunFolderError without its file."""
-        path = self._path(clip.attempt, clip.episode).with_suffix(".npz")
-        (episode,) = read_trajectories(path).values()
+        first = clip.episode - clip.episode % CLIP_STARTS
+        path = self._path(clip.attempt, first).with_suffix(".npz")
+        episode = read_trajectories(path)[f"0-{clip.episode}"]
         public = {each.name: each for each in self._run.description.public_variables()}
         length = len(episode.get("fitness", ()))
         if not length:

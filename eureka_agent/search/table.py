@@ -33,7 +33,7 @@ from eureka_agent.feedback_records import (
 from eureka_agent.journal.entries import FeedbackGiven, Observer
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Stage, Verdict
-from eureka_agent.search.clips import CLIP_EPISODES, Clips
+from eureka_agent.search.clips import CLIP_EPISODES, CLIP_STARTS, Clips
 from eureka_agent.search.preparation import Prepared
 from eureka_agent.search.seeds import derive_seed
 
@@ -141,22 +141,30 @@ class Table:
     # ── what is seen ──────────────────────────────────────────────────────────────────────────────
 
     async def clips(self, names: Sequence[str]) -> dict[str, Path]:
-        """A clip of each attempt, all from the same start state. Raises EurekaError where nothing
+        """A clip of each attempt, all from the same start states. Raises EurekaError where nothing
         can be drawn."""
         self.check_trained(names)
         return await self._clips.of(names, self._start())
 
-    async def mark(self, attempt: str, second: float, note: str = "") -> int:
-        """Record the second at which an attempt's clip went wrong, with the state there."""
+    async def mark(self, attempt: str, second: float, panel: int = 1, note: str = "") -> int:
+        """Record the second at which an attempt's clip went wrong, with the state there. `panel`:
+        place of the start state in the clip, from 1."""
+        if not 1 <= panel <= CLIP_STARTS or not second >= 0.0:
+            raise EurekaError(
+                f"second {second:g} of panel {panel} is no place in a clip",
+                f"expected a time from 0 on, and a panel from 1 to {CLIP_STARTS}",
+            )
         await self.clips([attempt])
-        clip = Clip(attempt=attempt, seed=self._clips.seed, episode=self._start())
+        episode = self._start() + panel - 1
+        clip = Clip(attempt=attempt, seed=self._clips.seed, episode=episode)
         state = self._clips.state(clip, second, self.run.description.control_dt)
         return self.say(Mark(clip=clip, second=second, note=note, state=state))
 
     def _start(self) -> int:
-        """Number of the start state of this round's clips."""
+        """Number of the first start state of this round's clips."""
         newest = self.newest()
-        return (newest[0].iteration if newest else 0) % CLIP_EPISODES
+        rounds = newest[0].iteration if newest else 0
+        return CLIP_STARTS * rounds % CLIP_EPISODES
 
     async def close(self) -> None:
         """End the workers that make clips."""

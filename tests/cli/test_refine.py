@@ -11,13 +11,16 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import av
 import pexpect
 import pytest
 from command_line import CommandLine
 
+from eureka_agent.analysis.trajectories import read_trajectories
 from eureka_agent.archive.run_folder import open_run
 from eureka_agent.feedback_records import Comparison, Edit, Mark, Wish
 from eureka_agent.records import Operator
+from eureka_agent.value_ranges import short_number
 
 ENVIRONMENT = Path(__file__).parents[2] / "envs/_templates/torch"
 PROMPT = "refine> "
@@ -161,3 +164,23 @@ def test_two_sessions_on_one_run_are_one_too_many(eureka: CommandLine) -> None:
     assert refused.count("error:") == 1
     assert "is being worked on by process" in refused
     first.quit()
+
+
+def test_clips_show_three_starts_and_a_mark_tells_one_of_them(eureka: CommandLine) -> None:
+    terminal = Terminal(eureka)
+    terminal.until(PROMPT)
+    seen = terminal.tell("see 1-01")
+    path = Path(re.search(r"1-01\s+(\S+\.mp4)", seen)[1])  # type: ignore[index]
+    with av.open(str(path)) as container:
+        frame = next(container.decode(video=0))
+    assert frame.width == 3 * 320 + 2 * 4  # side by side, without fitness or terms below
+    assert frame.height == 24 + 240 + 24
+    states = read_trajectories(path.with_suffix(".npz"))
+    first = int(min(states, key=lambda name: int(name[2:]))[2:])
+    told = terminal.tell("mark 1-01 0.25:3")
+    # the fifth step of 0.05 s, in the third start state
+    x, y = states[f"0-{first + 2}"]["position"][4]
+    assert f"position {short_number(float(x))}, {short_number(float(y))}" in told
+    assert "no place in a clip" in terminal.tell("mark 1-01 0.25:4")
+    assert "no place in a clip" in terminal.tell("mark 1-01 -1")
+    terminal.quit()

@@ -107,6 +107,10 @@ def test_the_pair_that_tells_most_comes_next() -> None:
     mean = np.array([2.0, 1.8, 0.0, -6.0])
     found = Preferences(NAMES, mean, np.diag([2.0, 2.0, 0.01, 2.0]), 9)
     assert found.next_pair(NAMES) == ("a", "b")
+    # three alike, of which a and c are known to differ by little
+    covariance = np.array([[4.0, 0.0, 3.9], [0.0, 4.0, 0.0], [3.9, 0.0, 4.0]])
+    alike = Preferences(("a", "b", "c"), np.zeros(3), covariance, 9)
+    assert alike.next_pair(("a", "b", "c")) != ("a", "c")
     # where a is certain, b's place is the question
     assert found.next_pair(("a", "c")) == ("a", "c")
     assert found.next_pair(("d",)) is None

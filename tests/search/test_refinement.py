@@ -98,11 +98,12 @@ async def test_what_a_person_says_decides_what_comes_next(finished: Run) -> None
 
     async def look(table: Table) -> Decision:
         seen.append(names(table.newest()))
-        return "leave"
+        return "another" if len(seen) < 2 else "leave"
 
-    run = await refined(finished, speak, look)
+    run = await refined(finished, speak, look, look)
+    assert all(each.proposal.operator is not Operator.EDIT for each in run.archive.attempts(2))
     made = run.archive.attempts(1)
-    assert seen == [[each.id for each in made if each.stage is Stage.TRAINED]]
+    assert seen[0] == [each.id for each in made if each.stage is Stage.TRAINED]
     own, *rest = made
     assert own.proposal.operator is Operator.EDIT
     assert own.proposal.reward.source == OWN
@@ -115,7 +116,7 @@ async def test_what_a_person_says_decides_what_comes_next(finished: Run) -> None
         assert "velocity" in each.proposal.reward.source
         assert "As the person wishes" in each.proposal.reasoning
     assert run.status is RunStatus.FINISHED
-    assert run.settings.iterations == 2
+    assert run.settings.iterations == 3
     assert best_attempt(run) is not None
     assert best_attempt(open_run(run.folder, reading=True)).id == favourite  # type: ignore[union-attr]
 
