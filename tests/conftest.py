@@ -28,7 +28,7 @@ from eureka_agent.records import (
 )
 from eureka_agent.rewards import CodeReward
 
-pytest_plugins = ["worker_processes"]
+pytest_plugins = ["browsers", "worker_processes"]
 
 REWARD = """def compute_reward(cart_position, actions):
     centred = -cart_position.abs()
@@ -68,7 +68,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests marked `gpu` run wherever torch finds a GPU, those marked `docker` wherever an engine
-    answers, those marked `in_turns` for one commit in three. The files with the most long tests
+    answers, those marked `browser` wherever there is one, those marked `in_turns` for one commit in
+    three. The files with the most long tests
     come first, so that none is left alone at the end."""
     left_out = [
         item
@@ -96,6 +97,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if in_docker and os.environ.get("EUREKA_REQUIRE_DOCKER") != "1":
         reason = why_no_engine()
         for item in in_docker if reason else ():
+            item.add_marker(pytest.mark.skip(reason=reason))
+    in_browser = [item for item in items if item.get_closest_marker("browser")]
+    from browsers import why_no_browser  # a plugin, which pytest imports first
+
+    if in_browser and os.environ.get("EUREKA_REQUIRE_BROWSER") != "1":
+        reason = why_no_browser()
+        for item in in_browser if reason else ():
             item.add_marker(pytest.mark.skip(reason=reason))
 
 

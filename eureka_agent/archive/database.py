@@ -48,7 +48,7 @@ MOST_SECONDS = 1e10
 MOST_VIEWS = 64
 """Earlier states in memory; others are folded again on demand."""
 ENTRIES_AT_ONCE = 500
-_COLUMNS = "number, time, seconds, kind, version, record"
+ENTRY_COLUMNS = "number, time, seconds, kind, version, record"
 MOST_UNWRITTEN = 200
 """Entries that wait to be stored with the next durable one."""
 
@@ -64,7 +64,8 @@ def _are_seconds(value: object) -> bool:
     return isinstance(value, int | float) and 0.0 <= value <= MOST_SECONDS
 
 
-def _listed(kinds: Iterable[str]) -> str:
+def listed(kinds: Iterable[str]) -> str:
+    """Kinds as SQL's text constants."""
     return ", ".join(f"'{kind}'" for kind in sorted(kinds))
 
 
@@ -92,6 +93,8 @@ class Archive:
         """SQLite's data version and the state that was read from it."""
         self._unwritten: list[Recorded] = []
         self._views: dict[int, RunState] = {}
+        self.stands_still = False
+        """True where a copy of the file is read, which later entries do not reach."""
         path = folder / FILE_NAME
         check_files(path, writing=not reading)
         try:
@@ -104,13 +107,14 @@ class Archive:
             except sqlite3.OperationalError:
                 if not path.is_file() or (_can_write(folder, path) and not reading):
                     raise
-                self._reading = True
+                self._reading = self.stands_still = True
                 self._connection = connect_to_copy(path) if reading else connect(path, "immutable")
                 applied = applied_migrations(self._connection)
             if self._reading and not applied:
                 raise sqlite3.DatabaseError("it holds no tables")
             if self._reading and len(applied) < len(MIGRATIONS):
                 self._connection = migrated_copy(self._connection)
+                self.stands_still = True
         except sqlite3.OperationalError as error:
             raise database_error(folder, error) from None
         except sqlite3.DatabaseError as error:
@@ -198,7 +202,8 @@ class Archive:
         if self._facts is None or self._facts[0] != version:
             facts = RunState()
             rows = self._read(
-                f"SELECT {_COLUMNS} FROM journal WHERE kind IN ({_listed(OF_RUN)}) ORDER BY number"
+                f"SELECT {ENTRY_COLUMNS} FROM journal WHERE kind IN ({listed(OF_RUN)})"
+                " ORDER BY number"
             )
             for recorded in self._recorded(rows):
                 facts.apply(recorded)
@@ -218,7 +223,7 @@ class Archive:
         return state
 
     def _fold(self, state: RunState, condition: str, number: int) -> None:
-        chosen = f"{condition} AND kind NOT IN ({_listed(PASSING)})"
+        chosen = f"{condition} AND kind NOT IN ({listed(PASSING)})"
         for recorded in self._entries(chosen, (number,)):
             with self._known_attempts(recorded):
                 state.apply(recorded)
@@ -270,7 +275,7 @@ class Archive:
         after, size, full = 0, 0, True
         while full:
             rows = self._read(
-                f"SELECT {_COLUMNS} FROM journal WHERE {condition} AND number > ?"
+                f"SELECT {ENTRY_COLUMNS} FROM journal WHERE {condition} AND number > ?"
                 f" ORDER BY number LIMIT {ENTRIES_AT_ONCE}",
                 (*values, after),
             )
@@ -375,6 +380,13 @@ class Archive:
     def messages(self) -> tuple[Message, ...]:
         """All messages in the order of storage."""
         return tuple(self.keyed_messages().values())
+
+    def messages_of(self, attempt: str) -> tuple[Message, ...]:
+        """Messages about an attempt, in the order of storage."""
+        rows = self._read(
+            "SELECT record FROM messages WHERE attempt = ? ORDER BY rowid", (attempt,)
+        )
+        return tuple(self._parsed(Message, record) for (record,) in rows)
 
     def account(self) -> tuple[Message, ...]:
         """All messages without their text, which sums do not need: a long search has megabytes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eureka_agent.records import Attempt, Cost, Outcome, Verdict
+from eureka_agent.records import Attempt, Cost, Outcome, Proposal, Verdict
 
 PLACES = ", ".join("?" * 13)
 """SQL placeholders for a row."""
@@ -30,10 +30,6 @@ def attempt_row(attempt: Attempt) -> tuple[object, ...]:
 def in_brief(attempt: Attempt) -> Attempt:
     """Attempt with the fields of a list: no sources, texts and curves; the first error, the
     analyzer's first finding, and without a fitness the last scored rung."""
-    nothing = {"reasoning": "", "prompt": "", "reply": "", "cost": Cost()}
-    proposal = attempt.proposal.model_copy(
-        update={"reward": attempt.proposal.reward.with_source(""), **nothing}
-    )
     findings = attempt.verdict.findings if attempt.verdict is not None else ()
     errors = tuple(each for each in findings if each.severity == "error")[:1]
     diagnosis = attempt.diagnosis
@@ -46,7 +42,7 @@ def in_brief(attempt: Attempt) -> Attempt:
     rungs = [each for each in scored if each.fitness is not None][-1:]
     return attempt.model_copy(
         update={
-            "proposal": proposal,
+            "proposal": brief_proposal(attempt.proposal),
             "verdict": Verdict(findings=errors) if errors else None,
             "outcome": _outcome_in_brief(attempt.outcome),
             "rungs": tuple(each.model_copy(update={"evaluation": None}) for each in rungs),
@@ -58,6 +54,12 @@ def in_brief(attempt: Attempt) -> Attempt:
             ),
         }
     )
+
+
+def brief_proposal(proposal: Proposal) -> Proposal:
+    """Proposal without source and texts."""
+    nothing = {"reasoning": "", "prompt": "", "reply": "", "cost": Cost()}
+    return proposal.model_copy(update={"reward": proposal.reward.with_source(""), **nothing})
 
 
 def _outcome_in_brief(outcome: Outcome | None) -> Outcome | None:

@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "export": ("export", "Write a run's reward and policy as files to take away."),
     "runs": ("runs", "List the runs."),
     "show": ("runs", "Show a run, or one of its attempts."),
+    "ui": ("ui", "Show the runs in a browser."),
     "envs": ("envs", "List environments, show one, or check your own."),
     "sandbox": ("sandbox", "Build the Docker wall's image, list and clean up."),
     "doctor": ("doctor", "Tell what is installed and what works here."),

@@ -49,9 +49,9 @@ def render_attempt(
         (f"attempt {attempt.id}", "bold"),
         "  ",
         (attempt.stage.value, style),
-        f"  {_outcome_words(attempt, env_steps)}",
+        f"  {outcome_words(attempt, env_steps)}",
     )
-    trainings = _training_lines(attempt) if attempt.repeats else []
+    trainings = training_lines(attempt) if attempt.repeats else []
     parts: list[RenderableType] = [heading]
     parts += [Text(line, style="dim") for line in (" · ".join(facts), *trainings)]
     parts.append(Text())
@@ -72,7 +72,8 @@ def render_attempt(
     return Group(*parts)
 
 
-def _outcome_words(attempt: Attempt, env_steps: int) -> str:
+def outcome_words(attempt: Attempt, env_steps: int) -> str:
+    """Fitness, share of solved episodes and early ends of a training; empty before a score."""
     outcome = attempt.outcome
     if outcome is None or outcome.fitness is None:
         if rung_reached(attempt) is None:
@@ -90,7 +91,7 @@ def _outcome_words(attempt: Attempt, env_steps: int) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _training_lines(attempt: Attempt) -> list[str]:
+def training_lines(attempt: Attempt) -> list[str]:
     """A line for each training; curves and diagnosis belong to the first."""
     fitness = wording.number(attempt.outcome.fitness if attempt.outcome is not None else None)
     place = "curves and diagnosis below"

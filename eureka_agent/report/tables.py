@@ -20,7 +20,7 @@ from eureka_agent.report.cost import cost_sentence, remarks
 from eureka_agent.report.entries import fitness_per_seed, fitness_words, remark
 from eureka_agent.report.metric import metric_lines
 from eureka_agent.report.run_report import RunReport
-from eureka_agent.report.verdict import verdict
+from eureka_agent.report.verdict import best_fitness, verdict
 from eureka_agent.text import one_line
 
 WIDE_RUNS = 110
@@ -86,11 +86,7 @@ def _short_name(name: str, names: Sequence[str]) -> str:
 
 
 def _best_fitness(report: RunReport) -> str:
-    score = report.best_score
-    if score is not None and score.mean is not None:
-        text = wording.plus_minus(score.mean, score.std)
-    else:
-        text = wording.number(report.best.fitness if report.best is not None else None)
+    text = best_fitness(report)
     return f"{text} {WRITTEN_MARK}" if report.fitness_origin else text
 
 

@@ -57,6 +57,14 @@ def verdict(report: RunReport) -> RunVerdict:
     )
 
 
+def best_fitness(report: RunReport) -> str:
+    """`2.00 ± 0.10` over fresh seeds, or the best attempt's fitness in the search; a dash."""
+    score = report.best_score
+    if score is not None and score.mean is not None:
+        return wording.plus_minus(score.mean, score.std)
+    return wording.number(report.best.fitness if report.best is not None else None)
+
+
 def attempt_name(report: RunReport, attempt: Attempt) -> str:
     """`attempt 2-01 (improve)`; a person's own reward has no operator."""
     if report.of_own_reward:

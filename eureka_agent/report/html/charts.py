@@ -88,6 +88,9 @@ def learning_curves(trainings: Sequence[Trainings], unit_note: str) -> Chart | N
     if not known:
         return None
     places = max(known, key=lambda curve: (len(curve.env_steps), curve.env_steps[-1])).env_steps
+    # a curve of few points may go on where one of many, still in training, has come to
+    furthest = max(known, key=lambda curve: curve.env_steps[-1]).env_steps
+    places = (*places, *(place for place in furthest if place > places[-1]))
     series = [_mean_line(each, places) for each in short if any(map(_is_known, each.curves))]
     return {
         "kind": "lines",

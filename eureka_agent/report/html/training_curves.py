@@ -7,6 +7,7 @@ import itertools
 import math
 import os
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from eureka_agent.archive.artefacts import CURVES, attempt_folder, repeat_folder, training_folder
@@ -19,6 +20,8 @@ from eureka_agent.report.run_report import RunReport
 
 LARGEST = 1e100
 """Largest fitness of a curve; sums of larger ones are no numbers."""
+MOST_FILES = 256
+"""Files of which the curves stay in memory."""
 
 
 def final_curves(report: RunReport) -> list[Trainings]:
@@ -80,9 +83,17 @@ def _curve(
     """Curve in a training's folder, else its checkpoints: a baseline from the cache has only
     those. None without either."""
     try:
-        return shortened(read_fitness(folder_of(run, *training) / CURVES))
-    except RunFolderError:
+        path = folder_of(run, *training) / CURVES
+        status = path.stat(follow_symlinks=False)
+        return _of_file(path, status.st_ino, status.st_mtime_ns)
+    except (OSError, RunFolderError):
         return _checkpoints(outcome)
+
+
+@lru_cache(MOST_FILES)
+def _of_file(path: Path, inode: int, time: int) -> Curve:
+    """Curve of a file, which a page draws again and again while a run grows."""
+    return shortened(read_fitness(path))
 
 
 def read_fitness(path: Path) -> Curve:

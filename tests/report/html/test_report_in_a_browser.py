@@ -19,6 +19,7 @@ from eureka_agent.report.run_report import RunReport
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+pytestmark = pytest.mark.browser
 DRAWN = """figure => {
     const canvas = figure.querySelector("canvas"), copy = new OffscreenCanvas(canvas.width, canvas.height);
     const context = copy.getContext("2d", {willReadFrequently: true});

@@ -1,0 +1,1 @@
+"""The page of `eureka ui`: runs of this machine in a browser, over HTTP."""

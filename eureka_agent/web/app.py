@@ -1,0 +1,266 @@
+"""Addresses of the page, and the answers to them."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import math
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from urllib.parse import parse_qs
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, HTMLResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
+
+from eureka_agent.archive.run_folder import runs_folder, shown_runs_folder, unknown_attempt
+from eureka_agent.errors import EurekaError, RunFolderError
+from eureka_agent.invocation import FIRST_SEARCH, command
+from eureka_agent.report.html.assets import FOLDER as CHART_FILES
+from eureka_agent.web import attempt_page, run_page
+from eureka_agent.web.access import Access
+from eureka_agent.web.live import MOST_WATCHING, Feeds, LiveRun, Parts
+from eureka_agent.web.rendering import FOLDER, compile_all, render
+from eureka_agent.web.runs import OpenRun, OpenRuns, Reader
+from eureka_agent.web.security import Guard, set_cookie
+from eureka_agent.web.videos import NAMES, video_file
+
+RUNS_ON_A_PAGE = 50
+WRONG_PASSWORD_S = 1.0
+"""Seconds that a wrong password costs, one after the other for all browsers."""
+
+Make = Callable[[OpenRun], str | None]
+"""Makes the HTML of a run; None where it lacks an attempt."""
+
+
+class Page:
+    """The application: its open runs, their streams, and its routes."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._reader = Reader(_prepare)
+        self._runs = OpenRuns()
+        self.feeds = Feeds(self._reader, self._parts)
+        self._door = asyncio.Lock()
+        routes = [
+            Route("/", self._list),
+            Route("/login", self._login, methods=["POST"]),
+            Route("/runs/{run}", self._run),
+            Route("/runs/{run}/live", self._live),
+            Route("/runs/{run}/attempts", self._attempts),
+            Route("/runs/{run}/attempts/{attempt}", self._attempt),
+            Route("/runs/{run}/compare", self._compare),
+            Route("/runs/{run}/videos/{place}/{name}", self._video),
+            Mount("/static/charts", StaticFiles(directory=CHART_FILES)),
+            Mount("/static/page", StaticFiles(directory=FOLDER / "static")),
+        ]
+        handlers = {
+            HTTPException: _failed,
+            EurekaError: _failed,
+            ClientDisconnect: _gone,
+        }
+        inner = Starlette(routes=routes, exception_handlers=handlers)
+        inner.router.redirect_slashes = False
+        self.app: ASGIApp = Guard(inner, access, self._refuse, _enter)
+
+    def close(self) -> None:
+        """End all streams and the reader."""
+        self.feeds.close()
+        self._reader.close()
+
+    # ── the door ──────────────────────────────────────────────────────────────────────────────────
+
+    def _refuse(self, status: int, fault: str, hint: str) -> Response:
+        asks = status == 401 and bool(self._access.password)
+        return error_page(status, fault, hint, asks_password=asks)
+
+    async def _login(self, request: Request) -> Response:
+        """Let a browser in that sends the password."""
+        fields = parse_qs((await request.body()).decode(errors="replace"))
+        if self._door.locked():  # another wrong one is being waited for
+            return _note("another password was wrong a moment ago: try again in a second", 429)
+        if self._access.is_password(fields.get("password", [""])[0]):
+            answer = Response(status_code=204, headers={"hx-refresh": "true"})
+            set_cookie(answer, self._access)
+            return answer
+        async with self._door:
+            await asyncio.sleep(WRONG_PASSWORD_S)
+        return _note("that is not the password", 403)
+
+    # ── pages ─────────────────────────────────────────────────────────────────────────────────────
+
+    async def _list(self, request: Request) -> Response:
+        page = _number(request.query_params.get("page"))
+
+        def read() -> str:
+            names = self._runs.names()
+            pages = max(1, math.ceil(len(names) / RUNS_ON_A_PAGE))
+            number = min(page, pages)
+            chosen = names[(number - 1) * RUNS_ON_A_PAGE : number * RUNS_ON_A_PAGE]
+            return render(
+                "runs.html",
+                title="runs",
+                cards=[(run_page.address(name), self._runs.card(name)) for name in chosen],
+                amount=len(names),
+                page=number,
+                pages=pages,
+                folder=shown_runs_folder(),
+                command=command(FIRST_SEARCH),
+            )
+
+        return HTMLResponse(await self._reader(read))
+
+    async def _run(self, request: Request) -> Response:
+        def make(opened: OpenRun) -> str:
+            return run_page.run_page(opened.report())
+
+        return await self._page(request, make)
+
+    async def _attempts(self, request: Request) -> Response:
+        order = request.query_params.get("order", "best")
+        if order not in run_page.ORDERS:
+            raise HTTPException(404, f"there is no order {order[:100]!r} of attempts")
+        page = _number(request.query_params.get("page"))
+
+        def make(opened: OpenRun) -> str:
+            return run_page.attempts_page(opened.report(), order, page)
+
+        return await self._page(request, make)
+
+    async def _attempt(self, request: Request) -> Response:
+        name = str(request.path_params["attempt"])
+
+        def make(opened: OpenRun) -> str | None:
+            report, shown = opened.report(), _shown(opened, name)
+            return None if shown is None else attempt_page.attempt_page(report, shown)
+
+        return await self._page(request, make, name)
+
+    async def _compare(self, request: Request) -> Response:
+        names = list(dict.fromkeys(request.query_params.getlist("attempt")))
+        if not 2 <= len(names) <= attempt_page.MOST_COMPARED:
+            raise HTTPException(
+                400,
+                f"{len(names)} attempts were chosen, expected 2 to {attempt_page.MOST_COMPARED}\n"
+                "go back and tick the attempts to compare",
+            )
+
+        def make(opened: OpenRun) -> str | None:
+            report = opened.report()
+            found = [shown for name in names if (shown := _shown(opened, name)) is not None]
+            return attempt_page.compare_page(report, found) if len(found) == len(names) else None
+
+        return await self._page(request, make, " ".join(names))
+
+    async def _page(self, request: Request, make: Make, attempt: str = "") -> Response:
+        """HTML of a run; an attempt that it lacks is not found."""
+        name = str(request.path_params["run"])
+
+        def read() -> str:
+            html = self._runs.use(name, make)
+            if html is None:
+                raise self._runs.use(name, lambda opened: _unknown(opened, attempt))
+            return html
+
+        return HTMLResponse(await self._reader(read))
+
+    # ── streams and files ─────────────────────────────────────────────────────────────────────────
+
+    async def _live(self, request: Request) -> Response:
+        name = str(request.path_params["run"])
+        await self._reader(lambda: self._runs.use(name, OpenRun.report))  # raises for no run
+        if self.feeds.watching >= MOST_WATCHING:
+            raise HTTPException(503, f"{MOST_WATCHING} pages are open\nclose some of them")
+        return StreamingResponse(self._stream(name), media_type="text/event-stream")
+
+    async def _stream(self, name: str) -> AsyncIterator[str]:
+        async for text in self.feeds.messages(name):
+            yield text
+
+    def _parts(self, name: str, live: LiveRun, slow: bool) -> Parts:
+        names = (*run_page.QUICK_PARTS, *(run_page.SLOW_PARTS if slow else ()))
+        return self._runs.use(name, lambda opened: run_page.run_parts(opened.report(), live, names))
+
+    async def _video(self, request: Request) -> Response:
+        run, place, name = (str(request.path_params[key]) for key in ("run", "place", "name"))
+
+        def find() -> Path | None:
+            if run not in self._runs.names():
+                raise RunFolderError(f"there is no run {run[:100]!r} here")
+            return video_file(runs_folder() / run, place, name)
+
+        file = await self._reader(find)
+        if file is None:
+            raise HTTPException(404, f"there is no {name} of {place} in the run {run}")
+        return FileResponse(file, media_type=NAMES[name])
+
+
+def _prepare() -> None:
+    """Import and compile what the first page would wait for."""
+    importlib.import_module("eureka_agent.search.sentence")
+    compile_all()
+
+
+def _shown(opened: OpenRun, name: str) -> attempt_page.Shown | None:
+    attempt = opened.attempt(name)
+    if attempt is None:
+        return None
+    parents = {
+        parent: found
+        for parent in attempt.proposal.parents
+        if (found := opened.attempt(parent)) is not None
+    }
+    return attempt_page.read_shown(opened.folder, attempt, parents, opened.messages(name))
+
+
+def _unknown(opened: OpenRun, attempt: str) -> RunFolderError:
+    known = [each.id for each in opened.report().attempts]
+    return unknown_attempt(opened.run, attempt[:100], known)
+
+
+def _number(text: str | None) -> int:
+    """Number of a page from an address; 1 for none."""
+    return int(text) if text is not None and text.isdecimal() and len(text) < 7 else 1
+
+
+def error_page(
+    status: int, fault: str, hint: str = "", *, asks_password: bool = False
+) -> HTMLResponse:
+    """A page with one clear sentence and the next step."""
+    html = render(
+        "error.html", title=fault[:80], fault=fault, hint=hint, asks_password=asks_password
+    )
+    return HTMLResponse(html, status)
+
+
+def _enter(path: str) -> Response:
+    """Page that leads on. A redirect would not do: browsers send no strict cookie with one that
+    begins at another program's link."""
+    return HTMLResponse(render("enter.html", path=path))
+
+
+def _note(text: str, status: int) -> Response:
+    return HTMLResponse(render("note.html", text=text), status)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    match error:
+        case HTTPException():
+            fault, _, hint = error.detail.partition("\n")
+            status = error.status_code
+            if status == 404 and fault == "Not Found":
+                fault, hint = f"there is no page {request.url.path[:200]!r}", "see the list of runs"
+        case EurekaError():  # a run that is not there or cannot be read
+            status, fault, hint = 404, error.message, error.hint
+        case _:
+            raise error
+    return error_page(status, fault, hint)
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    """Answer to a browser that has gone away in a request: nobody reads it."""
+    return Response(status_code=400)

@@ -1,0 +1,226 @@
+"""Server-sent events: parts of a run's page, sent to all browsers that watch it as it grows.
+
+A run that is watched has one feed, however many browsers there are. The feed looks at the archive's
+size and time every second, and reads what is new. A run that nobody watches is not read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from markupsafe import escape
+
+from eureka_agent.archive.rows import brief_proposal
+from eureka_agent.archive.run_folder import runs_folder
+from eureka_agent.errors import EurekaError, RunFolderError
+from eureka_agent.journal.entries import BaseEntry, Proposed
+from eureka_agent.report.follow import Follower, RunClock
+from eureka_agent.report.state import SearchView
+from eureka_agent.web.runs import Reader, mark_of
+
+POLL_S = 1.0
+SLOW_PARTS_S = 2.0
+"""Least seconds between two tables and charts, which take longer than what is training now."""
+SLOW_SHARE = 0.01
+"""Largest part of one core's time for them: those of a thousand attempts come every few seconds."""
+CLOCKS_S = 5.0
+"""Seconds between two messages with times alone, where nothing else has changed."""
+KEEP_ALIVE_S = 15.0
+MOST_WATCHING = 64
+"""Browsers that watch at the same time."""
+ENDED = "event: ended\ndata: ended\n\n"
+"""Message after which a browser does not connect again."""
+
+Parts = Mapping[str, str]
+"""HTML by the name of a part."""
+
+
+class LiveRun:
+    """View of a run that another process works on. All methods run on the reader's thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self.view = SearchView()
+        self.clock = RunClock()
+        self._follower = Follower(folder, self._observe, self.clock)
+
+    def read_on(self) -> bool:
+        """Read new entries; False once no process works on the run. Raises RunFolderError."""
+        return self._follower.poll()
+
+    def _observe(self, entry: BaseEntry) -> None:
+        if isinstance(entry, Proposed):  # a thousand prompts and replies are much memory
+            entry = entry.model_copy(update={"proposal": brief_proposal(entry.proposal)})
+        self.view.apply(entry, self.clock())
+
+
+Render = Callable[[str, LiveRun, bool], Parts]
+"""Makes the parts of a run's page on the reader's thread: all, or without True the quick ones."""
+
+
+class Watcher:
+    """One browser: the parts that it has not been sent yet, of each the newest."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, str] = {}
+        self._news = asyncio.Event()
+        self._last: str | None = None
+        """Message at the end of the stream, once it has one."""
+
+    def tell(self, parts: Parts) -> None:
+        """Put parts in place of older ones."""
+        self._waiting.update(parts)
+        self._news.set()
+
+    def end(self, last: str = "") -> None:
+        """End the stream after what waits and a last message."""
+        self._last = last if self._last is None else self._last
+        self._news.set()
+
+    async def messages(self) -> AsyncIterator[str]:
+        """Messages of the stream, until it ends."""
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), KEEP_ALIVE_S)
+            self._news.clear()
+            parts, self._waiting = self._waiting, {}
+            yield message(parts) if parts else ": still here\n\n"
+            if self._last is not None:
+                if self._last:
+                    yield self._last
+                return
+
+
+def pause_after(seconds: float) -> float:
+    """Seconds between two slow parts, of which the last took so many."""
+    return max(SLOW_PARTS_S, seconds / SLOW_SHARE)
+
+
+def message(parts: Parts) -> str:
+    """Server-sent event that replaces parts of the page by their ids."""
+    body = "".join(
+        f'<hx-partial hx-target="#part-{name}" hx-swap="innerMorph">{html}</hx-partial>'
+        for name, html in parts.items()
+    )
+    return "".join(f"data: {line}\n" for line in body.splitlines()) + "\n"
+
+
+class Feed:
+    """The stream of one run."""
+
+    def __init__(
+        self, name: str, reader: Reader, render: Render, ended: Callable[[Feed], None]
+    ) -> None:
+        self.name = name
+        self._reader = reader
+        self._render = render
+        self._on_end = ended
+        self._watchers: set[Watcher] = set()
+        self._known: dict[str, str] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def watching(self) -> int:
+        """Number of browsers."""
+        return len(self._watchers)
+
+    def join(self) -> Watcher:
+        """Add a browser, which gets all known parts first."""
+        watcher = Watcher()
+        self._watchers.add(watcher)
+        if self._known:
+            watcher.tell(self._known)
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._follow())
+        return watcher
+
+    def leave(self, watcher: Watcher) -> None:
+        """Remove a browser. The feed ends with the last one."""
+        self._watchers.discard(watcher)
+        if not self._watchers:
+            self.close()
+
+    def close(self) -> None:
+        """End all streams, though the run has not ended."""
+        for watcher in self._watchers:
+            watcher.end()
+        if self._task is not None:
+            self._task.cancel()
+        self._on_end(self)
+
+    async def _follow(self) -> None:
+        try:
+            await self._send_parts()
+        except EurekaError as error:  # it was removed, or is damaged
+            self._tell({"fault": str(escape(error.message))})
+        finally:
+            for watcher in self._watchers:
+                watcher.end(ENDED)
+            self._on_end(self)
+
+    async def _send_parts(self) -> None:
+        """Send parts until no process works on the run."""
+        loop, folder = asyncio.get_running_loop(), runs_folder() / self.name
+        run, mark = LiveRun(folder), None
+        held, dirty, quick_at, slow_from = True, True, -math.inf, -math.inf
+        while held:
+            now, before = loop.time(), mark
+            mark = await self._reader(partial(mark_of, folder))
+            if mark is None:
+                raise RunFolderError(f"the run {self.name!r} is not there any more")
+            if mark != before or before is None:
+                held, dirty = await self._reader(run.read_on), True
+            slow = dirty and (not held or now >= slow_from)
+            if slow or mark != before or now - quick_at >= CLOCKS_S:
+                self._tell(await self._reader(partial(self._render, self.name, run, slow)))
+                quick_at = now
+            if slow:
+                dirty, slow_from = False, now + pause_after(loop.time() - now)
+            if held:
+                await asyncio.sleep(POLL_S)
+
+    def _tell(self, parts: Parts) -> None:
+        new = {name: html for name, html in parts.items() if self._known.get(name) != html}
+        self._known.update(new)
+        if new:
+            for watcher in self._watchers:
+                watcher.tell(new)
+
+
+class Feeds:
+    """The feeds of all watched runs."""
+
+    def __init__(self, reader: Reader, render: Render) -> None:
+        self._reader = reader
+        self._render = render
+        self._feeds: dict[str, Feed] = {}
+
+    @property
+    def watching(self) -> int:
+        """Number of browsers."""
+        return sum(feed.watching for feed in self._feeds.values())
+
+    async def messages(self, name: str) -> AsyncIterator[str]:
+        """Messages of a run's stream."""
+        feed = self._feeds.get(name)
+        if feed is None:
+            feed = self._feeds[name] = Feed(name, self._reader, self._render, self._drop)
+        watcher = feed.join()
+        try:
+            async for text in watcher.messages():
+                yield text
+        finally:
+            feed.leave(watcher)
+
+    def _drop(self, feed: Feed) -> None:
+        if self._feeds.get(feed.name) is feed:
+            del self._feeds[feed.name]
+
+    def close(self) -> None:
+        """End all streams, when the server ends."""
+        for feed in list(self._feeds.values()):
+            feed.close()

@@ -1,0 +1,307 @@
+"""A run's page in parts: each is a template that is filled in for the page, and again when it
+grows."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from markupsafe import Markup
+
+from eureka_agent import wording
+from eureka_agent.archive.artefacts import BEST
+from eureka_agent.archive.safe_files import open_plain
+from eureka_agent.errors import RunFolderError
+from eureka_agent.invocation import command
+from eureka_agent.ranking import ranked
+from eureka_agent.records import BASELINES, Attempt, RunStatus, Stage
+from eureka_agent.report.cost import cost_sentence, remarks
+from eureka_agent.report.entries import TrainingView, fitness_per_seed
+from eureka_agent.report.html.charts import (
+    Curve,
+    Trainings,
+    figure,
+    fitness_per_iteration,
+    learning_curves,
+    scores_with_error_bars,
+)
+from eureka_agent.report.html.document import CURVES_NOTE, ITERATIONS_NOTE
+from eureka_agent.report.html.lineage import draw, lineage
+from eureka_agent.report.html.training_curves import final_curves, search_curves
+from eureka_agent.report.ledger import SUMMED_TIME
+from eureka_agent.report.metric import metric_lines
+from eureka_agent.report.panels import most_interesting
+from eureka_agent.report.run_report import RunReport
+from eureka_agent.report.sparkline import common_scale, sparkline
+from eureka_agent.report.state import SearchView
+from eureka_agent.report.verdict import verdict
+from eureka_agent.web.code import code_lines
+from eureka_agent.web.live import LiveRun, Parts
+from eureka_agent.web.rendering import render
+from eureka_agent.web.videos import videos_in
+
+BOARD_ROWS = 20
+PAGE_ROWS = 50
+TRAININGS = 24
+"""Rows of what is training now."""
+CURVE_WIDTH = 24
+CURVES_UNDER_WAY = 4
+LOG_LINES = 40
+LOG_BYTES = 16_384
+QUICK_PARTS = ("status", "now", "log")
+SLOW_PARTS = ("verdict", "videos", "scores", "leaderboard", "lineage", "cost", "charts")
+ORDERS = {
+    "best": "best first",
+    "newest": "newest first",
+    "rejected": "rejected by the critic",
+    "failed": "failed in training",
+}
+"""Lists of attempts on a page of their own."""
+
+
+def address(run: str, *words: str) -> str:
+    """Path of a run's page or of one below it."""
+    return "/".join(["/runs", *(quote(word, safe="") for word in (run, *words))])
+
+
+@dataclass(frozen=True)
+class Row:
+    """An attempt in a table."""
+
+    place: int | None
+    """Rank; None without a fitness."""
+    attempt: Attempt
+    is_best: bool
+
+
+def run_parts(report: RunReport, live: LiveRun | None, names: Sequence[str]) -> Parts:
+    """HTML of these parts by their names."""
+    return {name: render(f"parts/{name}.html", **_values(name, report, live)) for name in names}
+
+
+def _values(name: str, report: RunReport, live: LiveRun | None) -> dict[str, Any]:
+    """Values of a part's template."""
+    values: dict[str, Any] = {"report": report, "run": address(report.run_name)}
+    match name:
+        case "status":
+            values |= _status(report, live)
+        case "now":
+            values |= {"view": None} if live is None else _now(live.view, live.clock())
+            values |= {"running": report.status is RunStatus.RUNNING}
+        case "log":
+            values |= {"lines": log_tail(report.folder / "log.txt")}
+        case "verdict":
+            found = verdict(report)
+            values |= {"lines": found.lines(), "advice": found.advice, "command": found.command}
+        case "videos":
+            values |= {"names": _videos(report), "making": video_command(report)}
+        case "scores":
+            values |= {"rows": _scores(report)}
+        case "leaderboard":
+            values |= _leaderboard(report)
+        case "lineage":
+            values |= _lineage(report)
+        case "cost":
+            ledger = report.ledger
+            values |= {"sentence": cost_sentence(report), "remarks": remarks(report)}
+            values |= {"lines": (*ledger.by_role, ledger.total), "note": SUMMED_TIME}
+        case "charts":
+            values |= {"charts": charts(report, None if live is None else live.view)}
+    return values
+
+
+def _status(report: RunReport, live: LiveRun | None) -> dict[str, Any]:
+    running = report.status is RunStatus.RUNNING
+    view = live.view if live is not None and running else None
+    now = 0.0 if live is None else live.clock()
+    left = None if view is None else view.seconds_left(now)
+    tiles = {
+        "attempts": f"{len(report.attempts):,}",
+        "trained": f"{sum(each.stage is Stage.TRAINED for each in report.attempts):,}",
+        "wall time": wording.clock_time(
+            report.seconds if view is None else max(report.seconds, view.elapsed(now))
+        ),
+        "env steps": wording.count(report.cost.env_steps if view is None else view.env_steps_done),
+    }
+    if left is not None:
+        tiles["left, about"] = wording.duration(left)
+    if view is not None and view.steps_per_second is not None:
+        tiles["env steps/s"] = wording.count(view.steps_per_second)
+    return {"tiles": tiles, "phase": "" if view is None else view.phase}
+
+
+def _now(view: SearchView, now: float) -> dict[str, Any]:
+    chosen = most_interesting(list(view.running.values()))[:TRAININGS]
+    order = {job: place for place, job in enumerate(view.running)}
+    chosen.sort(key=lambda training: order[training.job])
+    scale = common_scale((training.history.values for training in chosen), CURVE_WIDTH)
+
+    def curve(training: TrainingView) -> str:
+        return sparkline(training.history.values, CURVE_WIDTH, scale=scale)
+
+    return {
+        "view": view,
+        "rows": [(training, curve(training)) for training in chosen],
+        "hidden": len(view.running) - len(chosen),
+        "awaited": view.requests.awaited(now, 200),
+        "account": view.requests.account(),
+        "notices": [notice.text for notice in view.notices],
+    }
+
+
+def video_command(report: RunReport, *attempt: str) -> str:
+    """Command that makes the video of an attempt, or of the best policy."""
+    return command(shlex.join(["video", str(report.folder), *attempt]))
+
+
+def _videos(report: RunReport) -> tuple[str, ...]:
+    try:
+        return videos_in(report.folder, BEST)
+    except RunFolderError:  # a folder that is not trusted
+        return ()
+
+
+def _scores(report: RunReport) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": score.name,
+            "is_baseline": score.name in BASELINES,
+            "is_best": report.best is not None and score.name == report.best.id,
+            "fitness": wording.plus_minus(score.mean, score.std),
+            "normalized": score.human_normalized,
+            "per_seed": fitness_per_seed(score),
+        }
+        for score in report.scores
+    ]
+
+
+def _leaderboard(report: RunReport) -> dict[str, Any]:
+    rows = rows_of(report, "best")
+    return {"rows": rows[:BOARD_ROWS], "hidden": len(report.attempts) - len(rows[:BOARD_ROWS])}
+
+
+def rows_of(report: RunReport, order: str) -> list[Row]:
+    """Attempts in one of the `ORDERS`; the best first, then those without a fitness, newest
+    first."""
+    places = {each.id: place for place, each in enumerate(ranked(report.attempts), 1)}
+    newest = report.attempts[::-1]
+    chosen: Sequence[Attempt]
+    match order:
+        case "best":
+            chosen = sorted(newest, key=lambda each: places.get(each.id, len(places) + 1))
+        case "rejected":
+            chosen = [each for each in newest if each.stage is Stage.REJECTED]
+        case "failed":
+            chosen = [each for each in newest if each.stage in (Stage.FAILED, Stage.STOPPED)]
+        case _:
+            chosen = newest
+    best = "" if report.best is None else report.best.id
+    return [Row(places.get(each.id), each, each.id == best) for each in chosen]
+
+
+def _lineage(report: RunReport) -> dict[str, Any]:
+    best, run = "" if report.best is None else report.best.id, report.run_name
+    drawn = lineage(report.attempts, best)
+    drawing = draw(drawn, report.unit_note, lambda name: address(run, "attempts", name))
+    return {"drawing": drawing if len(report.attempts) > 1 else "", "left_out": drawn.left_out}
+
+
+def charts(report: RunReport, view: SearchView | None = None) -> dict[str, Markup]:
+    """Figures by name; those without data are empty. `view`: with what is training now."""
+    best = "" if report.best is None else report.best.id
+    baselines = [score for score in report.scores if score.name in BASELINES]
+    own, unit = report.of_own_reward, report.unit_note
+    per_iteration = None if own else fitness_per_iteration(report.attempts, baselines, unit)
+    return {
+        "scores": figure(
+            scores_with_error_bars(report.scores, best, unit, own=own), "Scores from fresh seeds"
+        ),
+        "finals": figure(
+            learning_curves(final_curves(report), unit) if report.finalists else None,
+            "Final trainings, from fresh seeds",
+            CURVES_NOTE,
+        ),
+        "search": figure(
+            learning_curves([*search_curves(report), *under_way(view)], unit),
+            "Best attempts in the search",
+            CURVES_NOTE,
+        ),
+        "iterations": figure(per_iteration, "Fitness per iteration", ITERATIONS_NOTE),
+    }
+
+
+def under_way(view: SearchView | None) -> list[Trainings]:
+    """Curves so far of the best candidates in training."""
+    running = [] if view is None else list(view.running.values())
+    candidates = [
+        each
+        for each in running
+        if each.kind == "search" and 0 < len(each.history.values) <= each.env_steps
+    ]
+    return [
+        Trainings(f"{each.label} (in training)", "attempt", (_curve_so_far(each),))
+        for each in most_interesting(candidates)[:CURVES_UNDER_WAY]
+    ]
+
+
+def _curve_so_far(training: TrainingView) -> Curve:
+    """Curve from a history, whose values are equally far apart."""
+    values = training.history.values
+    steps = (training.env_steps * (place + 1) // len(values) for place in range(len(values)))
+    return Curve(tuple(steps), tuple(values))
+
+
+def log_tail(path: Path) -> list[str]:
+    """Last lines of a run's log; none where there is no log."""
+    try:
+        with os.fdopen(open_plain(path), "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - LOG_BYTES))
+            text = file.read(LOG_BYTES).decode(errors="replace")
+    except OSError:
+        return []
+    lines = text.split("\n")
+    return [line for line in lines[size > LOG_BYTES :] if line][-LOG_LINES:]
+
+
+def run_page(report: RunReport) -> str:
+    """The whole page."""
+    parts = run_parts(report, None, (*QUICK_PARTS, *SLOW_PARTS))
+    fitness = report.written_fitness
+    return render(
+        "run.html",
+        title=report.sentence,
+        report=report,
+        run=address(report.run_name),
+        parts=parts,
+        metric=metric_lines(report),
+        running=report.status is RunStatus.RUNNING,
+        command=report.command_line(),
+        folder=str(report.folder.absolute()),
+        written=None if fitness is None else code_lines(fitness.source, ()),
+        settings=report.settings.model_dump(mode="json"),
+    )
+
+
+def attempts_page(report: RunReport, order: str, page: int) -> str:
+    """A page of the table of all attempts. `page` counts from 1."""
+    rows = rows_of(report, order)
+    pages = max(1, -(-len(rows) // PAGE_ROWS))
+    page = min(max(page, 1), pages)
+    return render(
+        "attempts.html",
+        title=f"attempts of {report.run_name}",
+        report=report,
+        run=address(report.run_name),
+        rows=rows[(page - 1) * PAGE_ROWS : page * PAGE_ROWS],
+        amount=len(rows),
+        order=order,
+        orders=ORDERS,
+        page=page,
+        pages=pages,
+    )

@@ -1,0 +1,211 @@
+"""Runs of the runs folder, of which those looked at last stay open.
+
+Everything here runs on one thread (`Reader`), since SQLite's connections belong to one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import TypeVar
+
+from eureka_agent import wording
+from eureka_agent.archive.growing import GrowingArchive
+from eureka_agent.archive.run_folder import SETTINGS_FILE, Run, list_runs, open_run, runs_folder
+from eureka_agent.archive.run_lock import is_held
+from eureka_agent.archive.storage_errors import FILE_NAME
+from eureka_agent.errors import EurekaError, RunFolderError
+from eureka_agent.records import Attempt, Message, Stage
+from eureka_agent.report.run_report import RunReport
+from eureka_agent.report.verdict import best_fitness
+from eureka_agent.search.summary import run_overview
+
+MOST_OPEN = 4
+"""Runs that stay open; one of 1,000 attempts takes about 10 MB."""
+MOST_CARDS = 2000
+"""Runs of which the facts of the list stay in memory."""
+
+ResultT = TypeVar("ResultT")
+Mark = tuple[int, int, int, bool]
+"""File, size and time of change of an archive, and whether a process works on it."""
+
+
+class Reader:
+    """One thread for all that is read from the disk."""
+
+    def __init__(self, first: Callable[[], None] | None = None) -> None:
+        """`first` is done before all else."""
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="reader")
+        if first is not None:
+            self._executor.submit(first)
+
+    async def __call__(self, function: Callable[[], ResultT]) -> ResultT:
+        """Result of a function that runs on the thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, function)
+
+    def close(self) -> None:
+        """End the thread once it has nothing to do."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunCard:
+    """A run in the list."""
+
+    name: str
+    fault: str = ""
+    """Why it cannot be opened; the other fields are empty then."""
+    hint: str = ""
+    status: str = ""
+    sentence: str = ""
+    place: str = ""
+    """Environment and task."""
+    best: str = ""
+    human: str = ""
+    written_fitness: bool = False
+    trained: int = 0
+    attempts: int = 0
+    started: str = ""
+    seconds: float = 0.0
+    money: Decimal | None = None
+    requests: int = 0
+
+
+def mark_of(folder: Path) -> Mark | None:
+    """Mark of a run's archive, which changes with it; None where there is none."""
+    try:
+        status = os.stat(folder / FILE_NAME)
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns, is_held(folder)
+
+
+class OpenRun:
+    """A run that is read further at each look."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._files, self._first = _files(folder), mark_of(folder)  # before they are read
+        self.run: Run = open_run(folder, reading=True, archive=GrowingArchive)
+        self._mark: Mark | None = None
+        self._report: RunReport | None = None
+
+    def is_current(self) -> bool:
+        """True where the run can be read further: it is the same one with the same settings, and
+        its archive is not a copy that has become old."""
+        if self.run.archive.stands_still and mark_of(self.folder) != self._first:
+            return False
+        return bool(self._files) and _files(self.folder) == self._files
+
+    def report(self) -> RunReport:
+        """Overview of the run now: attempts in brief."""
+        mark = mark_of(self.folder)
+        if self._report is None or mark != self._mark:
+            self._report = run_overview(self.run)
+            self._mark = mark
+        return self._report
+
+    def attempt(self, name: str) -> Attempt | None:
+        """One attempt in full."""
+        return self.run.archive.attempt(name)
+
+    def messages(self, attempt: str) -> tuple[Message, ...]:
+        """Requests to models about an attempt, with their replies."""
+        return self.run.archive.messages_of(attempt)
+
+
+def _files(folder: Path) -> tuple[int, ...]:
+    """Identity of a run's archive and of its settings; empty where one of them is not there."""
+    try:
+        archive, settings = os.stat(folder / FILE_NAME), os.stat(folder / SETTINGS_FILE)
+    except OSError:
+        return ()
+    return archive.st_dev, archive.st_ino, settings.st_ino, settings.st_mtime_ns
+
+
+class OpenRuns:
+    """The runs by name."""
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[str, OpenRun] = OrderedDict()
+        self._cards: OrderedDict[str, tuple[Mark | None, RunCard]] = OrderedDict()
+
+    def names(self) -> list[str]:
+        """Names of all runs, newest first."""
+        return [folder.name for folder in reversed(list_runs())]
+
+    def card(self, name: str) -> RunCard:
+        """Facts of a run for the list."""
+        folder = runs_folder() / name
+        mark = mark_of(folder)
+        known = self._cards.get(name)
+        if known is None or known[0] != mark:
+            known = mark, _card(folder)
+            self._cards[name] = known
+        self._cards.move_to_end(name)
+        while len(self._cards) > MOST_CARDS:
+            self._cards.popitem(last=False)
+        return known[1]
+
+    def use(self, name: str, work: Callable[[OpenRun], ResultT]) -> ResultT:
+        """Result of work on a run, which is opened anew where its file cannot be read any further:
+        only a fresh connection can read the file of a process that was killed in a write.
+
+        Raises RunFolderError for a run that is not there, EurekaError for one that cannot be read.
+        """
+        known = self._open.get(name)
+        if known is not None and known.is_current():
+            self._open.move_to_end(name)
+            with suppress(EurekaError):
+                return work(known)
+        self.drop(name)
+        return work(self._opened(name))
+
+    def _opened(self, name: str) -> OpenRun:
+        if name not in self.names():
+            raise RunFolderError(f"there is no run {name!r} here", "the list has all runs")
+        self._open[name] = opened = OpenRun(runs_folder() / name)
+        while len(self._open) > MOST_OPEN:
+            self.drop(next(iter(self._open)))
+        return opened
+
+    def drop(self, name: str) -> None:
+        """Close a run."""
+        dropped = self._open.pop(name, None)
+        if dropped is not None:
+            dropped.run.archive.close()
+
+
+def _card(folder: Path) -> RunCard:
+    try:
+        opened = OpenRun(folder)
+        with closing(opened.run.archive):
+            return _facts_of(opened.report())
+    except EurekaError as error:
+        return RunCard(name=folder.name, fault=error.message, hint=error.hint)
+
+
+def _facts_of(report: RunReport) -> RunCard:
+    description, human, unit = report.description, report.score("human"), report.unit_note
+    return RunCard(
+        name=report.run_name,
+        status=report.status.value,
+        sentence=report.sentence,
+        place=f"{description.environment} · {description.task}",
+        best=best_fitness(report) + (unit if report.best is not None else ""),
+        human="" if human is None else wording.plus_minus(human.mean, human.std),
+        written_fitness=bool(report.fitness_origin),
+        trained=sum(attempt.stage is Stage.TRAINED for attempt in report.attempts),
+        attempts=len(report.attempts),
+        started=report.started,
+        seconds=report.seconds,
+        money=report.cost.money,
+        requests=report.cost.requests,
+    )

@@ -1,0 +1,167 @@
+"""Checks before every request, and headers on every answer.
+
+A page on another site can make a browser send requests here, and can make its own name lead to
+this machine (DNS rebinding). So the Host and the Origin must be this server's, a cookie that other
+sites cannot send is needed, and a request that changes something needs a header that no form has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import parse_qsl, quote, urlencode
+
+from starlette.datastructures import URL, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from eureka_agent.invocation import command
+from eureka_agent.web.access import Access
+
+MOST_BODY_BYTES = 64 << 10
+OPEN_PATHS = ("/static/", "/login")
+"""Beginnings of paths for which nobody is let in: the program's own files, and the door."""
+SAFE_METHODS = ("GET", "HEAD")
+HEADERS = {
+    "content-security-policy": "; ".join(
+        (
+            "default-src 'none'",
+            "script-src 'self'",
+            "style-src 'self'",
+            "img-src 'self'",
+            "media-src 'self'",
+            "connect-src 'self'",
+            "form-action 'self'",
+            "base-uri 'none'",
+            "frame-ancestors 'none'",
+        )
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    # not `no-referrer`, under which browsers send `Origin: null` with this page's own requests
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+Refuse = Callable[[int, str, str], Response]
+"""Makes a page from a status, a fault and a hint."""
+
+
+class Guard:
+    """Lets requests to an application through that pass all checks."""
+
+    def __init__(
+        self, app: ASGIApp, access: Access, refuse: Refuse, enter: Callable[[str], Response]
+    ) -> None:
+        """`enter` makes the answer that leads a browser which was let in to an address."""
+        self._app = app
+        self._access = access
+        self._refuse = refuse
+        self._enter = enter
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope)
+        answer = self._refusal(request) or self._door(request)
+        if answer is not None:
+            await answer(scope, receive, _with_headers(send))
+            return
+        static = request.url.path.startswith("/static/")
+        await self._app(scope, _bounded(receive), _with_headers(send, static=static))
+
+    def _refusal(self, request: Request) -> Response | None:
+        """Answer to a request that is not from this server's own pages."""
+        given = request.headers.getlist("host")
+        arrived_at, _ = request.scope.get("server") or ("", 0)
+        if len(given) != 1 or given[0].lower() not in self._access.hosts(arrived_at):
+            fault = f"this page does not answer to the host {', '.join(given)[:200]!r}"
+            port = self._access.port
+            hint = f"open it as localhost:{port}; forward the same port with ssh -L"
+            return self._refuse(403, fault, hint)
+        origins = request.headers.getlist("origin")
+        if any(origin.lower() != f"http://{given[0].lower()}" for origin in origins):
+            fault = f"a page of another site, {', '.join(origins)[:200]!r}, asked for this"
+            return self._refuse(403, fault, "open it from this page")
+        if request.method not in SAFE_METHODS:
+            if not origins or request.headers.get("hx-request") != "true":
+                fault = "the request does not come from this page's own script"
+                return self._refuse(403, fault, "use the page's buttons")
+            length = request.headers.get("content-length", "0")
+            if not length.isdecimal() or int(length) > MOST_BODY_BYTES:
+                return self._refuse(413, *_TOO_LONG)
+        return None
+
+    def _door(self, request: Request) -> Response | None:
+        """Answer to a browser that was not let in, or that brings the token."""
+        token = request.query_params.get("token")
+        if token is not None and request.method in SAFE_METHODS:
+            if self._access.takes_token(token):
+                return self._let_in(request.url)
+            fault = "the token in this address is not of this start of the server"
+            return self._refuse(401, fault, _open_the_address())
+        if request.url.path.startswith(OPEN_PATHS):
+            return None
+        session = request.cookies.get(self._access.cookie)
+        if session is not None and self._access.is_session(session):
+            return None
+        if session is not None:
+            fault = "this browser was let in by an earlier start of the server"
+        else:
+            fault = "this browser was not let in yet"
+        return self._refuse(401, fault, "" if self._access.password else _open_the_address())
+
+    def _let_in(self, url: URL) -> Response:
+        """Answer with the cookie, which leads to the same address without the token."""
+        kept = [(name, value) for name, value in _query(url) if name != "token"]
+        # a path of two slashes or a backslash would lead to another host
+        path = f"/{quote(url.path.lstrip('/'))}"
+        answer = self._enter(path + (f"?{urlencode(kept)}" if kept else ""))
+        set_cookie(answer, self._access)
+        return answer
+
+
+def _open_the_address() -> str:
+    return f"open the address that `{command('ui')}` printed last, with its token"
+
+
+_TOO_LONG = (f"the request has more than {MOST_BODY_BYTES:,} bytes", "send less")
+
+
+def set_cookie(answer: Response, access: Access) -> None:
+    """Let the browser in that gets this answer."""
+    answer.set_cookie(access.cookie, access.session, httponly=True, samesite="strict", path="/")
+
+
+def _query(url: URL) -> list[tuple[str, str]]:
+    return parse_qsl(url.query, keep_blank_values=True)
+
+
+def _with_headers(send: Send, *, static: bool = False) -> Send:
+    async def with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            answer = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                answer[name] = value
+            # the program's own files are asked for again, and mostly not sent again
+            answer.setdefault("cache-control", "no-cache" if static else "no-store")
+        await send(message)
+
+    return with_headers
+
+
+def _bounded(receive: Receive) -> Receive:
+    """Receive a body of at most `MOST_BODY_BYTES`, whatever its length is said to be."""
+    size = 0
+
+    async def bounded() -> Message:
+        nonlocal size
+        message = await receive()
+        size += len(message.get("body", b""))
+        if size > MOST_BODY_BYTES:
+            raise HTTPException(413, "\n".join(_TOO_LONG))
+        return message
+
+    return bounded

@@ -1,0 +1,158 @@
+"""`eureka ui` as a person runs it, and a real search that it shows while it grows."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from browsers import watched
+from page_runs import make_plain_run, new_run
+from page_server import serving
+from playwright.sync_api import Browser, expect
+
+from eureka_agent.archive.run_lock import locked
+from eureka_agent.cli.ui import ui
+from eureka_agent.web.server import DEFAULT_PORT
+
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts `eureka ui` in a folder of its own; what still runs at the end is ended."""
+    started: list[subprocess.Popen[str]] = []
+
+    def begin(*arguments: str, **environment: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "eureka_agent.cli.main", *arguments],
+            env={**os.environ, "EUREKA_RUNS": str(tmp_path / "runs"), **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def address_of(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    found = re.fullmatch(r"the page is at (http://\S+)\n", line)
+    assert found, line
+    return found[1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_prints_its_address_and_ends_at_once_with_streams_open(
+    start: Start, tmp_path: Path, number: signal.Signals
+) -> None:
+    folder, archive = new_run(tmp_path / "runs")
+    process = start("ui", "--no-browser")
+    address = address_of(process)
+    with locked(folder), httpx.Client() as client:
+        client.get(address)  # the cookie
+        live = str(httpx.URL(address).join(f"/runs/{folder.name}/live"))
+        with client.stream("GET", live) as stream:
+            parts = stream.iter_text()
+            assert "part-status" in next(parts)
+            process.send_signal(number)
+            # the stream is not broken off; the page tells that it has lost the server
+            assert "ended" not in "".join(parts)
+            _, errors = process.communicate(timeout=5)
+    archive.close()
+    assert process.returncode == (130 if number is signal.SIGINT else -signal.SIGTERM)
+    assert errors.strip() == ""
+
+
+def test_a_port_in_use_is_one_line_and_the_default_gives_way(start: Start) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        process = start("ui", "--no-browser", "--port", str(port))
+        output, errors = process.communicate(timeout=30)
+        assert (process.returncode, output) == (2, "")
+        assert errors.splitlines()[0] == f"error: the port {port} is in use by another program"
+        assert len(errors.splitlines()) == 2
+    one, other = start("ui", "--no-browser"), start("ui", "--no-browser")
+    ports = {httpx.URL(address_of(process)).port for process in (one, other)}
+    assert len(ports) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        (("--host", "0.0.0.0"), "there is no password"),
+        (("--host", "nowhere.invalid"), "cannot be looked up"),
+        (("--host", "203.0.113.7"), "no address of this machine"),
+        (("--host", "x" * 300), "cannot be looked up"),
+        (("--port", "0"), "from 1 to 65535"),
+        (("--password-file", "nothing.txt"), "no such file"),
+    ],
+)
+def test_a_mistake_is_one_clear_error(start: Start, arguments: tuple[str, ...], fault: str) -> None:
+    process = start("ui", "--no-browser", *arguments)
+    output, errors = process.communicate(timeout=30)
+    assert process.returncode == 2
+    assert fault in " ".join(errors.split())
+    assert "Traceback" not in errors
+    assert output == ""
+
+
+def test_beyond_loopback_the_address_has_no_token(start: Start) -> None:
+    process = start("ui", "--no-browser", "--host", "0.0.0.0", EUREKA_UI_PASSWORD="correct horse")
+    url = httpx.URL(address_of(process))
+    assert url.query == b""
+    assert process.stdout is not None
+    assert "not encrypted" in process.stdout.readline()
+    answer = httpx.get(f"http://127.0.0.1:{url.port}/")
+    assert answer.status_code == 401
+    assert 'type="password"' in answer.text
+
+
+def test_the_help_names_the_default_port() -> None:
+    (port,) = (each for each in ui.params if each.name == "port")
+    assert str(DEFAULT_PORT) in str(port.help)  # type: ignore[attr-defined]
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_a_real_search_is_watched_to_its_end(
+    start: Start, browser: Browser, tmp_path: Path
+) -> None:
+    runs = tmp_path / "runs"
+    make_plain_run(runs)
+    flags = ["--env", "cartpole", "--sandbox", "process", "--iterations", "1", "--samples", "2"]
+    flags += ["--finalists", "0", "--confirm", "0", "--no-baselines", "--env-steps", "4096"]
+    with serving(runs) as server:
+        context = browser.new_context()
+        with watched(context, server.origin) as page:
+            page.goto(server.access.address)
+            search = start("search", "balance the pole", *flags)
+            # the list finds the new run by itself
+            link = page.get_by_role("link", name="balance the pole")
+            expect(link).to_be_visible(timeout=30_000)
+            link.click()
+            rows = page.locator("#part-leaderboard tbody tr")
+            expect(rows).to_have_count(2, timeout=30_000)
+            expect(page.locator("#part-status .status")).to_have_text("finished", timeout=60_000)
+            expect(page.locator("#part-leaderboard .stage.trained")).to_have_count(2)
+            expect(page.locator("#part-verdict")).to_contain_text("over 1 seed")
+            expect(page.locator("#charts canvas").first).to_be_visible()
+        context.close()
+    output, errors = search.communicate(timeout=60)
+    assert search.returncode == 0, f"{output}\n{errors}"

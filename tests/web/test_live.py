@@ -1,0 +1,165 @@
+"""Streams of a run's page: one reader for all browsers, the newest parts, an end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from page_runs import add_trained, finish, new_run
+
+from eureka_agent.archive.run_lock import locked
+from eureka_agent.journal import entries
+from eureka_agent.report.html.charts import Curve
+from eureka_agent.report.state import SearchView
+from eureka_agent.web import live
+from eureka_agent.web.live import ENDED, Feeds, LiveRun, Parts, Watcher, message
+from eureka_agent.web.run_page import under_way
+from eureka_agent.web.runs import Reader
+
+
+class Views:
+    """Counts what is read, and renders the number of attempts."""
+
+    def __init__(self) -> None:
+        self.runs: set[int] = set()
+        self.quick = self.slow = 0
+
+    def __call__(self, name: str, run: LiveRun, slow: bool) -> Parts:
+        self.runs.add(id(run))
+        self.slow += slow
+        self.quick += not slow
+        return {"now": f"<p>{run.view.attempts.proposed} attempts</p>"}
+
+
+@pytest.fixture
+def views(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Views:
+    monkeypatch.setenv("EUREKA_RUNS", str(tmp_path))
+    monkeypatch.setattr(live, "POLL_S", 0.02)
+    monkeypatch.setattr(live, "SLOW_PARTS_S", 0.05)
+    return Views()
+
+
+async def until(stream: AsyncIterator[str], words: str) -> str:
+    async with asyncio.timeout(10):
+        async for text in stream:
+            if words in text:
+                return text
+    raise AssertionError(f"the stream ended without {words}")
+
+
+async def test_all_browsers_share_one_reader_and_see_the_end(views: Views, tmp_path: Path) -> None:
+    folder, archive = new_run(tmp_path)
+    reader = Reader()
+    feeds = Feeds(reader, views)
+    with locked(folder):
+        first, second = feeds.messages(folder.name), feeds.messages(folder.name)
+        await until(first, "0 attempts")
+        await until(second, "0 attempts")
+        assert feeds.watching == 2
+        add_trained(archive, "1-01", 1.0)
+        await until(first, "1 attempts")
+        await until(second, "1 attempts")
+        assert len(views.runs) == 1
+        finish(archive)
+    assert await until(first, "event: ended") == ENDED
+    assert await until(second, "event: ended") == ENDED
+    await first.aclose()  # type: ignore[attr-defined]
+    await second.aclose()  # type: ignore[attr-defined]
+    assert feeds.watching == 0
+    reader.close()
+
+
+async def test_nobody_watches_and_nothing_is_read(views: Views, tmp_path: Path) -> None:
+    folder, archive = new_run(tmp_path)
+    reader = Reader()
+    feeds = Feeds(reader, views)
+    with locked(folder):
+        stream = feeds.messages(folder.name)
+        await until(stream, "0 attempts")
+        await stream.aclose()  # type: ignore[attr-defined]
+        assert feeds.watching == 0
+        rendered = views.quick + views.slow
+        add_trained(archive, "1-01", 1.0)
+        await asyncio.sleep(0.2)  # ten times as long as between two looks
+        assert views.quick + views.slow == rendered
+        # another browser begins anew, from the whole journal
+        again = feeds.messages(folder.name)
+        await until(again, "1 attempts")
+        await again.aclose()  # type: ignore[attr-defined]
+    archive.close()
+    reader.close()
+
+
+async def test_an_idle_run_is_not_rendered_again(views: Views, tmp_path: Path) -> None:
+    folder, archive = new_run(tmp_path)
+    reader = Reader()
+    feeds = Feeds(reader, views)
+    with locked(folder):
+        stream = feeds.messages(folder.name)
+        await until(stream, "0 attempts")
+        await asyncio.sleep(0.3)  # fifteen looks
+        assert (views.slow, views.quick) == (1, 0)
+        await stream.aclose()  # type: ignore[attr-defined]
+    archive.close()
+    reader.close()
+
+
+async def test_a_run_that_vanishes_is_told_and_ends_the_stream(
+    views: Views, tmp_path: Path
+) -> None:
+    folder, archive = new_run(tmp_path)
+    reader = Reader()
+    feeds = Feeds(reader, views)
+    with locked(folder):
+        stream = feeds.messages(folder.name)
+        await until(stream, "0 attempts")
+        (folder / "archive.sqlite").rename(tmp_path / "away.sqlite")
+        assert "is not there any more" in await until(stream, "part-fault")
+        assert await until(stream, "ended") == ENDED
+    archive.close()
+    reader.close()
+
+
+async def test_a_slow_browser_gets_the_newest_of_each_part_only() -> None:
+    watcher = Watcher()
+    for number in range(1000):
+        watcher.tell({"now": f"<p>{number}</p>", "log": "line"})
+    watcher.end(ENDED)
+    texts = [text async for text in watcher.messages()]
+    assert len(texts) == 2
+    assert "<p>999</p>" in texts[0]
+    assert texts[0].count("<hx-partial") == 2
+    assert texts[1] == ENDED
+
+
+def test_slow_parts_come_the_less_often_the_longer_they_take() -> None:
+    """At most a hundredth of the time: 80 ms every 8 s."""
+    assert live.pause_after(0.08) == pytest.approx(8.0)
+    assert live.pause_after(0.001) == live.SLOW_PARTS_S == 2.0
+
+
+def test_no_line_of_a_part_ends_a_message() -> None:
+    text = message({"log": "one\n\nevent: ended\n\rdata: x"})
+    lines = text.removesuffix("\n\n").split("\n")
+    assert all(line.startswith("data: ") for line in lines)
+    assert "\r" not in text
+
+
+def test_what_is_training_is_drawn_as_far_as_it_has_come() -> None:
+    """The best four candidates, their points equally far apart; finals are not candidates."""
+    view = SearchView()
+    view.apply(entries.Notice(text="begin"), 0.0)
+    for number in range(6):
+        kind = "final" if number == 5 else "search"
+        job = f"job {number}"
+        queued = entries.TrainingQueued(job=job, label=f"1-{number:02}", training=kind, seed=1)
+        view.apply(queued, 0.0)
+        points = [(100, float(number)), (200, None), (300, number + 2.0)]
+        progress = tuple(entries.Progress(env_steps=at, fitness=value) for at, value in points)
+        view.apply(entries.TrainingProgress(job=job, points=progress), 1.0)
+    drawn = under_way(view)
+    assert [each.name for each in drawn] == [f"1-0{place} (in training)" for place in (4, 3, 2, 1)]
+    assert drawn[0].curves == (Curve((100, 200, 300), (4.0, 4.0, 6.0)),)
+    assert under_way(None) == []
