@@ -116,7 +116,7 @@ def test_bash_completion_completes_commands_flags_and_values(tmp_path: Path) -> 
         )
         return [line.partition(",")[2] for line in result.stdout.splitlines() if line]
 
-    assert complete("eureka", "re") == ["resume"]
+    assert complete("eureka", "res") == ["resume"]
     assert complete("eureka", "search", "--iter") == ["--iterations"]
     # values
     assert complete("eureka", "search", "--env", "q") == ["quadcopter"]

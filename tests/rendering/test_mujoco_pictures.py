@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from drawing_here import NEEDS_DRAWING
 from torch import Tensor
 
 from eureka_agent.rendering import mujoco_pictures
@@ -73,6 +74,7 @@ def place(environment: Ball, row: int, x: float, z: float) -> None:
     environment.qpos[row] = torch.tensor([x, z], dtype=environment.qpos.dtype)
 
 
+@NEEDS_DRAWING
 def test_each_row_is_drawn_where_its_state_says(ball: type[Ball]) -> None:
     environment = ball(2)
     environment.reset()
@@ -89,6 +91,7 @@ def test_each_row_is_drawn_where_its_state_says(ball: type[Ball]) -> None:
     pictures.close()
 
 
+@NEEDS_DRAWING
 def test_the_class_may_name_another_camera(ball: type[Ball]) -> None:
     ball.camera = "behind"
     environment = ball(1)
@@ -99,6 +102,7 @@ def test_the_class_may_name_another_camera(ball: type[Ball]) -> None:
     pictures.close()
 
 
+@NEEDS_DRAWING
 def test_a_camera_that_is_not_there_is_named_with_those_that_are(ball: type[Ball]) -> None:
     ball.camera = "above"
     environment = ball(1)
@@ -107,6 +111,7 @@ def test_a_camera_that_is_not_there_is_named_with_those_that_are(ball: type[Ball
         MujocoPictures(environment, SIZE)
 
 
+@NEEDS_DRAWING
 def test_drawing_changes_no_result(ball: type[Ball]) -> None:
     drawn, alone = ball(2), ball(2)
     pictures = None

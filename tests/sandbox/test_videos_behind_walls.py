@@ -8,6 +8,7 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
+from drawing_here import NEEDS_DRAWING
 from policy_files import save_random_policy
 
 from eureka_agent.fleet.film_maker import FilmMaker, FilmSettings, FilmSubject
@@ -19,6 +20,7 @@ from eureka_agent.simulation.loading import describe, load_environment
 SETTINGS = FilmSettings(seed=1, episodes=4, shown=("best",), size=(160, 120), seconds=0.2)
 
 
+@NEEDS_DRAWING
 @pytest.mark.parametrize(
     "name", [pytest.param("docker", marks=pytest.mark.docker), "bubblewrap", "process"]
 )
