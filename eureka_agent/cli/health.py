@@ -51,6 +51,7 @@ REQUIRED_PACKAGES = (
     "pygments",
     "starlette",
     "uvicorn",
+    "choix",
 )
 PROBE_ENVIRONMENT = "cartpole"
 LITTLE_DISK_BYTES = 2 << 30

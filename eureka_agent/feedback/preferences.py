@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -48,7 +49,7 @@ class Preferences:
     def chance_best(self) -> dict[str, float]:
         """Probability of each to be the strongest, from draws of the posterior."""
         generator = np.random.default_rng(0)
-        draws = generator.multivariate_normal(self.mean, self.covariance, _DRAWS, method="svd")
+        draws = generator.multivariate_normal(self.mean, self.covariance, _DRAWS, method="cholesky")
         wins = np.bincount(draws.argmax(axis=1), minlength=len(self.names)) / _DRAWS
         return dict(zip(self.names, wins.tolist(), strict=True))
 
@@ -99,16 +100,31 @@ def preferences(names: Sequence[str], feedback: Iterable[Feedback]) -> Preferenc
 
     places = {name: place for place, name in enumerate(names)}
     wins = [
-        (places[winner], places[loser])
-        for each in feedback
-        for winner, loser in wins_of(each)
-        if winner in places and loser in places
+        pair for each in feedback for pair in wins_of(each) if all(one in places for one in pair)
     ]
-    if not wins:
-        prior = PRIOR_VARIANCE * np.eye(len(names))
-        return Preferences(tuple(names), np.zeros(len(names)), prior, 0)
-    mean, covariance = ep_pairwise(len(names), wins, alpha=1.0 / PRIOR_VARIANCE)
-    return Preferences(tuple(names), np.asarray(mean), np.asarray(covariance), len(wins))
+    mean, covariance = np.zeros(len(names)), PRIOR_VARIANCE * np.eye(len(names))
+    # attempts without an answer keep their prior, independent of all others
+    compared = list(dict.fromkeys(name for pair in wins for name in pair))
+    if compared:
+        data = [(compared.index(winner), compared.index(loser)) for winner, loser in wins]
+        with _same_numbers():
+            found, spread = ep_pairwise(len(compared), data, alpha=1.0 / PRIOR_VARIANCE)
+        rows = [places[name] for name in compared]
+        mean[rows] = found
+        covariance[np.ix_(rows, rows)] = spread
+    return Preferences(tuple(names), mean, covariance, len(wins))
+
+
+@contextmanager
+def _same_numbers() -> Iterator[None]:
+    """Seed numpy's global generator in the block: choix goes through the answers in its order, and
+    a resumed run must decide as the unbroken one."""
+    before = np.random.get_state()
+    np.random.seed(0)
+    try:
+        yield
+    finally:
+        np.random.set_state(before)
 
 
 def wins_of(feedback: Feedback) -> list[tuple[str, str]]:
@@ -130,8 +146,3 @@ def wins_of(feedback: Feedback) -> list[tuple[str, str]]:
             ]
             return [*won, *lost]
     return []
-
-
-def told_apart(found: Preferences, among: Mapping[str, object] | Sequence[str]) -> float:
-    """Probability that the strongest of `among` by its mean is the strongest."""
-    return max(found.chance_best[name] for name in among)

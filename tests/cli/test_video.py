@@ -15,7 +15,10 @@ import av
 import pytest
 
 ENVIRONMENT = Path(__file__).parents[2] / "envs/_templates/torch"
-SMALL = ("--iterations", "1", "--samples", "2", "--finalists", "1", "--final-seeds", "1")
+SMALL = (
+    *("--iterations", "1", "--samples", "2", "--finalists", "1", "--final-seeds", "1"),
+    *("--confirm", "0"),
+)
 STEPS = ("--env-steps", "2048", "--num-envs", "16", "--evaluation-episodes", "4")
 pytestmark = pytest.mark.slow
 

@@ -24,7 +24,8 @@ def test_conforms(name: str, task: str) -> None:
         if result.severity != "ok" and result.name != "fitness tells apart"
     ] == []
     assert all(result.passed for result in results)
-    assert len(results) == 31  # with MuJoCo or on a GPU without it
+    # MuJoCo's physics are checked there; the others run on a GPU and draw themselves
+    assert len(results) == (31 if name in ("ant", "hopper") else 32)
 
 
 @pytest.mark.parametrize(("name", "task"), TASKS)

@@ -105,6 +105,7 @@ def test_every_other_setting_is_refused_with_why(folder: Path, name: str) -> Non
         "rungs": (0.5,),
         "tuning": True,
         "blind": True,
+        "analyst_sees": True,
         "schedule": "steady",
         "clip_value_loss": False,
     }
