@@ -28,14 +28,10 @@ def end_run(run: Run, status: RunStatus, message: str, observer: Recorder) -> No
     shutil.rmtree(run.folder / WORKERS_FOLDER, ignore_errors=True)
     if run.archive.account():
         write_file(run.folder / MESSAGES, lambda draft: write_recording(draft, recording_of(run)))
-    write_reports(run)
-    observer.pass_on(ended)
-
-
-def write_reports(run: Run) -> None:
-    """Write `report.md` and `report.html` from the archive, in place of earlier ones."""
     report = run_report(run)
     write_file(run.folder / REPORT, lambda draft: write_report(draft, report))
+    observer.pass_on(ended)
+    # last, since it takes longest, and the run's recorded time has ended
     write_file(run.folder / HTML_REPORT, lambda draft: write_html_report(draft, report))
 
 
