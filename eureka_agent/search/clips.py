@@ -22,10 +22,10 @@ from eureka_agent.search.seeds import derive_seed
 from eureka_agent.value_ranges import short_number
 
 CLIP_SIZE = (320, 240)
-CLIP_SECONDS = 8.0
+CLIP_SECONDS = 6.0
 CLIP_STARTS = 3
 """Start states side by side in a clip: one tells little of a policy that falls now and then."""
-CLIP_EPISODES = 48
+CLIP_EPISODES = 24
 """Start states, of which each round shows others."""
 _MOST_MAKERS = 2
 _MOST_STATE_VARIABLES = 24
