@@ -39,7 +39,7 @@ class Clip(Record):
 
 
 class Reading(Record):
-    """How a wish was read, as the person accepted it."""
+    """Reading of a wish, as the person accepted it."""
 
     text: Words
     """The wish in the words of the task."""
@@ -89,7 +89,7 @@ class Comparison(Record):
 
 
 class Importance(Record):
-    """What matters, most important first (HERON, Bukharin et al. 2023)."""
+    """Order of what matters, most important first (HERON, Bukharin et al. 2023)."""
 
     kind: Literal["importance"] = "importance"
     of: Literal["terms", "metrics"]
@@ -127,7 +127,7 @@ class Withdrawal(Record):
 
 
 class Judge(Record):
-    """What ranks the attempts from here on."""
+    """Choice of what ranks the attempts from here on."""
 
     kind: Literal["judge"] = "judge"
     by: Literal["fitness", "choices"]

@@ -18,11 +18,13 @@ from eureka_agent.designer.tuning.constants import tunable_constants, with_const
 from eureka_agent.errors import EurekaError
 from eureka_agent.feedback.standing import choices_of, is_judged_by_choices
 from eureka_agent.feedback_records import (
+    MOST_CLIPS,
     Choice,
     Edit,
     Grade,
     Importance,
     Judge,
+    Mark,
     Wish,
 )
 from eureka_agent.report.feedback import GRADES, feedback_line
@@ -30,7 +32,6 @@ from eureka_agent.search.table import Decision, Table
 
 PROMPT = "refine> "
 _GRADES: dict[str, Grade | None] = {"1": 2, "2": 1, "3": 0, "4": -1, "5": -2, "0": None}
-_CLIPS = 6
 _COMMANDS = {
     "see [ATTEMPT…]": "make clips, all from the same start states; default: the newest attempts",
     "say [ATTEMPT]": "tell what you saw and what you want changed",
@@ -155,7 +156,7 @@ class Conversation:
             say(f"  {given.number:>5}  {given.who} {feedback_line(given.feedback)}")
 
     async def _see(self, table: Table, words: Sequence[str]) -> None:
-        names = list(words) or [each.id for each in table.newest()[:_CLIPS]]
+        names = list(words) or [each.id for each in table.newest()[:MOST_CLIPS]]
         for name, path in (await table.clips(names)).items():
             say(f"  {name:<8} {path}")
 
@@ -217,7 +218,7 @@ class Conversation:
                 say(f"{answer!r} is none of 0 to 5, u, q")
 
     async def _best(self, table: Table, words: Sequence[str]) -> None:
-        names = [each.id for each in table.newest()[:_CLIPS]]
+        names = [each.id for each in table.newest()[:MOST_CLIPS]]
         if len(names) < 2:
             raise EurekaError("there are not two new attempts to choose from", "train first")
         clips = await table.clips(names)
@@ -322,8 +323,9 @@ class Conversation:
             what = f"expected an attempt and a second, found {' '.join(words)!r}"
             raise EurekaError(what, "mark 1-02 2.5 it falls, or 2.5:3 in the third panel") from None
         number = await table.mark(attempt, *place, " ".join(note))
-        marked = next(each.feedback for each in table.feedback if each.number == number)
-        _tell(f"recorded as {number}: {getattr(marked, 'state', '')}")
+        marked = table.feedback[-1].feedback
+        assert isinstance(marked, Mark)  # what was just said
+        _tell(f"recorded as {number}: {marked.state}")
 
     async def _judge(self, table: Table, words: Sequence[str]) -> None:
         if len(words) != 1 or words[0] not in ("choices", "fitness"):
@@ -339,12 +341,10 @@ class Conversation:
 
     async def _undo(self, table: Table, words: Sequence[str]) -> None:
         last = table.undo()
-        said = "there is nothing to take back"
-        say(
-            said
-            if last is None
-            else f"{last.number} counts no more: {feedback_line(last.feedback)}"
-        )
+        if last is None:
+            say("there is nothing to take back")
+        else:
+            say(f"{last.number} counts no more: {feedback_line(last.feedback)}")
 
 
 def _checked(kind: type[Any], **fields: Any) -> Any:

@@ -107,7 +107,7 @@ def video(
         from eureka_agent.search.run_end import renew_html_report
 
         renew_html_report(opened)  # which holds this clip
-    titles = [each.title for each in shown]
+    titles = [each.subject.title for each in shown]
     if output_format == "json":
         print_json(_document(opened.name, titles, filmed, place, animation))
         return

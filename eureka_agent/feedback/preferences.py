@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from eureka_agent.feedback_records import Choice, Comparison, Feedback
 
 PRIOR_VARIANCE = 4.0
-"""Of a strength: two random attempts differ by about 2.8, so one wins 94 of 100 choices."""
+"""Variance of a strength: two random attempts differ by about 2.8; one wins 94 of 100 choices."""
 _DRAWS = 4000
 _LOGISTIC_TO_PROBIT = 1.702
 """Ratio of scales at which a logistic curve is nearest to that of a Gaussian."""

@@ -26,7 +26,7 @@ class Reads(Protocol):
     async def read(
         self, wish: Wish, standing: Sequence[Given], reward: str, correction: str
     ) -> Reading:
-        """How the wish is understood. `reward`: source of the reward that it is about;
+        """The reading of a wish. `reward`: source of the reward that it is about;
         `correction`: what the person said of an earlier reading."""
         ...
 

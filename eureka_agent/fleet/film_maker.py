@@ -108,13 +108,14 @@ class FilmMaker:
                 raise WorkerFaultError(
                     f"the worker answered 'film' with {answer.type!r}", DO_NOT_TRUST
                 )
-            await client.inbox.take(answer.video, video, check_video)
-            if gif is not None and answer.gif is not None:
-                await client.inbox.take(answer.gif, gif, check_video)
-            if trajectories is not None and answer.trajectories is not None:
-                await client.inbox.take(answer.trajectories, trajectories, check_trajectories)
-            if sheet is not None and answer.sheet is not None:
-                await client.inbox.take(answer.sheet, sheet, check_picture)
+            for sent, place, check in (
+                (answer.video, video, check_video),
+                (answer.gif, gif, check_video),
+                (answer.trajectories, trajectories, check_trajectories),
+                (answer.sheet, sheet, check_picture),
+            ):
+                if sent is not None and place is not None:
+                    await client.inbox.take(sent, place, check)
             return answer
 
     def _check_environment(self, fingerprint: str) -> None:

@@ -125,19 +125,23 @@ def check_trajectories(path: Path) -> None:
 
 def check_video(path: Path) -> None:
     """Raises WorkerFileError unless it begins as an mp4 or a GIF and is of a bounded size."""
-    with path.open("rb") as file:
-        begin = file.read(12)
-    size = path.stat().st_size
-    if size > MOST_VIDEO_BYTES or not (begin[4:8] == b"ftyp" or begin[:6] == b"GIF89a"):
-        what = f"a worker sent {size:,} bytes that are no video, or too long a one"
-        raise WorkerFileError(what, DO_NOT_TRUST)
+    begin = _beginning(path, MOST_VIDEO_BYTES)
+    if not (begin[4:8] == b"ftyp" or begin[:6] == b"GIF89a"):
+        raise _unlike("video", path)
 
 
 def check_picture(path: Path) -> None:
     """Raises WorkerFileError unless it begins as a JPEG and is of a bounded size."""
+    if _beginning(path, MOST_PICTURE_BYTES)[:3] != b"\xff\xd8\xff":
+        raise _unlike("picture", path)
+
+
+def _beginning(path: Path, most_bytes: int) -> bytes:
+    """First bytes of a file; none of one that is too large."""
     with path.open("rb") as file:
-        begin = file.read(3)
-    size = path.stat().st_size
-    if size > MOST_PICTURE_BYTES or begin != b"\xff\xd8\xff":
-        what = f"a worker sent {size:,} bytes that are no picture, or too large a one"
-        raise WorkerFileError(what, DO_NOT_TRUST)
+        return file.read(12) if path.stat().st_size <= most_bytes else b""
+
+
+def _unlike(kind: str, path: Path) -> WorkerFileError:
+    what = f"a worker sent {path.stat().st_size:,} bytes that are no {kind}, or too large a one"
+    return WorkerFileError(what, DO_NOT_TRUST)

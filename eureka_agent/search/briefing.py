@@ -113,25 +113,22 @@ class Briefing:
         size = self._run.settings.samples
         history = judged(state.attempts(), state.feedback)
         taken = {plan.feedback for plan in state.plans.values() if plan.feedback is not None}
-        edits = pending_edits(state.feedback, taken)
         whole = range(samples.start // size * size, -(-samples.stop // size) * size)
+        edits = dict(zip(whole, pending_edits(state.feedback, taken), strict=False))
         plans = self._strategy.plan(iteration, history, len(whole))
         answering = self._answering(plans, history, iteration, whole)
         for sample, plan, model in zip(whole, plans, answering, strict=True):
-            edit = edits[sample - whole.start] if sample - whole.start < len(edits) else None
-            if sample not in samples:
-                continue
-            if edit is not None:
-                yield _edit_plan(iteration, sample, edit, state, seen)
-                continue
-            yield Planned(
-                iteration=iteration,
-                sample=sample,
-                operator=plan.operator,
-                parents=plan.parents,
-                model=model,
-                seen=seen,
-            )
+            if sample in samples and sample in edits:
+                yield _edit_plan(iteration, sample, edits[sample], state, seen)
+            elif sample in samples:
+                yield Planned(
+                    iteration=iteration,
+                    sample=sample,
+                    operator=plan.operator,
+                    parents=plan.parents,
+                    model=model,
+                    seen=seen,
+                )
 
     async def request(self, plan: Planned) -> DesignRequest:
         """The design request for a plan, after the analyst has read the first parent's training."""

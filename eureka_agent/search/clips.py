@@ -18,6 +18,7 @@ from eureka_agent.fleet.film_maker import FilmMaker, FilmSettings
 from eureka_agent.sandbox.cores import usable_cores
 from eureka_agent.search.filming import trained_policies
 from eureka_agent.search.preparation import Prepared
+from eureka_agent.search.run_end import WORKERS_FOLDER
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.value_ranges import short_number
 
@@ -38,11 +39,10 @@ class Clips:
         self._run = run
         self.seed = derive_seed(run.settings.seed, "clips")
         """Seed of all clips' episodes."""
-        self._scratch = inside(run.folder, ".workers") / "clips"
-        count = min(_MOST_MAKERS, usable_cores())
+        scratch = inside(run.folder, WORKERS_FOLDER) / "clips"
         self._makers = [
-            FilmMaker(ready.wall, ready.problem(), self._scratch / str(number))
-            for number in range(count)
+            FilmMaker(ready.wall, ready.problem(), scratch / str(number))
+            for number in range(min(_MOST_MAKERS, usable_cores()))
         ]
 
     async def of(self, names: Sequence[str], episode: int) -> dict[str, Path]:

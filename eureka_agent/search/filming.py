@@ -45,8 +45,6 @@ class TrainedPolicy:
 
     name: str
     """As a person names it: `2-03`, `2-03@1412`, `human`."""
-    title: str
-    policy: Path
     seed: int
     """Seed of its training, from which the episodes follow that scored it."""
     subject: FilmSubject
@@ -68,8 +66,8 @@ def trained_policies(run: Run, names: Sequence[str]) -> list[TrainedPolicy]:
         raise RunFolderError(f"the run {run.name!r} has no best attempt", _hint(run))
     typical = typical_training(run.archive.trainings(), best.id)
     found = _trained_policy(run, best.id if typical is None else f"{best.id}@{typical.seed}")
-    title = f"attempt {best.id}, the best"
-    return [replace(found, title=title, subject=replace(found.subject, title=title))]
+    subject = replace(found.subject, title=f"attempt {best.id}, the best")
+    return [replace(found, subject=subject)]
 
 
 def _trained_policy(run: Run, name: str) -> TrainedPolicy:
@@ -84,7 +82,7 @@ def _trained_policy(run: Run, name: str) -> TrainedPolicy:
         seeds = sorted(training.seed for training in run.archive.trainings() if training.name == of)
         known = f"; it was trained from the seeds {', '.join(map(str, seeds))}" if seeds else ""
         raise RunFolderError(f"{name!r} has no policy in the run {run.name!r}{known}", _hint(run))
-    return TrainedPolicy(name, title, policy, seed, FilmSubject(title, policy, reward))
+    return TrainedPolicy(name, seed, FilmSubject(title, policy, reward))
 
 
 def _of_baseline(
@@ -123,7 +121,7 @@ def default_video(run: Run, names: Sequence[str], shown: Sequence[TrainedPolicy]
     if not names:
         return inside(run.folder, BEST, VIDEO)
     if len(shown) == 1:
-        return inside(shown[0].policy.parent, VIDEO)
+        return inside(shown[0].subject.policy.parent, VIDEO)
     return inside(run.folder, VIDEOS, f"{'_'.join(each.name for each in shown)}.mp4")
 
 

@@ -42,7 +42,7 @@ Decision = Literal["another", "finish", "leave"]
 
 
 class Table:
-    """What a person sees and says between two generations. A terminal and a page both use it."""
+    """Everything that a person sees and says between two generations, for a terminal or a page."""
 
     def __init__(self, run: Run, ready: Prepared, observer: Observer, reader: Reads) -> None:
         """`observer` records entries."""
@@ -93,8 +93,11 @@ class Table:
 
     def say(self, feedback: Feedback) -> int:
         """Record feedback; its number. Raises RunFolderError where it cannot be stored."""
+        self._record(feedback)
+        return self.feedback[-1].number
+
+    def _record(self, feedback: Feedback) -> None:
         self._observer(FeedbackGiven(who=self._who, feedback=feedback))
-        return self.run.archive.view()[0]
 
     def compare(self, first: str, second: str, grade: Grade | None) -> int:
         """Record the comparison of two attempts."""
@@ -108,7 +111,7 @@ class Table:
             raise EurekaError(
                 f"there is no standing feedback {number}", f"there is {known or 'none'}"
             )
-        self.say(Withdrawal(of=number))
+        self._record(Withdrawal(of=number))
 
     def undo(self) -> Given | None:
         """Take the last feedback back; None if there is none."""
@@ -118,7 +121,7 @@ class Table:
         return last
 
     async def read(self, wish: Wish, correction: str = "") -> Reading:
-        """How a wish is understood, before it is recorded."""
+        """Read a wish, before it is recorded."""
         attempt = self.run.archive.attempt(wish.attempt) if wish.attempt else None
         best = attempt or next(iter(self.attempts()), None)
         source = "" if best is None else best.proposal.reward.source

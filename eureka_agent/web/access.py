@@ -1,4 +1,4 @@
-"""Who may use the page: a token in the address that the program prints, or a password."""
+"""Access to the page: a token in the address that the program prints, or a password."""
 
 from __future__ import annotations
 

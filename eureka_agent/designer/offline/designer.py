@@ -30,7 +30,6 @@ _OPENINGS = {
     Operator.TUNE_WEIGHTS: "Kept the structure of {0} and changed its weights.",
     Operator.CROSSOVER: "Crossed {0} with {1}.",
     Operator.DIFFERENT: "Tried something else than {0}.",
-    Operator.EDIT: "Written by a person.",
 }
 
 

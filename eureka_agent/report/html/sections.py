@@ -85,7 +85,7 @@ class Term:
 
     name: str
     share: float
-    """Of the reward's size, 0 to 1."""
+    """Share of the reward's size, 0 to 1."""
     words: str
 
 
