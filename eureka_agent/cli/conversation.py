@@ -6,7 +6,6 @@ import shlex
 import textwrap
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
 
 import click
 
@@ -14,21 +13,11 @@ from eureka_agent import wording
 from eureka_agent.cli.output import say
 from eureka_agent.cli.terminal_lines import is_yes, line
 from eureka_agent.critic.render import render_verdict
-from eureka_agent.designer.tuning.constants import tunable_constants, with_constants
 from eureka_agent.errors import EurekaError
 from eureka_agent.feedback.standing import choices_of, is_judged_by_choices
-from eureka_agent.feedback_records import (
-    MOST_CLIPS,
-    Choice,
-    Edit,
-    Grade,
-    Importance,
-    Judge,
-    Mark,
-    Wish,
-)
+from eureka_agent.feedback_records import MOST_CLIPS, Grade, Mark
 from eureka_agent.report.feedback import GRADES, feedback_line
-from eureka_agent.search.table import Decision, Table
+from eureka_agent.search.table import Decision, Table, with_values
 
 PROMPT = "refine> "
 _GRADES: dict[str, Grade | None] = {"1": 2, "2": 1, "3": 0, "4": -1, "5": -2, "0": None}
@@ -168,10 +157,7 @@ class Conversation:
             table.check_trained([attempt])
         saw = await line("What did you see?  (empty: nothing to say)  ") or ""
         wants = await line("What do you want changed?  ") or ""
-        if not wants.strip():
-            say("nothing is recorded: say what you want changed")
-            return
-        wish = _checked(Wish, attempt=attempt, saw=saw, wants=wants)
+        wish = table.wish(attempt, saw, wants)
         correction = ""
         while True:
             reading = await table.read(wish, correction)
@@ -184,11 +170,7 @@ class Conversation:
             answer = await line("Right?  [y]es, [n]o: say it again, [d]rop it  ")
             match (answer or "d").strip().lower():
                 case "y" | "yes":
-                    if correction:  # it is part of the wish from now on
-                        wants = f"{wish.wants} (that is: {correction})"
-                        wish = _checked(Wish, attempt=attempt, saw=saw, wants=wants)
-                    number = table.say(wish.model_copy(update={"reading": reading}))
-                    say(f"recorded as {number}")
+                    say(f"recorded as {table.accept(wish, reading, correction)}")
                     return
                 case "n" | "no":
                     correction = await line("What do you mean?  ") or ""
@@ -232,40 +214,19 @@ class Conversation:
                     picked[kind] = names[int(answer) - 1] if answer else None
                     break
                 say(f"{answer!r} is none of 1 to {len(names)}")
-        if picked["best"] is None and picked["worst"] is None:
-            say("nothing is recorded")
-            return
-        choice = Choice(shown=tuple(names), best=picked["best"], worst=picked["worst"])
-        say(f"recorded as {table.say(choice)}")
+        say(f"recorded as {table.choose(names, picked['best'], picked['worst'])}")
 
     async def _rank(self, table: Table, words: Sequence[str]) -> None:
-        if len(words) != 1 or words[0] not in ("terms", "metrics"):
-            raise EurekaError(
-                f"rank what? found {' '.join(words)!r}", "rank terms, or rank metrics"
-            )
-        attempt, known = "", [each.name for each in table.run.description.public_variables()]
-        if words[0] == "terms":
-            best = next(iter(table.attempts()), None)
-            attempt = "" if best is None else best.id
-            outcome = None if best is None else best.outcome
-            last = None if outcome is None else outcome.checkpoints[-1]
-            known = [] if last is None else [*last.components]
-        _tell(f"{words[0]}: {', '.join(known)}")
+        of = " ".join(words)
+        _, known = table.rankable(of)
+        _tell(f"{of}: {', '.join(known)}")
         typed = await line("Most important first, with commas:  ") or ""
-        order = [word.strip() for word in typed.split(",") if word.strip()]
-        unknown = [word for word in order if word not in known] if words[0] == "terms" else []
-        if not order or unknown:
-            what = f"{unknown[0]!r} is no term of {attempt}" if unknown else "nothing is named"
-            raise EurekaError(what, f"there are {', '.join(known)}")
-        given = _checked(Importance, of=words[0], attempt=attempt, order=tuple(order))
-        say(f"recorded as {table.say(given)}")
+        number = table.rank(of, [word.strip() for word in typed.split(",") if word.strip()])
+        say(f"recorded as {number}")
 
     async def _edit(self, table: Table, words: Sequence[str]) -> None:
-        attempts = {each.id: each for each in table.attempts()}
-        name = words[0] if words else next(iter(attempts), "")
-        table.check_trained([name])
-        source = attempts[name].proposal.reward.source
-        edited = source
+        name = words[0] if words else next((each.id for each in table.attempts()), "")
+        edited = source = table.source(name)
         while True:
             try:
                 edited = click.edit(edited, extension=".py") or edited
@@ -281,19 +242,13 @@ class Conversation:
                 return
 
     async def _set(self, table: Table, words: Sequence[str]) -> None:
-        if len(words) != 3:
-            raise EurekaError("expected an attempt, a constant and its value", "set 1-02 SPEED 2.5")
-        name, constant, text = words
-        table.check_trained([name])
-        source = next(e for e in table.attempts() if e.id == name).proposal.reward.source
         try:
-            edited = with_constants(source, {constant: float(text)})
-        except ValueError as error:
-            known = ", ".join(
-                f"{each}={value:g}" for each, value in tunable_constants(source).items()
-            )
-            raise EurekaError(str(error), f"constants of {name}: {known or 'none'}") from None
-        await self._take(table, edited, name)
+            name, constant, text = words
+            value = float(text)
+        except ValueError:
+            what = f"expected an attempt, a constant and its value, found {' '.join(words)!r}"
+            raise EurekaError(what, "set 1-02 SPEED 2.5") from None
+        await self._take(table, with_values(table.source(name), {constant: value}), name)
 
     async def _from(self, table: Table, words: Sequence[str]) -> None:
         from pathlib import Path
@@ -305,14 +260,12 @@ class Conversation:
         await self._take(table, read_reward_file(Path(words[0])), "")
 
     async def _take(self, table: Table, source: str, attempt: str) -> bool:
-        """Have the critic judge a reward of the person's, and record it if it is accepted."""
-        verdict = await table.judge_edit(source)
+        """Give a reward of the person's. False if the critic rejects it."""
+        verdict, number = await table.give(source, attempt)
         say(render_verdict(verdict, source, "reward.py"))
-        if not verdict.accepted:
-            return False
-        number = table.say(_checked(Edit, attempt=attempt, source=source))
-        say(f"recorded as {number}; `train` trains it")
-        return True
+        if number is not None:
+            say(f"recorded as {number}; `train` trains it")
+        return number is not None
 
     async def _mark(self, table: Table, words: Sequence[str]) -> None:
         try:
@@ -328,9 +281,7 @@ class Conversation:
         _tell(f"recorded as {number}: {marked.state}")
 
     async def _judge(self, table: Table, words: Sequence[str]) -> None:
-        if len(words) != 1 or words[0] not in ("choices", "fitness"):
-            raise EurekaError(f"judge by what? found {' '.join(words)!r}", "judge choices")
-        table.say(_checked(Judge, by=words[0]))
+        table.judge_by(" ".join(words))
         await self._list(table, ())
 
     async def _withdraw(self, table: Table, words: Sequence[str]) -> None:
@@ -345,18 +296,6 @@ class Conversation:
             say("there is nothing to take back")
         else:
             say(f"{last.number} counts no more: {feedback_line(last.feedback)}")
-
-
-def _checked(kind: type[Any], **fields: Any) -> Any:
-    """A record of feedback. Raises EurekaError for words that are too long."""
-    from pydantic import ValidationError
-
-    from eureka_agent.settings import validation_fault
-
-    try:
-        return kind(**fields)
-    except ValidationError as error:
-        raise EurekaError(validation_fault(error), "say it in fewer words") from None
 
 
 def _tell(text: str) -> None:

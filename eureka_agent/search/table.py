@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
+
+from pydantic import ValidationError
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.given import given_reward
+from eureka_agent.designer.tuning.constants import tunable_constants, with_constants
 from eureka_agent.errors import EurekaError
 from eureka_agent.feedback.preferences import Preferences
 from eureka_agent.feedback.reading import Reads
@@ -20,11 +23,15 @@ from eureka_agent.feedback.standing import (
     standing_wishes,
 )
 from eureka_agent.feedback_records import (
+    Choice,
     Clip,
     Comparison,
+    Edit,
     Feedback,
     Given,
     Grade,
+    Importance,
+    Judge,
     Mark,
     Reading,
     Wish,
@@ -36,7 +43,9 @@ from eureka_agent.records import Attempt, Stage, Verdict
 from eureka_agent.search.clips import CLIP_EPISODES, CLIP_STARTS, Clips
 from eureka_agent.search.preparation import Prepared
 from eureka_agent.search.seeds import derive_seed
+from eureka_agent.settings import validation_fault
 
+FeedbackT = TypeVar("FeedbackT", Wish, Choice, Importance, Edit, Judge)
 Decision = Literal["another", "finish", "leave"]
 """Another generation; the final trainings, then the end; the end."""
 
@@ -113,12 +122,59 @@ class Table:
             )
         self._record(Withdrawal(of=number))
 
+    def choose(self, shown: Sequence[str], best: str | None, worst: str | None) -> int:
+        """Record the best and the worst of several attempts; None for either: no choice. Raises
+        EurekaError for neither, and for one that was not shown."""
+        self.check_trained(shown)
+        for name in (best, worst):
+            if name is not None and name not in shown:
+                what = f"{name!r} was not among the clips"
+                raise EurekaError(what, f"expected one of {', '.join(shown)}")
+        if best == worst:
+            what = "neither a best nor a worst one" if best is None else f"{best!r} is both"
+            raise EurekaError(f"{what} was chosen", "choose a best one, a worst one, or both")
+        return self.say(checked(Choice, shown=tuple(shown), best=best, worst=worst))
+
+    def rank(self, of: str, order: Sequence[str]) -> int:
+        """Record what matters, most important first. Raises EurekaError for a name that is no term
+        or metric."""
+        attempt, known = self.rankable(of)
+        unknown = [name for name in order if name not in known]
+        if unknown or not order:
+            what = f"{unknown[0]!r} is none of the {of}" if unknown else "nothing is named"
+            raise EurekaError(what, f"there are {', '.join(known) or 'none'}")
+        return self.say(checked(Importance, of=of, attempt=attempt, order=tuple(order)))
+
+    def rankable(self, of: str) -> tuple[str, tuple[str, ...]]:
+        """The terms of the best attempt with its name, or the metrics of the task. Raises
+        EurekaError for neither."""
+        if of == "metrics":
+            return "", tuple(each.name for each in self.run.description.public_variables())
+        if of != "terms":
+            raise EurekaError(f"cannot rank {of!r}", "expected terms or metrics")
+        best = next(iter(self.attempts()), None)
+        if best is None or best.outcome is None:
+            return "", ()
+        return best.id, tuple(best.outcome.checkpoints[-1].components)
+
+    def judge_by(self, by: str) -> int:
+        """Record what ranks the attempts from here on."""
+        return self.say(checked(Judge, by=by))
+
     def undo(self) -> Given | None:
         """Take the last feedback back; None if there is none."""
         last = self.feedback[-1] if self.feedback else None
         if last is not None:
             self.withdraw(last.number)
         return last
+
+    def wish(self, attempt: str, saw: str, wants: str) -> Wish:
+        """A wish, not recorded yet. Raises EurekaError where nothing is wanted."""
+        if attempt:
+            self.check_trained([attempt])
+        if not wants.strip():
+            raise EurekaError("nothing is recorded", "say what you want changed")
+        return checked(Wish, attempt=attempt, saw=saw, wants=wants)
 
     async def read(self, wish: Wish, correction: str = "") -> Reading:
         """Read a wish, before it is recorded."""
@@ -127,10 +183,32 @@ class Table:
         source = "" if best is None else best.proposal.reward.source
         return await self._reader.read(wish, self.wishes, source, correction)
 
-    async def judge_edit(self, source: str) -> Verdict:
+    def accept(self, wish: Wish, reading: Reading, correction: str = "") -> int:
+        """Record a wish with the reading that the person agrees to. A correction is a part of it
+        from then on."""
+        wants = f"{wish.wants} (that is: {correction})" if correction else wish.wants
+        fields = {"attempt": wish.attempt, "saw": wish.saw, "wants": wants, "reading": reading}
+        return self.say(checked(Wish, **fields))
+
+    def source(self, attempt: str) -> str:
+        """Source of an attempt's reward. Raises EurekaError for one that was not trained."""
+        self.check_trained([attempt])
+        found = next(each for each in self.attempts() if each.id == attempt)
+        return found.proposal.reward.source
+
+    async def check_reward(self, source: str) -> Verdict:
         """The critic's verdict on a reward of the person's."""
         critic = Critic(self._ready.dry_runner.description, self._ready.dry_runner)
         return await critic.judge(given_reward(source))
+
+    async def give(self, source: str, attempt: str = "") -> tuple[Verdict, int | None]:
+        """Have the critic judge a reward of the person's, and record it if it is accepted: the
+        verdict, and the number of the record. `attempt`: the one that it changes."""
+        edit = checked(Edit, attempt=attempt, source=source)
+        if attempt:
+            self.check_trained([attempt])
+        verdict = await self.check_reward(source)
+        return verdict, self.say(edit) if verdict.accepted else None
 
     def check_trained(self, names: Iterable[str]) -> None:
         """Raise EurekaError for a name that is no trained attempt."""
@@ -172,6 +250,24 @@ class Table:
     async def close(self) -> None:
         """End the workers that make clips."""
         await self._clips.close()
+
+
+def with_values(source: str, values: Mapping[str, float]) -> str:
+    """The source with these values of constants. Raises EurekaError for an unknown name."""
+    try:
+        return with_constants(source, values)
+    except ValueError as error:
+        known = ", ".join(f"{name}={value:g}" for name, value in tunable_constants(source).items())
+        raise EurekaError(str(error), f"its constants are {known or 'none'}") from None
+
+
+def checked(kind: type[FeedbackT], **fields: Any) -> FeedbackT:
+    """A record of feedback. Raises EurekaError for a value that it cannot have."""
+    try:
+        return kind(**fields)
+    except ValidationError as error:
+        hint = "nothing is recorded: change it and say it again"
+        raise EurekaError(validation_fault(error), hint) from None
 
 
 def _user_name() -> str:

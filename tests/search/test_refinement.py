@@ -87,9 +87,9 @@ async def test_what_a_person_says_decides_what_comes_next(finished: Run) -> None
         reading = await table.read(wish)
         assert "velocity" in reading.text
         table.say(wish.model_copy(update={"reading": reading}))
-        verdict = await table.judge_edit("def compute_reward(puck_speed):\n    return 1\n")
+        verdict = await table.check_reward("def compute_reward(puck_speed):\n    return 1\n")
         assert not verdict.accepted
-        assert (await table.judge_edit(OWN)).accepted
+        assert (await table.check_reward(OWN)).accepted
         table.say(Edit(attempt=favourite, source=OWN))
         assert table.attempts()[0].id == favourite
         return "another"
