@@ -19,10 +19,14 @@ LONGEST_SOURCE = 100_000
 def _plain(text: str) -> str:
     """Words without control characters. Raises ValueError for too many or unpaired surrogates."""
     plain = escape_unprintable(text, keep="\t\n").strip()
-    plain.encode()  # a lone surrogate is in no file
-    if len(plain) > LONGEST_WORDS:
-        raise ValueError(f"it has {len(plain):,} characters, expected at most {LONGEST_WORDS:,}")
-    return plain
+    return _within(plain, LONGEST_WORDS)
+
+
+def _within(text: str, most: int) -> str:
+    text.encode()  # a lone surrogate is in no file
+    if len(text) > most:
+        raise ValueError(f"it has {len(text):,} characters, expected at most {most:,}")
+    return text
 
 
 Words = Annotated[str, AfterValidator(_plain)]
@@ -115,7 +119,7 @@ class Edit(Record):
     kind: Literal["edit"] = "edit"
     attempt: str = ""
     """The attempt that it changes; empty for a reward of one's own."""
-    source: str = Field(max_length=LONGEST_SOURCE)
+    source: Annotated[str, AfterValidator(lambda text: _within(text, LONGEST_SOURCE))]
 
 
 class Withdrawal(Record):
