@@ -42,6 +42,20 @@ class Clip(Record):
     """Number of the episode, which stands for its start state."""
 
 
+Statistic = Literal["mean", "mean size", "largest size", "mean change"]
+"""Over the steps of an episode: of a value, of its size |x|, of its change from step to step."""
+
+
+class Measure(Record):
+    """Figure by which a wish can be followed: a statistic of one variable over an episode."""
+
+    variable: str = Field(max_length=200)
+    entry: Count | None = None
+    """Entry of a vector; None for all."""
+    statistic: Statistic
+    aim: Literal["lower", "higher"] | FiniteFloat
+
+
 class Reading(Record):
     """Reading of a wish, as the person accepted it."""
 
@@ -55,6 +69,7 @@ class Reading(Record):
     """The model that read it, or `"offline"`."""
     unread: tuple[Words, ...] = ()
     """Words that were not understood."""
+    measure: Measure | None = None
 
 
 class Wish(Record):

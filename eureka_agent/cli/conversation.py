@@ -15,7 +15,7 @@ from eureka_agent.cli.terminal_lines import is_yes, line
 from eureka_agent.critic.render import render_verdict
 from eureka_agent.errors import EurekaError
 from eureka_agent.feedback.standing import choices_of, is_judged_by_choices
-from eureka_agent.feedback_records import MOST_CLIPS, Grade, Mark
+from eureka_agent.feedback_records import MOST_CLIPS, Grade, Mark, Wish
 from eureka_agent.report.feedback import GRADES, feedback_line
 from eureka_agent.search.table import Decision, Table, with_values
 
@@ -143,6 +143,10 @@ class Conversation:
             say("You said:")
         for given in feedback:
             say(f"  {given.number:>5}  {given.who} {feedback_line(given.feedback)}")
+            wish = given.feedback
+            reading = wish.reading if isinstance(wish, Wish) else None
+            if reading is not None and (measure := table.measure_line(reading)):
+                _tell(f"         {measure}")
 
     async def _see(self, table: Table, words: Sequence[str]) -> None:
         names = list(words) or [each.id for each in table.newest()[:MOST_CLIPS]]
@@ -165,6 +169,8 @@ class Conversation:
             for title in ("stays", "goes", "changes"):
                 if parts := getattr(reading, title):
                     _tell(f"  {title}: {'; '.join(parts)}")
+            if measure := table.measure_line(reading):
+                _tell(f"  measured by: {measure}")
             if reading.unread:
                 _tell(f"  not understood: {', '.join(reading.unread)}")
             answer = await line("Right?  [y]es, [n]o: say it again, [d]rop it  ")

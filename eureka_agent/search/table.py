@@ -14,6 +14,7 @@ from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.given import given_reward
 from eureka_agent.designer.tuning.constants import tunable_constants, with_constants
 from eureka_agent.errors import EurekaError
+from eureka_agent.feedback.measures import measure_words, measured_attempts
 from eureka_agent.feedback.preferences import Preferences
 from eureka_agent.feedback.reading import Reads
 from eureka_agent.feedback.standing import (
@@ -44,6 +45,7 @@ from eureka_agent.search.clips import CLIP_EPISODES, CLIP_STARTS, Clips
 from eureka_agent.search.preparation import Prepared
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.settings import validation_fault
+from eureka_agent.value_ranges import short_number
 
 FeedbackT = TypeVar("FeedbackT", Wish, Choice, Importance, Edit, Judge)
 Decision = Literal["another", "finish", "leave"]
@@ -179,9 +181,19 @@ class Table:
     async def read(self, wish: Wish, correction: str = "") -> Reading:
         """Read a wish, before it is recorded."""
         attempt = self.run.archive.attempt(wish.attempt) if wish.attempt else None
-        best = attempt or next(iter(self.attempts()), None)
-        source = "" if best is None else best.proposal.reward.source
-        return await self._reader.read(wish, self.wishes, source, correction)
+        about = attempt or next(iter(self.attempts()), None)
+        return await self._reader.read(wish, self.wishes, about, correction)
+
+    def measure_line(self, reading: Reading) -> str:
+        """The reading's measure in words, with its values in the newest and in the best attempt;
+        empty without one."""
+        if reading.measure is None:
+            return ""
+        names = dict.fromkeys(each.id for each in (*self.newest(), *self.attempts()[:1]))
+        found = measured_attempts(reading.measure, self.run.folder, list(names))
+        now = ", ".join(f"{name} {short_number(value)}" for name, value in found.items())
+        words = measure_words(reading.measure, self.run.description)
+        return f"{words}: {now}" if now else words
 
     def accept(self, wish: Wish, reading: Reading, correction: str = "") -> int:
         """Record a wish with the reading that the person agrees to. A correction is a part of it

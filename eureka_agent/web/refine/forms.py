@@ -18,7 +18,13 @@ from eureka_agent.report.run_report import RunReport
 from eureka_agent.search.table import Decision, with_values
 from eureka_agent.web.live import Parts, swaps
 from eureka_agent.web.refine import parts as refine_parts
-from eureka_agent.web.refine.parts import AFTER_CHOICE, AFTER_WORDS, edit_values, said_line
+from eureka_agent.web.refine.parts import (
+    AFTER_CHOICE,
+    AFTER_WORDS,
+    edit_values,
+    reading_values,
+    said_line,
+)
 from eureka_agent.web.refine.session import PendingWish, Phase, RefineSession, RefineSessions
 from eureka_agent.web.rendering import render
 from eureka_agent.web.run_page import address
@@ -183,7 +189,7 @@ async def _read(session: RefineSession, fields: Fields) -> tuple[str, Parts]:
     reading = await table.read(wish, correction)
     session.pending = PendingWish(number, wish, reading, correction)
     run = address(session.name)
-    html = render("parts/refine/reading.html", pending=session.pending, run=run)
+    html = render("parts/refine/reading.html", run=run, **reading_values(session))
     return "", {"reading": html}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from eureka_agent.designer.tuning.constants import tunable_constants
 from eureka_agent.errors import EurekaError
 from eureka_agent.feedback.standing import choices_of, is_judged_by_choices, latest_importance
-from eureka_agent.feedback_records import MOST_CLIPS, Given, Importance
+from eureka_agent.feedback_records import MOST_CLIPS, Given, Importance, Reading, Wish
 from eureka_agent.records import Verdict
 from eureka_agent.report.feedback import feedback_line
 from eureka_agent.report.run_report import RunReport
@@ -101,7 +101,15 @@ def _addresses(run: str, paths: Mapping[str, Path]) -> dict[str, str]:
 
 
 def _words(session: RefineSession) -> Values:
-    return {"attempts": [each.id for each in session.table.attempts()], "pending": session.pending}
+    attempts = [each.id for each in session.table.attempts()]
+    return {"attempts": attempts, **reading_values(session)}
+
+
+def reading_values(session: RefineSession) -> dict[str, Any]:
+    """Values of a reading that waits for the person."""
+    pending = session.pending
+    measure = "" if pending is None else session.table.measure_line(pending.reading)
+    return {"pending": pending, "measure": measure}
 
 
 def _order(session: RefineSession) -> Values:
@@ -163,7 +171,16 @@ def _board(session: RefineSession) -> Values:
 
 
 def _said(session: RefineSession) -> Values:
-    return {"said": [(each, said_line(each)) for each in session.table.feedback]}
+    table = session.table
+    return {"said": [(each, said_line(each), _measure(table, each)) for each in table.feedback]}
+
+
+def _measure(table: Table, given: Given) -> str:
+    """How far the newest attempts follow a wish."""
+    match given.feedback:
+        case Wish(reading=Reading() as reading):
+            return table.measure_line(reading)
+    return ""
 
 
 def said_line(given: Given) -> str:
