@@ -14,10 +14,12 @@ from eureka_agent.cli.output import say
 from eureka_agent.cli.terminal_lines import is_yes, line
 from eureka_agent.critic.render import render_verdict
 from eureka_agent.errors import EurekaError
-from eureka_agent.feedback.standing import choices_of, is_judged_by_choices
-from eureka_agent.feedback_records import MOST_CLIPS, Grade, Mark
-from eureka_agent.report.feedback import GRADES, feedback_line
+from eureka_agent.feedback.agreement import agreement
+from eureka_agent.feedback.standing import choices_of, comparisons_of_model, what_ranks
+from eureka_agent.feedback_records import MOST_CLIPS, Grade, Judgement, Mark
+from eureka_agent.report.feedback import GRADES, feedback_line, judged_words
 from eureka_agent.search.table import Decision, Table, with_values
+from eureka_agent.settings import judge_of
 
 PROMPT = "refine> "
 _GRADES: dict[str, Grade | None] = {"1": 2, "2": 1, "3": 0, "4": -1, "5": -2, "0": None}
@@ -31,7 +33,7 @@ _COMMANDS = {
     "set ATTEMPT NAME VALUE": "change one constant of a reward",
     "from FILE": "give a reward of your own",
     "mark ATTEMPT SECOND [NOTE]": "mark the second at which it went wrong; 2.5:3 is in panel 3",
-    "judge choices|fitness": "let your choices, or the fitness, rank the attempts",
+    "judge choices|fitness|model": "let your choices, the fitness or a model rank the attempts",
     "list": "show the attempts and all that you said",
     "withdraw NUMBER, undo": "take back what you said",
     "train": "make and train the next proposals",
@@ -117,18 +119,19 @@ class Conversation:
 
     async def _help(self, table: Table, words: Sequence[str]) -> None:
         for name, text in _COMMANDS.items():
-            say(f"  {name:<27} {text}")
+            say(f"  {name:<29} {text}")
 
     async def _list(self, table: Table, words: Sequence[str]) -> None:
-        attempts, feedback = table.attempts(), table.feedback
-        by_choices = is_judged_by_choices(feedback)
-        what = "your choices" if by_choices else "fitness"
+        attempts, feedback, by = table.attempts(), table.feedback, what_ranks(table.feedback)
+        judge = judge_of(table.run.settings)
+        what = {"choices": "your choices", "model": f"{judge}, from pictures"}.get(by, "fitness")
         say(f"{wording.plural(len(attempts), 'trained attempt')}, ranked by {what}:")
-        found = table.preferences() if choices_of(feedback) else None
+        compared = comparisons_of_model(feedback)
+        found = table.preferences(by) if choices_of(feedback) or by == "model" else None
         newest = {each.id for each in table.newest()}
         for each in attempts[:12]:
             parts = [f"  {each.id:<8}"]
-            if not by_choices:
+            if by == "fitness":
                 parts.append(f"fitness {wording.number(each.fitness)}")
             if found is not None:
                 mean, deviation = found.strength(each.id)
@@ -139,9 +142,13 @@ class Conversation:
             say("  ".join(parts))
         if len(attempts) > 12:
             say(f"  and {len(attempts) - 12} more")
-        if feedback:
+        if compared:
+            agreed = agreement(table.run.archive.attempts(), feedback)
+            _tell(judged_words(judge, len(compared), agreed))
+        said = [given for given in feedback if not isinstance(given.feedback, Judgement)]
+        if said:
             say("You said:")
-        for given in feedback:
+        for given in said:
             say(f"  {given.number:>5}  {given.who} {feedback_line(given.feedback)}")
 
     async def _see(self, table: Table, words: Sequence[str]) -> None:

@@ -22,12 +22,13 @@ from eureka_agent.designer.interface import (
 )
 from eureka_agent.feedback.standing import (
     choices_of,
-    is_judged_by_choices,
+    comparisons_of_model,
     judged,
     latest_importance,
     pending_edits,
     preferences_of,
     standing_wishes,
+    what_ranks,
 )
 from eureka_agent.feedback_records import Edit, Given, Mark
 from eureka_agent.journal.entries import Analysed, Observer, Planned
@@ -179,16 +180,16 @@ class Briefing:
         feedback = state.feedback
         if not feedback:
             return Told()
-        found = preferences_of(state.attempts(), feedback)
-        chosen = choices_of(feedback)
-        order = sorted(found.names, key=lambda name: -found.strength(name)[0])
+        attempts, chosen, ranks = state.attempts(), choices_of(feedback), what_ranks(feedback)
+        by_model = ranks == "model" and comparisons_of_model(feedback)
         return Told(
             wishes=standing_wishes(feedback),
             importance=latest_importance(feedback),
             marks=tuple(each for each in feedback if isinstance(each.feedback, Mark)),
             choices=len(chosen),
-            strengths=tuple((name, *found.strength(name)) for name in order) if chosen else (),
-            by_choices=is_judged_by_choices(feedback),
+            strengths=preferences_of(attempts, feedback).in_order() if chosen else (),
+            by_choices=ranks == "choices",
+            judged=preferences_of(attempts, feedback, "model").in_order() if by_model else (),
         )
 
     def _memory(self, plan: Planned, history: Sequence[Attempt]) -> tuple[ParentSummary, ...]:

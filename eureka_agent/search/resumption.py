@@ -30,7 +30,7 @@ from eureka_agent.settings import (
 _PREFIX = "eureka-driver-"
 _SCORED = ("evaluation_episodes", "scoring_episodes")
 _SEARCHED = ("env", "task", "sentence", "fitness")
-_ASKED = ("model", "reviewer", "analyst", "analyst_sees", "temperature", "reply_tokens")
+_ASKED = ("model", "reviewer", "analyst", "analyst_sees", "judge", "temperature", "reply_tokens")
 
 
 def check_resumable(run: Run) -> None:

@@ -17,6 +17,7 @@ from eureka_agent.errors import EurekaError
 from eureka_agent.feedback.preferences import Preferences
 from eureka_agent.feedback.reading import Reads
 from eureka_agent.feedback.standing import (
+    Ranks,
     choices_of,
     judged,
     preferences_of,
@@ -32,6 +33,7 @@ from eureka_agent.feedback_records import (
     Grade,
     Importance,
     Judge,
+    Judgement,
     Mark,
     Reading,
     Wish,
@@ -43,7 +45,7 @@ from eureka_agent.records import Attempt, Stage, Verdict
 from eureka_agent.search.clips import CLIP_EPISODES, CLIP_STARTS, Clips
 from eureka_agent.search.preparation import Prepared
 from eureka_agent.search.seeds import derive_seed
-from eureka_agent.settings import validation_fault
+from eureka_agent.settings import judge_of, validation_fault
 
 FeedbackT = TypeVar("FeedbackT", Wish, Choice, Importance, Edit, Judge)
 Decision = Literal["another", "finish", "leave"]
@@ -84,9 +86,9 @@ class Table:
         last = max((each.iteration for each in trained), default=-1)
         return [each for each in trained if each.iteration == last]
 
-    def preferences(self) -> Preferences:
-        """Strengths that follow from the choices."""
-        return preferences_of(self.run.archive.attempts(), self.feedback)
+    def preferences(self, by: Ranks = "choices") -> Preferences:
+        """Strengths that follow from the person's choices, or from a model's comparisons."""
+        return preferences_of(self.run.archive.attempts(), self.feedback, by)
 
     def next_pair(self) -> tuple[str, str] | None:
         """The pair whose comparison tells most, in an order that depends on the number of choices
@@ -158,12 +160,17 @@ class Table:
         return best.id, tuple(best.outcome.checkpoints[-1].components)
 
     def judge_by(self, by: str) -> int:
-        """Record what ranks the attempts from here on."""
+        """Record what ranks the attempts from here on. Raises EurekaError for a model where none
+        judges."""
+        if by == "model" and not judge_of(self.run.settings):
+            hint = "expected choices or fitness; a search with --fitness judged has a judge"
+            raise EurekaError("no model judges the attempts of this run", hint)
         return self.say(checked(Judge, by=by))
 
     def undo(self) -> Given | None:
-        """Take the last feedback back; None if there is none."""
-        last = self.feedback[-1] if self.feedback else None
+        """Take back what the person said last; None if there is nothing."""
+        said = [each for each in self.feedback if not isinstance(each.feedback, Judgement)]
+        last = said[-1] if said else None
         if last is not None:
             self.withdraw(last.number)
         return last
