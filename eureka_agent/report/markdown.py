@@ -39,7 +39,7 @@ def markdown(report: RunReport) -> str:
         "The written fitness": _written_fitness(report),
         "Scores": _scores(report),
         "Your reward function" if own else "The best reward function": _best(report),
-        f"{wording.title(report.measure)} per iteration": "" if own else _iterations(report),
+        f"{report.measure.capitalize()} per iteration": "" if own else _iterations(report),
         "All attempts": _attempts(report),
         "What the critic threw out": _rejected(report.attempts),
         "Cost": _cost(report),
