@@ -47,12 +47,7 @@ def _trained(attempts: Sequence[Attempt]) -> list[tuple[Attempt, tuple[float, ..
     return [
         (attempt, values)
         for attempt in attempts
-        if attempt.stage is Stage.TRAINED
-        and (
-            values := attempt.fitness_per_seed
-            if attempt.strength is None
-            else (attempt.strength.mean,)
-        )
+        if attempt.stage is Stage.TRAINED and (values := attempt.fitness_per_seed)
     ]
 
 

@@ -235,7 +235,7 @@ def charts(report: RunReport, view: SearchView | None = None) -> dict[str, Marku
         ),
         "iterations": figure(
             per_iteration,
-            f"{report.measure} per iteration",
+            f"{report.measure.capitalize()} per iteration",
             ITERATIONS_NOTE if report.measure == "fitness" else "",
         ),
     }

@@ -173,7 +173,7 @@ def _charts(report: RunReport) -> dict[str, Any]:
         "search_chart": figure(searched, "Best attempts in the search", CURVES_NOTE),
         "iterations_chart": figure(
             per_iteration,
-            f"{report.measure} per iteration",
+            f"{report.measure.capitalize()} per iteration",
             ITERATIONS_NOTE if report.measure == "fitness" else "",
         ),
         "lineage": draw(drawn, merit_unit, lambda name: f"#attempt-{name}" if name in rows else "")
