@@ -28,6 +28,7 @@ STUDIES = (
     "strategies",
     "tuning",
     "tuning_synthetic",
+    "wishes",
 )
 """Studies behind earlier decisions (half an hour to two hours each), or of existing runs. They run
 only by name."""

@@ -20,10 +20,14 @@ LONGEST_SOURCE = 100_000
 def _plain(text: str) -> str:
     """Words without control characters. Raises ValueError for too many or unpaired surrogates."""
     plain = escape_unprintable(text, keep="\t\n").strip()
-    plain.encode()  # a lone surrogate is in no file
-    if len(plain) > LONGEST_WORDS:
-        raise ValueError(f"it has {len(plain):,} characters, expected at most {LONGEST_WORDS:,}")
-    return plain
+    return _within(plain, LONGEST_WORDS)
+
+
+def _within(text: str, most: int) -> str:
+    text.encode()  # a lone surrogate is in no file
+    if len(text) > most:
+        raise ValueError(f"it has {len(text):,} characters, expected at most {most:,}")
+    return text
 
 
 Words = Annotated[str, AfterValidator(_plain)]
@@ -39,6 +43,20 @@ class Clip(Record):
     """Number of the episode, which stands for its start state."""
 
 
+Statistic = Literal["mean", "mean size", "largest size", "mean change"]
+"""Over the steps of an episode: of a value, of its size |x|, of its change from step to step."""
+
+
+class Measure(Record):
+    """Figure by which a wish can be followed: a statistic of one variable over an episode."""
+
+    variable: str = Field(max_length=200)
+    entry: Count | None = None
+    """Entry of a vector; None for all."""
+    statistic: Statistic
+    aim: Literal["lower", "higher"] | FiniteFloat
+
+
 class Reading(Record):
     """Reading of a wish, as the person accepted it."""
 
@@ -52,6 +70,7 @@ class Reading(Record):
     """The model that read it, or `"offline"`."""
     unread: tuple[Words, ...] = ()
     """Words that were not understood."""
+    measure: Measure | None = None
 
 
 class Wish(Record):
@@ -123,7 +142,7 @@ class Edit(Record):
     kind: Literal["edit"] = "edit"
     attempt: str = ""
     """The attempt that it changes; empty for a reward of one's own."""
-    source: str = Field(max_length=LONGEST_SOURCE)
+    source: Annotated[str, AfterValidator(lambda text: _within(text, LONGEST_SOURCE))]
 
 
 class Withdrawal(Record):

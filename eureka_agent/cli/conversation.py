@@ -14,12 +14,10 @@ from eureka_agent.cli.output import say
 from eureka_agent.cli.terminal_lines import is_yes, line
 from eureka_agent.critic.render import render_verdict
 from eureka_agent.errors import EurekaError
-from eureka_agent.feedback.agreement import agreement
-from eureka_agent.feedback.standing import choices_of, comparisons_of_model, what_ranks
-from eureka_agent.feedback_records import MOST_CLIPS, Grade, Judgement, Mark
-from eureka_agent.report.feedback import GRADES, feedback_line, judged_words
+from eureka_agent.feedback.standing import choices_of, what_ranks
+from eureka_agent.feedback_records import MOST_CLIPS, Grade, Judgement, Mark, Wish
+from eureka_agent.report.feedback import GRADES, feedback_line
 from eureka_agent.search.table import Decision, Table, with_values
-from eureka_agent.settings import judge_of
 
 PROMPT = "refine> "
 _GRADES: dict[str, Grade | None] = {"1": 2, "2": 1, "3": 0, "4": -1, "5": -2, "0": None}
@@ -123,10 +121,8 @@ class Conversation:
 
     async def _list(self, table: Table, words: Sequence[str]) -> None:
         attempts, feedback, by = table.attempts(), table.feedback, what_ranks(table.feedback)
-        judge = judge_of(table.run.settings)
-        what = {"choices": "your choices", "model": f"{judge}, from pictures"}.get(by, "fitness")
-        say(f"{wording.plural(len(attempts), 'trained attempt')}, ranked by {what}:")
-        compared = comparisons_of_model(feedback)
+        amount = wording.plural(len(attempts), "trained attempt")
+        say(f"{amount}, ranked by {table.ranked_by()}:")
         found = table.preferences(by) if choices_of(feedback) or by == "model" else None
         newest = {each.id for each in table.newest()}
         for each in attempts[:12]:
@@ -142,14 +138,17 @@ class Conversation:
             say("  ".join(parts))
         if len(attempts) > 12:
             say(f"  and {len(attempts) - 12} more")
-        if compared:
-            agreed = agreement(table.run.archive.attempts(), feedback)
-            _tell(judged_words(judge, len(compared), agreed))
+        if judged := table.judged_words():
+            _tell(judged)
         said = [given for given in feedback if not isinstance(given.feedback, Judgement)]
         if said:
             say("You said:")
         for given in said:
             say(f"  {given.number:>5}  {given.who} {feedback_line(given.feedback)}")
+            wish = given.feedback
+            reading = wish.reading if isinstance(wish, Wish) else None
+            if reading is not None and (measure := table.measure_line(reading)):
+                _tell(f"         {measure}")
 
     async def _see(self, table: Table, words: Sequence[str]) -> None:
         names = list(words) or [each.id for each in table.newest()[:MOST_CLIPS]]
@@ -172,6 +171,8 @@ class Conversation:
             for title in ("stays", "goes", "changes"):
                 if parts := getattr(reading, title):
                     _tell(f"  {title}: {'; '.join(parts)}")
+            if measure := table.measure_line(reading):
+                _tell(f"  measured by: {measure}")
             if reading.unread:
                 _tell(f"  not understood: {', '.join(reading.unread)}")
             answer = await line("Right?  [y]es, [n]o: say it again, [d]rop it  ")

@@ -18,6 +18,7 @@ from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.choose import AUTO, WALL_VARIABLE, WALLS
 from eureka_agent.sandbox.client import environment_folder
 from eureka_agent.search.models import OFF, REPLAY
+from eureka_agent.search.resumption import is_own
 from eureka_agent.settings import SearchSettings, judge_of
 
 
@@ -34,14 +35,14 @@ class NotTrustedError(EurekaError):
 def trust_to_evaluate(run: Run, trust: bool) -> None:
     """Ask before a policy of `run` is scored; the run is not signed, so the next evaluation asks
     again. Raises UntrustedRunError without a terminal, NotTrustedError for a no."""
-    if not (trust or _is_own(run, attempts=False)):
+    if not (trust or is_own(run, attempts=False)):
         _ask(run, [*_wall(run.settings), *_code(run)])
 
 
 def trust_to_film(run: Run, trust: bool) -> None:
     """Ask before episodes of `run` are played and its rewards run for the lines below them. Raises
     the same errors."""
-    if not (trust or _is_own(run, attempts=True)):
+    if not (trust or is_own(run, attempts=True)):
         rewards = f"run the reward functions in it, behind the wall {run.settings.sandbox!r}"
         _ask(run, [*_wall(run.settings), *_code(run), rewards])
 
@@ -49,17 +50,9 @@ def trust_to_film(run: Run, trust: bool) -> None:
 def trust_to_resume(run: Run, trust: bool) -> None:
     """Ask before `run` is resumed: its rewards are trained, its models asked. The resumed run is
     signed as the user's own. Raises the same errors."""
-    if not (trust or _is_own(run, attempts=True)):
+    if not (trust or is_own(run, attempts=True)):
         rewards = f"train the reward functions in it, behind the wall {run.settings.sandbox!r}"
         _ask(run, [*_wall(run.settings), *_code(run), rewards, *_models(run.settings)])
-
-
-def _is_own(run: Run, *, attempts: bool) -> bool:
-    """True for the user's own run, unless its environment lies in the run folder."""
-    environment = environment_folder(run.settings.env)
-    if environment is not None and environment.is_relative_to(run.folder.resolve()):
-        return False
-    return run.is_own(attempts=attempts)
 
 
 def _ask(run: Run, would: list[str]) -> None:

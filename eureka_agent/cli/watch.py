@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.archive.safe_files import open_plain
 from eureka_agent.cli.output import print_json, say
 from eureka_agent.invocation import resume_command, show_command
-from eureka_agent.journal.entries import BaseEntry, RunEnded, RunStarted
+from eureka_agent.journal.entries import BaseEntry, RunStarted
 from eureka_agent.records import RunStatus
 from eureka_agent.report.console import CleanConsole
 
 if TYPE_CHECKING:
-    from eureka_agent.report.plain import PlainLog
+    from eureka_agent.report.log_file import LogFile
 
 ResultT = TypeVar("ResultT")
 TICK_S = 1.0
@@ -40,38 +39,6 @@ class LastingConsole(CleanConsole):
         self.quiet = True
         with suppress(OSError, ValueError):  # a file without a descriptor has no pipe either
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
-
-
-class _Log:
-    """Writes plain lines of the events to the run's `log.txt`."""
-
-    def __init__(self) -> None:
-        self._observer: PlainLog | None = None
-        self._handle: Any = None
-
-    def tick(self) -> None:
-        """Write progress where it is due."""
-        if self._observer is not None:
-            with suppress(OSError):
-                self._observer.tick()
-
-    def __call__(self, event: BaseEntry) -> None:
-        from eureka_agent.report.plain import PlainLog
-
-        if isinstance(event, RunStarted) and self._handle is None:
-            with suppress(OSError):  # a log that cannot be written must not stop a search
-                flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-                log = open_plain(event.run_folder / "log.txt", flags)
-                self._handle = os.fdopen(log, "a", encoding="utf-8")
-                self._observer = PlainLog(CleanConsole(file=self._handle, width=160, no_color=True))
-        if self._observer is not None:
-            with suppress(OSError):
-                self._observer(event)
-                self._handle.flush()
-        if isinstance(event, RunEnded) and self._handle is not None:
-            self._observer = None  # requests that are given up later have no line
-            with suppress(OSError):
-                self._handle.close()
 
 
 class _View:
@@ -124,7 +91,7 @@ class _View:
 class Screen:
     """Log and view of a search, which can make room for a question."""
 
-    def __init__(self, log: _Log, view: _View) -> None:
+    def __init__(self, log: LogFile, view: _View) -> None:
         self._log, self._view = log, view
         self.paused = view.paused
         self.folder: Path | None = None
@@ -137,7 +104,7 @@ class Screen:
         self._view(event)
 
 
-async def _tick(*observers: _Log | _View) -> None:
+async def _tick(*observers: LogFile | _View) -> None:
     """Call the observers every second: a search that waits has no entries."""
     while True:
         await asyncio.sleep(TICK_S)
@@ -181,11 +148,12 @@ def _cancelled_by_signals(task: asyncio.Task[Any]) -> Iterator[None]:
 
 def watch(work: Callable[[Screen], Coroutine[Any, Any, Run]], output_format: str) -> Run:
     """Run a search and show it. Ctrl-C stops it with exit status 130."""
+    from eureka_agent.report.log_file import LogFile
     from eureka_agent.report.tables import render_end
     from eureka_agent.search.summary import run_report
 
     console = LastingConsole(stderr=output_format == "json")
-    log, view = _Log(), _View(console)
+    log, view = LogFile(), _View(console)
     screen = Screen(log, view)
     try:
         finished = _run_shown(lambda: work(screen), view, log)
@@ -205,7 +173,7 @@ def watch(work: Callable[[Screen], Coroutine[Any, Any, Run]], output_format: str
 
 
 def _run_shown(
-    work: Callable[[], Coroutine[Any, Any, ResultT]], view: _View, *logs: _Log
+    work: Callable[[], Coroutine[Any, Any, ResultT]], view: _View, *logs: LogFile
 ) -> ResultT:
     """Run a coroutine in the view, with ticks, until it ends or a signal cancels it."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Protocol
 
 from eureka_agent.feedback_records import Given
@@ -62,11 +63,24 @@ class Rejection:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """A wish's measure in attempts."""
+
+    words: str
+    values: Mapping[str, float]
+    """By attempt, nearest to what is wanted first."""
+
+
+@dataclass(frozen=True)
 class Told:
     """A person's feedback, for a designer."""
 
     wishes: tuple[Given, ...] = ()
     """Standing `Wish`es, oldest first; a later one overrides an earlier one."""
+    heeded: frozenset[int] = frozenset()
+    """Numbers of the wishes that were known when all parents were designed."""
+    measures: Mapping[int, Measured] = field(default_factory=dict)
+    """How far attempts follow a wish, by its number."""
     importance: tuple[Given, ...] = ()
     """The last `Importance` of terms and the last one of metrics."""
     marks: tuple[Given, ...] = ()

@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
+from eureka_agent.feedback.measures import parse_measure
 from eureka_agent.feedback_records import LONGEST_WORDS, Given, Reading, Wish
 from eureka_agent.llm.configured_model import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, LanguageModelError, Role
 from eureka_agent.llm.json_objects import objects
 from eureka_agent.llm.markdown import without_thinking
 from eureka_agent.llm.prompts import render, system_message
-from eureka_agent.records import TaskDescription
+from eureka_agent.records import Attempt, TaskDescription
 from eureka_agent.settings import SearchSettings
 from eureka_agent.text import clipped, printable
 
@@ -24,10 +25,10 @@ class Reads(Protocol):
     """A reader of wishes: a language model, or the offline designer's vocabulary."""
 
     async def read(
-        self, wish: Wish, standing: Sequence[Given], reward: str, correction: str
+        self, wish: Wish, standing: Sequence[Given], about: Attempt | None, correction: str
     ) -> Reading:
-        """The reading of a wish. `reward`: source of the reward that it is about;
-        `correction`: what the person said of an earlier reading."""
+        """The reading of a wish. `about`: the attempt that it is about; `correction`: what the
+        person said of an earlier reading."""
         ...
 
 
@@ -42,17 +43,23 @@ class ModelReader:
         settings: SearchSettings,
     ) -> None:
         self._model = model
+        self._description = description
         self._system = system_message("reading.md", description, sentence, settings)
 
     async def read(
-        self, wish: Wish, standing: Sequence[Given], reward: str, correction: str
+        self, wish: Wish, standing: Sequence[Given], about: Attempt | None, correction: str
     ) -> Reading:
         """The reading. Raises LanguageModelError, also for a reply without one."""
         order = render(
-            "reading_order.md", wish=wish, standing=standing, reward=reward, correction=correction
+            "reading_order.md",
+            wish=wish,
+            standing=standing,
+            reward="" if about is None else about.proposal.reward.source,
+            behaviour="" if about is None or about.diagnosis is None else about.diagnosis.text,
+            correction=correction,
         )
         message = await self._model.ask(Role.READER, self._system, ChatMessage("user", order))
-        reading = parse_reading(message.reply, author=message.model)
+        reading = parse_reading(message.reply, message.model, self._description)
         if reading is None:
             refused = message.finish_reason == FinishReason.REFUSED
             what = "refused to read the wish" if refused else "gave no reading of the wish"
@@ -62,7 +69,7 @@ class ModelReader:
         return reading
 
 
-def parse_reading(reply: str, author: str) -> Reading | None:
+def parse_reading(reply: str, author: str, description: TaskDescription) -> Reading | None:
     """The last object in the reply that has a reading; None without one."""
     for value in objects(without_thinking(printable(reply))):
         if isinstance(value, dict):
@@ -73,7 +80,9 @@ def parse_reading(reply: str, author: str) -> Reading | None:
                     name: tuple(_texts(found.get(name)))[:_MOST_PARTS]
                     for name in ("stays", "goes", "changes", "unread")
                 }
-                return Reading(text=text.strip()[:LONGEST_WORDS], author=author, **parts)
+                measure = parse_measure(found.get("measure"), description)
+                text = text.strip()[:LONGEST_WORDS]
+                return Reading(text=text, author=author, measure=measure, **parts)
     return None
 
 

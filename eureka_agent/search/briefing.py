@@ -16,21 +16,16 @@ from eureka_agent.designer.interface import (
     DesignRequest,
     FailureSummary,
     ParentSummary,
-    Told,
     TunedReward,
     prefers_failures,
 )
 from eureka_agent.feedback.standing import (
-    choices_of,
-    comparisons_of_model,
     judged,
-    latest_importance,
     pending_edits,
-    preferences_of,
     standing_wishes,
     what_ranks,
 )
-from eureka_agent.feedback_records import Edit, Given, Mark
+from eureka_agent.feedback_records import Edit, Given
 from eureka_agent.journal.entries import Analysed, Observer, Planned
 from eureka_agent.journal.state import RunState
 from eureka_agent.ranking import ranked
@@ -51,6 +46,7 @@ from eureka_agent.search.model_choice import choose_models
 from eureka_agent.search.scoring import score_table
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.strategies.interface import ProposalPlan, Strategy
+from eureka_agent.search.told import knows_wishes, told
 
 FAILURES_SHOWN = 4
 """Failures in a request, newest first."""
@@ -116,7 +112,7 @@ class Briefing:
         taken = {plan.feedback for plan in state.plans.values() if plan.feedback is not None}
         whole = range(samples.start // size * size, -(-samples.stop // size) * size)
         edits = dict(zip(whole, pending_edits(state.feedback, taken), strict=False))
-        plans = self._strategy.plan(iteration, history, len(whole))
+        plans = self._from_strategy(iteration, history, len(whole), state)
         answering = self._answering(plans, history, iteration, whole)
         for sample, plan, model in zip(whole, plans, answering, strict=True):
             if sample in samples and sample in edits:
@@ -130,6 +126,28 @@ class Briefing:
                     model=model,
                     seen=seen,
                 )
+
+    def _from_strategy(
+        self, iteration: int, history: Sequence[Attempt], size: int, state: RunState
+    ) -> Sequence[ProposalPlan]:
+        """The strategy's plan. Once wishes stand, every second proposal, from the first on, is made
+        from attempts that know all of them: the best by fitness may be one that ignores them."""
+        plans = self._strategy.plan(iteration, history, size)
+        knowing = [
+            each
+            for each in history
+            if knows_wishes(each, state)
+            and each.stage is Stage.TRAINED
+            and each.fitness is not None
+        ]
+        if (
+            not knowing
+            or not standing_wishes(state.feedback)
+            or what_ranks(state.feedback) == "choices"
+        ):
+            return plans
+        after = self._strategy.plan(iteration, knowing, size)
+        return [after[place] if place % 2 == 0 else plan for place, plan in enumerate(plans)]
 
     async def request(self, plan: Planned) -> DesignRequest:
         """The design request for a plan, after the analyst has read the first parent's training."""
@@ -168,28 +186,11 @@ class Briefing:
             settings=settings,
             references=references,
             trained=trained if tuning else (),
-            told=self._told(state),
+            told=told(self._run, state, plan),
             given=_given(plan, state),
             misleading=tuple(
                 each.proposal.reward.source for each in history if prefers_failures(each.verdict)
             ),
-        )
-
-    def _told(self, state: RunState) -> Told:
-        """A person's feedback; nothing in a search that nobody refines."""
-        feedback = state.feedback
-        if not feedback:
-            return Told()
-        attempts, chosen, ranks = state.attempts(), choices_of(feedback), what_ranks(feedback)
-        by_model = ranks == "model" and comparisons_of_model(feedback)
-        return Told(
-            wishes=standing_wishes(feedback),
-            importance=latest_importance(feedback),
-            marks=tuple(each for each in feedback if isinstance(each.feedback, Mark)),
-            choices=len(chosen),
-            strengths=preferences_of(attempts, feedback).in_order() if chosen else (),
-            by_choices=ranks == "choices",
-            judged=preferences_of(attempts, feedback, "model").in_order() if by_model else (),
         )
 
     def _memory(self, plan: Planned, history: Sequence[Attempt]) -> tuple[ParentSummary, ...]:

@@ -8,6 +8,7 @@ import asyncio
 from eureka_agent import wording
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.gate import is_wrong, judged_by_gate, refused_by_gate
+from eureka_agent.feedback.standing import standing_wishes, what_ranks
 from eureka_agent.journal.entries import GateLoosened, Notice, Observer
 from eureka_agent.records import Verdict
 
@@ -60,6 +61,8 @@ class GateOfRound:
         if not self._run.settings.gate:
             # the gate was switched off on resume, which holds for attempts without successors
             return all(attempt.iteration <= self._iteration for attempt in archive.attempts())
+        if self._is_led_by_a_person(sample):
+            return True
         known = archive.state.gate_loosened
         if known is not None and (known.iteration, known.sample) <= (self._iteration, sample):
             return True
@@ -84,3 +87,13 @@ class GateOfRound:
             self._observer(GateLoosened(iteration=self._iteration, sample=place, text=text))
             self._observer(Notice(text=text, level="warning"))
         return True
+
+    def _is_led_by_a_person(self, sample: int) -> bool:
+        """True where the person's wishes, or strengths, were known to the plan: they may want less
+        of the fitness, by which the gate orders episodes."""
+        state = self._run.archive.state
+        plan = state.plans.get((self._iteration, sample))
+        if plan is None:
+            return False
+        known = [given for given in state.feedback if given.number <= plan.seen]
+        return bool(standing_wishes(known)) or what_ranks(known) != "fitness"

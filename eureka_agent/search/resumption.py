@@ -17,6 +17,7 @@ from eureka_agent.archive.run_folder import SETTINGS_FILE, Run, run_settings
 from eureka_agent.errors import SettingsError
 from eureka_agent.invocation import command
 from eureka_agent.journal.entries import SettingChanged
+from eureka_agent.sandbox.client import environment_folder
 from eureka_agent.search.summary import change_text
 from eureka_agent.search.typed_settings import value_text
 from eureka_agent.settings import (
@@ -31,6 +32,15 @@ _PREFIX = "eureka-driver-"
 _SCORED = ("evaluation_episodes", "scoring_episodes")
 _SEARCHED = ("env", "task", "sentence", "fitness")
 _ASKED = ("model", "reviewer", "analyst", "analyst_sees", "judge", "temperature", "reply_tokens")
+
+
+def is_own(run: Run, *, attempts: bool) -> bool:
+    """True for the user's own run, unless its environment lies in the run folder. See `Run.is_own`
+    for `attempts`."""
+    environment = environment_folder(run.settings.env)
+    if environment is not None and environment.is_relative_to(run.folder.resolve()):
+        return False
+    return run.is_own(attempts=attempts)
 
 
 def check_resumable(run: Run) -> None:

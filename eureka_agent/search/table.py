@@ -14,14 +14,18 @@ from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.given import given_reward
 from eureka_agent.designer.tuning.constants import tunable_constants, with_constants
 from eureka_agent.errors import EurekaError
+from eureka_agent.feedback.agreement import agreement
+from eureka_agent.feedback.measures import measure_words, measured_attempts
 from eureka_agent.feedback.preferences import Preferences
 from eureka_agent.feedback.reading import Reads
 from eureka_agent.feedback.standing import (
     Ranks,
     choices_of,
+    comparisons_of_model,
     judged,
     preferences_of,
     standing_wishes,
+    what_ranks,
 )
 from eureka_agent.feedback_records import (
     Choice,
@@ -42,10 +46,12 @@ from eureka_agent.feedback_records import (
 from eureka_agent.journal.entries import FeedbackGiven, Observer
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Stage, Verdict
+from eureka_agent.report.feedback import judged_words
 from eureka_agent.search.clips import CLIP_EPISODES, CLIP_STARTS, Clips
 from eureka_agent.search.preparation import Prepared
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.settings import judge_of, validation_fault
+from eureka_agent.value_ranges import short_number
 
 FeedbackT = TypeVar("FeedbackT", Wish, Choice, Importance, Edit, Judge)
 Decision = Literal["another", "finish", "leave"]
@@ -89,6 +95,20 @@ class Table:
     def preferences(self, by: Ranks = "choices") -> Preferences:
         """Strengths that follow from the person's choices, or from a model's comparisons."""
         return preferences_of(self.run.archive.attempts(), self.feedback, by)
+
+    def ranked_by(self) -> str:
+        """What ranks the attempts, in words."""
+        judge = judge_of(self.run.settings)
+        words = {"choices": "your choices", "model": f"{judge}, from pictures"}
+        return words.get(what_ranks(self.feedback), "fitness")
+
+    def judged_words(self) -> str:
+        """How far a model has judged, and agrees with the person; empty where none has."""
+        compared = len(comparisons_of_model(self.feedback))
+        if not compared:
+            return ""
+        agreed = agreement(self.run.archive.attempts(), self.feedback)
+        return judged_words(judge_of(self.run.settings), compared, agreed)
 
     def next_pair(self) -> tuple[str, str] | None:
         """The pair whose comparison tells most, in an order that depends on the number of choices
@@ -186,9 +206,19 @@ class Table:
     async def read(self, wish: Wish, correction: str = "") -> Reading:
         """Read a wish, before it is recorded."""
         attempt = self.run.archive.attempt(wish.attempt) if wish.attempt else None
-        best = attempt or next(iter(self.attempts()), None)
-        source = "" if best is None else best.proposal.reward.source
-        return await self._reader.read(wish, self.wishes, source, correction)
+        about = attempt or next(iter(self.attempts()), None)
+        return await self._reader.read(wish, self.wishes, about, correction)
+
+    def measure_line(self, reading: Reading) -> str:
+        """The reading's measure in words, with its values in the newest and in the best attempt;
+        empty without one."""
+        if reading.measure is None:
+            return ""
+        names = dict.fromkeys(each.id for each in (*self.newest(), *self.attempts()[:1]))
+        found = measured_attempts(reading.measure, self.run.folder, list(names))
+        now = ", ".join(f"{name} {short_number(value)}" for name, value in found.items())
+        words = measure_words(reading.measure, self.run.description)
+        return f"{words}: {now}" if now else words
 
     def accept(self, wish: Wish, reading: Reading, correction: str = "") -> int:
         """Record a wish with the reading that the person agrees to. A correction is a part of it

@@ -24,10 +24,12 @@ from eureka_agent.report.html.assets import FOLDER as CHART_FILES
 from eureka_agent.web import attempt_page, run_page
 from eureka_agent.web.access import Access
 from eureka_agent.web.live import MOST_WATCHING, Feeds, LiveRun, Parts
+from eureka_agent.web.refine.forms import RefineForms
+from eureka_agent.web.refine.session import RefineSessions
 from eureka_agent.web.rendering import FOLDER, compile_all, render
 from eureka_agent.web.runs import OpenRun, OpenRuns, Reader
 from eureka_agent.web.security import Guard, set_cookie
-from eureka_agent.web.videos import NAMES, video_file
+from eureka_agent.web.videos import media_type, video_file
 
 RUNS_ON_A_PAGE = 50
 WRONG_PASSWORD_S = 1.0
@@ -46,6 +48,7 @@ class Page:
         self._runs = OpenRuns()
         self.feeds = Feeds(self._reader, self._parts)
         self._door = asyncio.Lock()
+        self.sessions = RefineSessions(self._reader)
         routes = [
             Route("/", self._list),
             Route("/login", self._login, methods=["POST"]),
@@ -55,6 +58,7 @@ class Page:
             Route("/runs/{run}/attempts/{attempt}", self._attempt),
             Route("/runs/{run}/compare", self._compare),
             Route("/runs/{run}/videos/{place}/{name}", self._video),
+            *RefineForms(self.sessions, self._runs, self._reader).routes,
             Mount("/static/charts", StaticFiles(directory=CHART_FILES)),
             Mount("/static/page", StaticFiles(directory=FOLDER / "static")),
         ]
@@ -74,9 +78,9 @@ class Page:
 
     # ── the door ──────────────────────────────────────────────────────────────────────────────────
 
-    def _refuse(self, status: int, fault: str, hint: str) -> Response:
+    def _refuse(self, request: Request, status: int, fault: str, hint: str) -> Response:
         asks = status == 401 and bool(self._access.password)
-        return error_page(status, fault, hint, asks_password=asks)
+        return error_answer(request, status, fault, hint, asks_password=asks)
 
     async def _login(self, request: Request) -> Response:
         """Let a browser in that sends the password."""
@@ -196,7 +200,7 @@ class Page:
         file = await self._reader(find)
         if file is None:
             raise HTTPException(404, f"there is no {name} of {place} in the run {run}")
-        return FileResponse(file, media_type=NAMES[name])
+        return FileResponse(file, media_type=media_type(name))
 
 
 def _prepare() -> None:
@@ -227,10 +231,12 @@ def _number(text: str | None) -> int:
     return int(text) if text is not None and text.isdecimal() and len(text) < 7 else 1
 
 
-def error_page(
-    status: int, fault: str, hint: str = "", *, asks_password: bool = False
-) -> HTMLResponse:
-    """A page with one clear sentence and the next step."""
+def error_answer(
+    request: Request, status: int, fault: str, hint: str = "", *, asks_password: bool = False
+) -> Response:
+    """One clear sentence and the next step: a page, or a note beside the form that was sent."""
+    if request.method == "POST":
+        return _note(f"{fault}: {hint}" if hint else fault, status)
     html = render(
         "error.html", title=fault[:80], fault=fault, hint=hint, asks_password=asks_password
     )
@@ -258,7 +264,7 @@ async def _failed(request: Request, error: Exception) -> Response:
             status, fault, hint = 404, error.message, error.hint
         case _:
             raise error
-    return error_page(status, fault, hint)
+    return error_answer(request, status, fault, hint)
 
 
 async def _gone(request: Request, error: Exception) -> Response:

@@ -18,7 +18,7 @@ from eureka_agent.report.curves import read_curves_csv
 from eureka_agent.report.html.charts import Chart, Curve, Trainings, figure, learning_curves
 from eureka_agent.report.html.source import difference_to_parent
 from eureka_agent.report.run_report import RunReport
-from eureka_agent.web.code import code_lines
+from eureka_agent.web.code import code_lines, without_line
 from eureka_agent.web.rendering import render
 from eureka_agent.web.run_page import address, video_command
 from eureka_agent.web.videos import videos_in
@@ -119,9 +119,7 @@ def attempt_page(report: RunReport, shown: Shown) -> str:
         outcome=outcome_words(attempt, report.settings.env_steps),
         trainings=training_lines(attempt) if attempt.repeats else [],
         lines=lines if attempt.proposal.reward.source.strip() else [],
-        elsewhere=[
-            each for each in findings if each.line is None or not 1 <= each.line <= len(lines)
-        ],
+        elsewhere=without_line(findings, lines),
         differences=differences(attempt, shown.parents),
         charts=curve_charts(shown.points, report.unit_note),
         curves_fault=shown.curves_fault,

@@ -35,3 +35,8 @@ def code_lines(source: str, findings: Sequence[Finding]) -> list[Line]:
         Line(number, Markup(line), tuple(at.get(number, ())))
         for number, line in enumerate(code.rstrip("\n").split("\n"), 1)
     ]
+
+
+def without_line(findings: Sequence[Finding], lines: Sequence[Line]) -> list[Finding]:
+    """Findings that are at none of these lines."""
+    return [each for each in findings if not 1 <= (each.line or 0) <= len(lines)]

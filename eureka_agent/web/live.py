@@ -102,11 +102,16 @@ def pause_after(seconds: float) -> float:
 
 def message(parts: Parts) -> str:
     """Server-sent event that replaces parts of the page by their ids."""
-    body = "".join(
-        f'<hx-partial hx-target="#part-{name}" hx-swap="innerMorph">{html}</hx-partial>'
+    body = swaps(parts)
+    return "".join(f"data: {line}\n" for line in body.splitlines()) + "\n"
+
+
+def swaps(parts: Parts, style: str = "innerMorph") -> str:
+    """HTML that replaces parts of the page by their ids. `style`: htmx's way of doing it."""
+    return "".join(
+        f'<hx-partial hx-target="#part-{name}" hx-swap="{style}">{html}</hx-partial>'
         for name, html in parts.items()
     )
-    return "".join(f"data: {line}\n" for line in body.splitlines()) + "\n"
 
 
 class Feed:

@@ -91,8 +91,9 @@ def _values(name: str, report: RunReport, live: LiveRun | None) -> dict[str, Any
         case "status":
             values |= _status(report, live)
         case "now":
-            values |= {"view": None} if live is None else _now(live.view, live.clock())
+            values |= {"view": None} if live is None else now_values(live.view, live.clock())
             values |= {"running": report.status is RunStatus.RUNNING}
+            values |= {"env_steps": report.settings.env_steps}
         case "log":
             values |= {"lines": log_tail(report.folder / "log.txt")}
         case "verdict":
@@ -135,7 +136,8 @@ def _status(report: RunReport, live: LiveRun | None) -> dict[str, Any]:
     return {"tiles": tiles, "phase": "" if view is None else view.phase}
 
 
-def _now(view: SearchView, now: float) -> dict[str, Any]:
+def now_values(view: SearchView, now: float) -> dict[str, Any]:
+    """Values of what is training now."""
     chosen = most_interesting(list(view.running.values()))[:TRAININGS]
     order = {job: place for place, job in enumerate(view.running)}
     chosen.sort(key=lambda training: order[training.job])

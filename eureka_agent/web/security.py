@@ -19,7 +19,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from eureka_agent.invocation import command
 from eureka_agent.web.access import Access
 
-MOST_BODY_BYTES = 64 << 10
+MOST_BODY_BYTES = 512 << 10
+"""A reward of 100,000 characters, each of which a form may write as three or more."""
 OPEN_PATHS = ("/static/", "/login")
 """Beginnings of paths for which nobody is let in: the program's own files, and the door."""
 SAFE_METHODS = ("GET", "HEAD")
@@ -44,8 +45,8 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-Refuse = Callable[[int, str, str], Response]
-"""Makes a page from a status, a fault and a hint."""
+Refuse = Callable[[Request, int, str, str], Response]
+"""Makes the answer to a request from a status, a fault and a hint."""
 
 
 class Guard:
@@ -80,18 +81,18 @@ class Guard:
             fault = f"this page does not answer to the host {', '.join(given)[:200]!r}"
             port = self._access.port
             hint = f"open it as localhost:{port}; forward the same port with ssh -L"
-            return self._refuse(403, fault, hint)
+            return self._refuse(request, 403, fault, hint)
         origins = request.headers.getlist("origin")
         if any(origin.lower() != f"http://{given[0].lower()}" for origin in origins):
             fault = f"a page of another site, {', '.join(origins)[:200]!r}, asked for this"
-            return self._refuse(403, fault, "open it from this page")
+            return self._refuse(request, 403, fault, "open it from this page")
         if request.method not in SAFE_METHODS:
             if not origins or request.headers.get("hx-request") != "true":
                 fault = "the request does not come from this page's own script"
-                return self._refuse(403, fault, "use the page's buttons")
+                return self._refuse(request, 403, fault, "use the page's buttons")
             length = request.headers.get("content-length", "0")
             if not length.isdecimal() or int(length) > MOST_BODY_BYTES:
-                return self._refuse(413, *_TOO_LONG)
+                return self._refuse(request, 413, *_TOO_LONG)
         return None
 
     def _door(self, request: Request) -> Response | None:
@@ -101,7 +102,7 @@ class Guard:
             if self._access.takes_token(token):
                 return self._let_in(request.url)
             fault = "the token in this address is not of this start of the server"
-            return self._refuse(401, fault, _open_the_address())
+            return self._refuse(request, 401, fault, _open_the_address())
         if request.url.path.startswith(OPEN_PATHS):
             return None
         session = request.cookies.get(self._access.cookie)
@@ -111,7 +112,9 @@ class Guard:
             fault = "this browser was let in by an earlier start of the server"
         else:
             fault = "this browser was not let in yet"
-        return self._refuse(401, fault, "" if self._access.password else _open_the_address())
+        return self._refuse(
+            request, 401, fault, "" if self._access.password else _open_the_address()
+        )
 
     def _let_in(self, url: URL) -> Response:
         """Answer with the cookie, which leads to the same address without the token."""

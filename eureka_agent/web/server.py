@@ -108,6 +108,11 @@ class Server(uvicorn.Server):
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
         self.page.close()
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the server, and a refinement that it works on: its trainings are saved."""
+        await super().shutdown(sockets)
+        await self.page.sessions.close()
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """End the server at a signal."""
         super().handle_exit(sig, frame)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from eureka_agent.designer.interface import DesignRequest, Told
+from eureka_agent.designer.interface import DesignRequest, Measured, Told
 from eureka_agent.designer.llm_designer import opening
 from eureka_agent.designer.offline.designer import OfflineDesigner
 from eureka_agent.designer.offline.render import recover
@@ -54,11 +54,16 @@ def test_a_model_is_told_what_stands(hover: TaskDescription) -> None:
         choices=4,
         strengths=(("1-02", 1.25, 0.5), ("1-03", -1.25, 0.5)),
         by_choices=True,
+        measures={
+            3: Measured("mean size of rate [rad/s], wanted lower", {"1-03": 0.5, "1-02": 31})
+        },
     )
     text = opening(request(hover, told=told))[1].content
     parts = (
         "On attempt 1-02. Seen: it wobbles Wanted: calmer",
         "Agreed reading: angular_velocity_b below 0.5 rad/s Goes: effort: it fights.",
+        "Measured by: mean size of rate [rad/s], wanted lower.",
+        "1-03 0.5, 1-02 31.",
         "Wanted: and higher",
         "terms of attempt 1-02): slow > reach",
         "Attempt 1-03, 2.50 s: drifts. height 1.2",
@@ -93,7 +98,7 @@ async def test_the_offline_designer_adds_what_is_wished(hover: TaskDescription) 
     names = [variable.name for variable in hover.variables]
     plain = recover(await propose(hover, Told()), names)
     wish = Wish(wants="do not use much effort")
-    asked = await OfflineReader(hover).read(wish, (), "", "")
+    asked = await OfflineReader(hover).read(wish, (), None, "")
     assert asked.author == "offline"
     assert asked.changes
     wished = recover(await propose(hover, Told(wishes=(given(1, wish),))), names)
@@ -103,6 +108,9 @@ async def test_the_offline_designer_adds_what_is_wished(hover: TaskDescription) 
     # 1.5 times as much, or new
     if before is not None:
         assert after.weight == pytest.approx(1.5 * before.weight, rel=0.02)
+    # its parents knew the wish: it does not weigh more each time
+    heeded = Told(wishes=(given(1, wish),), heeded=frozenset({1}))
+    assert recover(await propose(hover, heeded), names) == plain
 
 
 async def test_an_order_of_terms_orders_their_weights(hover: TaskDescription) -> None:
@@ -118,7 +126,7 @@ async def test_an_order_of_terms_orders_their_weights(hover: TaskDescription) ->
 
 async def test_words_that_are_not_understood_are_named(hover: TaskDescription) -> None:
     reading = await OfflineReader(hover).read(
-        Wish(wants="gallop like a purple horse"), (), "", "翻译"
+        Wish(wants="gallop like a purple horse"), (), None, "翻译"
     )
     assert {"purple", "horse"} <= set(reading.unread)
     assert "翻译" in reading.unread

@@ -26,7 +26,8 @@ from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.gate import is_wrong
 from eureka_agent.critic.memory import NOTHING_KNOWN, Memory
-from eureka_agent.journal.entries import Notice
+from eureka_agent.feedback_records import Feedback, Judge, Wish
+from eureka_agent.journal.entries import FeedbackGiven, Notice
 from eureka_agent.protocol.events import Scored
 from eureka_agent.records import Finding, Verdict
 from eureka_agent.rewards import RewardSpecification
@@ -172,6 +173,23 @@ async def test_what_a_wrong_gate_refused_is_trained_with_a_warning_and_costs_no_
     )
     assert run_report(run).remarks == (warning,)
     assert run.archive.state.gate_loosened.sample == 0
+
+
+@pytest.mark.parametrize("feedback", [Wish(wants="fall over"), Judge(by="choices")])
+async def test_a_gate_only_warns_where_a_person_leads(
+    make_run: MakeRun, feedback: Feedback
+) -> None:
+    """The gate orders episodes by the fitness, of which the person may want less."""
+    run, designer = make_run(**SETTINGS), Hasty(SOME_REFUSED)
+    run.archive.append(FeedbackGiven(who="ada", feedback=feedback))
+    await search_of(run, designer).see_through()
+    assert [row[:2] for row in rows(run)][4:] == [
+        (f"2-0{sample}", "trained") for sample in range(1, 5)
+    ]
+    assert designer.revisions == []
+    codes = [found.code for each in run.archive.attempts(1) for found in each.verdict.findings]
+    assert codes == ["G601", "G601"]
+    assert run.archive.state.gate_loosened is None
 
 
 async def test_a_gate_that_refuses_half_is_believed(make_run: MakeRun) -> None:

@@ -121,6 +121,29 @@ async def test_what_a_person_says_decides_what_comes_next(finished: Run) -> None
     assert best_attempt(open_run(run.folder, reading=True)).id == favourite  # type: ignore[union-attr]
 
 
+async def test_after_a_wish_proposals_follow_attempts_that_know_it(finished: Run) -> None:
+    """Every second one, from the first on; the wished term weighs more once, not each time."""
+
+    async def wish(table: Table) -> Decision:
+        table.say(Wish(wants="keep the velocity low"))
+        return "another"
+
+    async def go_on(table: Table) -> Decision:
+        return "another"
+
+    async def leave(table: Table) -> Decision:
+        return "leave"
+
+    run = await refined(finished, wish, go_on, leave)
+    first = names(run.archive.attempts(0))
+    second, third = run.archive.attempts(1), run.archive.attempts(2)
+    assert all(each.proposal.parents[0] in first for each in second if each.proposal.parents)
+    assert all("As the person wishes" in each.proposal.reasoning for each in second)
+    knowing = [each for each in third if each.proposal.parents[0] in names(second)]
+    assert {third[0].id, third[2].id} <= set(names(knowing))
+    assert not any("As the person wishes" in each.proposal.reasoning for each in knowing)
+
+
 async def test_what_was_said_stands_after_a_kill(finished: Run) -> None:
     async def speak(table: Table) -> Decision:
         first, second, _ = names(table.newest())

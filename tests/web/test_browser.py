@@ -163,7 +163,7 @@ def test_a_run_grows_in_the_browser_and_keeps_what_the_person_opened(
             page.get_by_label("compare 1-01").check()
             page.get_by_role("link", name="1-01").first.focus()
             add_trained(archive, "1-02", 5.0)
-            expect(page.locator("#row-1-02")).to_contain_text("(best)", timeout=10_000)
+            expect(page.locator("#row-1-02")).to_contain_text("(best)", timeout=30_000)
             # what was there is the same element still
             expect(page.get_by_label("compare 1-01")).to_be_checked()
             expect(page.get_by_role("link", name="1-01").first).to_be_focused()

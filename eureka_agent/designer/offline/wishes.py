@@ -13,7 +13,7 @@ from eureka_agent.designer.offline.reading import content_words, word_use
 from eureka_agent.designer.offline.render import recover
 from eureka_agent.designer.offline.terms import Genome, Term, rounded
 from eureka_agent.feedback_records import Given, Importance, Reading, Wish
-from eureka_agent.records import TaskDescription
+from eureka_agent.records import Attempt, TaskDescription
 
 AUTHOR = "offline"
 _STEP = 1.5
@@ -27,11 +27,12 @@ class OfflineReader:
         self._description = description
 
     async def read(
-        self, wish: Wish, standing: Sequence[Given], reward: str, correction: str
+        self, wish: Wish, standing: Sequence[Given], about: Attempt | None, correction: str
     ) -> Reading:
         """The terms that the words ask for, and the words that are not understood."""
         words = " ".join(filter(None, (wish.wants, correction)))
         used = word_use(self._description, words)
+        reward = "" if about is None else about.proposal.reward.source
         present = recover(reward, [each.name for each in self._description.variables])
         names = [term.name for term in present.terms]
         asked = list(dict.fromkeys(used.values()))
@@ -50,10 +51,12 @@ class OfflineReader:
 
 
 def with_wishes(genome: Genome, description: TaskDescription, told: Told) -> tuple[Genome, str]:
-    """The genome with the terms that standing wishes ask for, and a sentence on them. A term that
-    is there already weighs more; the latest wish comes last and so holds."""
+    """The genome with the terms that wishes ask for which its parents did not know, and a sentence
+    on them. A term that is there already weighs more; the latest wish comes last and so holds."""
     notes = []
     for given in told.wishes:
+        if given.number in told.heeded:
+            continue
         assert isinstance(given.feedback, Wish)  # see `Told`
         for name, term in _terms_of(given.feedback.wants, description).items():
             before = genome.term(name)

@@ -80,6 +80,7 @@
       scrub.value = length() ? Math.round((1000 * at) / length()) : 0;
       scrub.setAttribute("aria-valuetext", `${at.toFixed(1)} seconds`);
       time.textContent = `${at.toFixed(1)} of ${length().toFixed(1)} s`;
+      group.dispatchEvent(new CustomEvent("eureka:time", { bubbles: true, detail: at }));
     }
 
     function stop() {
@@ -120,9 +121,21 @@
     videos.forEach((each) => each.addEventListener("loadedmetadata", show));
     player.hidden = false;
     show();
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    if (group.matches("[data-play-now]") && !still) play.click();
   }
 
-  document.querySelectorAll("[data-together]").forEach(together);
+  const grouped = new WeakSet();
+
+  function findGroups() {
+    for (const group of document.querySelectorAll("[data-together]")) {
+      if (!grouped.has(group)) together(group);
+      grouped.add(group);
+    }
+  }
+
+  document.addEventListener("htmx:after:swap", findGroups);
+  findGroups();
 
   // ── keys ───────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,0 +1,1 @@
+"""Refinement in the page: sessions that the server works on, their forms and their parts."""
