@@ -66,7 +66,11 @@ async def no_fitness(
     author, doc = "a person's choices", "what a person chooses among clips of the trained policies"
     if settings.fitness == "judged":
         assert models is not None  # see check_judge_setting
-        assert models.judge is not None
+        if models.judge is None:
+            raise SettingsError(
+                f"in the recording {models.replayed!r} no model judges",
+                "replay a search that was recorded with --fitness judged",
+            )
         async with before_a_run(settings, models, runs, observer) as (gateway, asked):
             await check_sight(models.configured(models.judge, gateway))
             keys = tuple(asked)

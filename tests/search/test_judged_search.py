@@ -7,7 +7,9 @@ import base64
 import io
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from test_refinement_with_a_model import Reading
 from test_seeing import DRAW, copied
 
 from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.cli.conversation import Conversation
 from eureka_agent.errors import EurekaError, SettingsError
 from eureka_agent.feedback.standing import comparisons_of_model, preferences_of, what_ranks
 from eureka_agent.journal.entries import BaseEntry, Notice
@@ -29,6 +32,7 @@ from eureka_agent.report.verdict import verdict
 from eureka_agent.search.session import refine, resume, start
 from eureka_agent.search.summary import run_report
 from eureka_agent.search.table import Decision, Table
+from eureka_agent.web.refine.parts import parts
 from eureka_agent.web.run_page import run_page
 
 pytestmark = pytest.mark.slow
@@ -248,6 +252,21 @@ async def test_nobody_who_sees_is_told_before_anything_is_trained(
     assert not list((searcher.folder.parent / "runs").glob("[!.]*"))
 
 
+async def test_a_replayed_search_is_judged_again_for_nothing(
+    searcher: Searcher, judge: Judge
+) -> None:
+    run = await searcher.start(iterations=1)
+    asked = len(judge.asked)
+    again = await searcher.start(
+        iterations=1, model=[f"replay:{run.folder}"], judge="auto", base_url=None
+    )
+    assert len(judge.asked) == asked
+    first, second = (comparisons_of_model(each.archive.state.feedback) for each in (run, again))
+    assert first == second
+    with pytest.raises(SettingsError, match="'cartpole' no model judges"):
+        await searcher.start(model=["replay:cartpole"], judge="auto", base_url=None)
+
+
 async def test_a_server_that_takes_no_pictures_is_named(searcher: Searcher, judge: Judge) -> None:
     searcher.server.answers = [HttpFailure(400, "image_url is not supported by this model")]
     with pytest.raises(LanguageModelError, match="image_url is not supported") as caught:
@@ -256,8 +275,9 @@ async def test_a_server_that_takes_no_pictures_is_named(searcher: Searcher, judg
 
 
 async def test_a_person_goes_on_and_is_told_how_far_the_model_agrees(
-    searcher: Searcher, judge: Judge
+    searcher: Searcher, judge: Judge, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    said = "it agrees with your choices in 4 of 5"
     run = await searcher.start(iterations=1)
     order = [
         name
@@ -284,6 +304,15 @@ async def test_a_person_goes_on_and_is_told_how_far_the_model_agrees(
         # the new ones are judged before the person sees them
         assert len(comparisons_of_model(table.feedback)) == 2 * len(trained(table.run))
         assert table.newest()[0].iteration == 1
+        session: Any = SimpleNamespace(name=table.run.name, table=table)
+        board = parts(session, ["board"])["board"]
+        await Conversation(nullcontext)._list(table, ())
+        for text in (board, capsys.readouterr().out):
+            assert "ranked by openai/eye, from pictures" in text
+            assert said in text
+            mean, deviation = table.preferences("model").strength(table.attempts()[0].id)
+            assert f"{mean:+.2f} ± {deviation:.2f}" in text
+            assert "fitness 0" not in text
         table.judge_by("choices")
         assert table.attempts()[0].strength is not None
         assert table.attempts()[0].strength.by == "choices"
@@ -293,7 +322,6 @@ async def test_a_person_goes_on_and_is_told_how_far_the_model_agrees(
     run = await refine(run.folder, searcher, ScriptedPerson(contradict, look))
     assert len(judge.asked) > before
     report = run_report(run)
-    said = "it agrees with your choices in 4 of 5"
     for page in (markdown(report), run_page(report), (run.folder / "report.html").read_text()):
         assert said in page
 
