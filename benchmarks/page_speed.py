@@ -3,15 +3,18 @@ to a model that designed it.
 
     python benchmarks/page_speed.py [--attempts 1000]
 
-Three figures: the server's time for each page, from its request to the last byte, at the first look
-and after; the memory of the server's process once all pages were looked at; and its CPU time while
-browsers watch a run that grows by one attempt a second, and one that stands still.
+Four figures: the server's time for each page, from its request to the last byte, at the first look
+and after; the time until a browser paints a run's page; the memory of the server's process once all
+pages were looked at; and its CPU time while browsers watch a run that grows by one attempt a
+second, and one that stands still.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -123,6 +126,31 @@ def times_of_pages(served: Served, run: str, repeats: int) -> dict[str, dict[str
     return found
 
 
+def first_paint(served: Served, run: str, repeats: int) -> dict[str, float]:
+    """Milliseconds until a new browser, with nothing in its cache, paints a run's page: the median
+    of several. Empty without a browser."""
+    path = shutil.which("chromium")
+    if path is None:
+        return {}
+    from playwright.sync_api import sync_playwright
+
+    script = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+    times = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        for _ in range(repeats):
+            context = browser.new_context()
+            page = context.new_page()
+            page.goto(str(served.address))
+            page.goto(str(served.address.copy_with(path=f"/runs/{run}", query=None)))
+            page.wait_for_function(f"{script.partition('[0]')[0]}.length > 0")
+            times.append(float(page.evaluate(script)))
+            context.close()
+        browser.close()
+    print(f"first paint of the run: {statistics.median(times):.0f} ms")
+    return {"median_ms": round(statistics.median(times), 1), "most_ms": round(max(times), 1)}
+
+
 def share_while_watched(served: Served, folder: Path, seconds: float, grows: bool) -> float:
     """Share of one core that the server takes while a run is watched."""
     opened = open_run(folder)
@@ -165,6 +193,7 @@ def main() -> int:
         try:
             time.sleep(1.0)  # a person takes as long to open the address
             found["pages"] = times_of_pages(served, folder.name, arguments.repeats)
+            found["first_paint"] = first_paint(served, folder.name, arguments.repeats)
             for grows in (False, True):
                 share = share_while_watched(served, folder, arguments.seconds, grows)
                 name = "growing" if grows else "idle"
