@@ -1,4 +1,5 @@
-"""Feedback of a person on what a search has trained, as records of its journal."""
+"""Feedback of a person, or of a model that judges, on what a search has trained, as records of its
+journal."""
 
 from __future__ import annotations
 
@@ -104,7 +105,14 @@ class Comparison(Record):
     first: str
     second: str
     grade: Grade | None
-    """None: the person cannot tell."""
+    """None: it cannot be told."""
+
+
+class Judgement(Record):
+    """Comparisons by a model, of pictures: pairs that were chosen together."""
+
+    kind: Literal["judgement"] = "judgement"
+    comparisons: tuple[Comparison, ...] = Field(min_length=1, max_length=100)
 
 
 class Importance(Record):
@@ -149,11 +157,12 @@ class Judge(Record):
     """Choice of what ranks the attempts from here on."""
 
     kind: Literal["judge"] = "judge"
-    by: Literal["fitness", "choices"]
+    by: Literal["fitness", "choices", "model"]
+    """The fitness, a person's choices, or a model's comparisons."""
 
 
 Feedback: TypeAlias = Annotated[
-    Wish | Choice | Comparison | Importance | Mark | Edit | Withdrawal | Judge,
+    Wish | Choice | Comparison | Judgement | Importance | Mark | Edit | Withdrawal | Judge,
     Field(discriminator="kind"),
 ]
 

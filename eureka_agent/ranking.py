@@ -22,6 +22,8 @@ def ranked(attempts: Sequence[Attempt]) -> list[Attempt]:
     prior (James and Stein 1961) whose spread between rewards equals that between the seeds of one
     reward. It changes no order where all were trained equally often. A failed training counts as
     the worst of all, so a reward that fails from some seeds ranks below a mediocre one.
+
+    An attempt with a strength is ranked by that alone.
     """
     known = _trained(attempts)
     if not known:
@@ -30,6 +32,8 @@ def ranked(attempts: Sequence[Attempt]) -> list[Attempt]:
     worst = min(min(values) for _, values in known)
 
     def expected(attempt: Attempt, values: tuple[float, ...]) -> float:
+        if attempt.strength is not None:
+            return attempt.strength.mean
         failed = sum(repeat.outcome is None for repeat in attempt.repeats)
         values = (*values, *[worst] * failed)
         return (sum(values) + usual) / (len(values) + 1)

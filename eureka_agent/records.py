@@ -532,6 +532,15 @@ class Repeat(Record):
     retries: int = 0
 
 
+class Strength(Record):
+    """Place of an attempt by comparisons, where these rank the attempts in place of the fitness."""
+
+    mean: float
+    deviation: float
+    by: Literal["choices", "model"]
+    """A person's choices, or a model's comparisons."""
+
+
 class Attempt(Record):
     """A proposal with its verdict, outcome and diagnosis, as far as it got."""
 
@@ -558,6 +567,8 @@ class Attempt(Record):
     repeats: tuple[Repeat, ...] = ()
     created: str = ""
     """ISO 8601, UTC."""
+    strength: Strength | None = Field(default=None, exclude=True)
+    """Set where strengths rank; it follows from the feedback and is not recorded."""
 
     @property
     def fitness_per_seed(self) -> tuple[float, ...]:
@@ -574,6 +585,11 @@ class Attempt(Record):
         """Mean over its trainings in the search; None without a finished one."""
         values = self.fitness_per_seed
         return sum(values) / len(values) if values else None
+
+    @property
+    def merit(self) -> float | None:
+        """The number that ranks it: its strength if it has one, else its fitness."""
+        return self.fitness if self.strength is None else self.strength.mean
 
 
 class Score(Record):

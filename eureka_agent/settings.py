@@ -141,6 +141,9 @@ class SearchSettings(TrainingSettings):
     first --model."""
     analyst_sees: bool = False
     """Show the analyst pictures of the best and the worst episode, if its model takes them."""
+    judge: str = "auto"
+    """Model that compares pictures for --fitness judged: <provider>/<model>, or auto for the first
+    --model."""
     blind: bool = False
     """The designer is not told what the human reward scores."""
     max_cost: Decimal | None = Field(None, gt=0, le=1_000_000_000)
@@ -157,10 +160,10 @@ class SearchSettings(TrainingSettings):
     tuning: bool = False
     """Let a numeric optimiser choose the constants of a good reward once five trainings of its form
     are known, as often as that pays, at no cost of tokens."""
-    fitness: Literal["task", "written", "chosen"] = "task"
-    """Metric that counts: the task's own, one that the model first writes for the sentence, or
-    none: the search ends after a generation, and your choices in `eureka refine` rank what it
-    trained."""
+    fitness: Literal["task", "written", "chosen", "judged"] = "task"
+    """Metric that counts: task, the task's own; written, one that the model first writes for the
+    sentence; chosen, none: the search ends after a generation, and your choices in `eureka refine`
+    rank what it trained; judged, none: a model that sees compares pictures of what was trained."""
     budget: str | None = None
     """Limit of the whole search: wall time (90s, 10m, 8h, 1h30m) or env steps (500k, 5M, 2G); 10m
     is ten minutes, 10M ten million env steps. It sets iterations and samples and, if it is small,
@@ -332,11 +335,25 @@ nor the designs of a generation."""
 
 
 def schedule_of(settings: SearchSettings) -> Literal["generations", "steady"]:
-    """Schedule of a search; a replay needs generations, since its replies belong to prompts."""
+    """Schedule of a search; a replay needs generations, since its replies belong to prompts, and
+    so does a model that judges what a generation has trained."""
     if settings.schedule != "auto":
         return settings.schedule
+    if settings.fitness == "judged":
+        return "generations"
     by_model = any(name != "offline" and not name.startswith("replay:") for name in settings.model)
     return "steady" if by_model else "generations"
+
+
+UNMEASURED = ("chosen", "judged")
+"""Values of the setting `fitness` with which no metric is calculated."""
+
+
+def judge_of(settings: SearchSettings) -> str:
+    """Name of the model that judges attempts; empty where none does."""
+    if settings.fitness != "judged":
+        return ""
+    return settings.model[0] if settings.judge == "auto" else settings.judge
 
 
 RETIRED_SETTINGS = frozenset({"racing", "work_ahead"})

@@ -46,6 +46,11 @@ def plus_minus(mean: float | None, deviation: float | None) -> str:
     return f"{text} ± {rounded if float(rounded.replace(',', '')) else number(deviation)}"
 
 
+def strength(mean: float, deviation: float) -> str:
+    """`+1.25 ± 0.50`."""
+    return f"{mean:+.2f} ± {deviation:.2f}"
+
+
 def count(value: float) -> str:
     """Three digits with k, M or G: `204k`, `1.23M`."""
     for size, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):

@@ -19,6 +19,8 @@ REPORT, HTML_REPORT = "report.md", "report.html"
 VIDEO, GIF = "video.mp4", "video.gif"
 SHEET = "moments.jpg"
 """Moments of the best and the worst episode, for a model that sees."""
+JUDGED = "judged.jpg"
+"""Moments from the same start states in every attempt, for a model that judges."""
 MESSAGES = "messages.jsonl"
 """Recording of all requests to models with their replies, written when the run ends or stops."""
 

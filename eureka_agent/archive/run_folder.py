@@ -32,7 +32,13 @@ from eureka_agent.errors import RunFolderError, close_match, did_you_mean, syste
 from eureka_agent.invocation import FIRST_SEARCH, command
 from eureka_agent.journal.entries import RunCreated
 from eureka_agent.records import RunStatus, TaskDescription, WrittenFitness
-from eureka_agent.settings import SearchSettings, parse_settings, validation_fault, without_retired
+from eureka_agent.settings import (
+    SearchSettings,
+    judge_of,
+    parse_settings,
+    validation_fault,
+    without_retired,
+)
 from eureka_agent.settings_files import read_settings_file
 
 RUNS_VARIABLE = "EUREKA_RUNS"
@@ -101,6 +107,8 @@ class Run:
         author = self.description.fitness_author
         if self.settings.fitness == "chosen":
             return "no metric is calculated, your choices rank the attempts"
+        if judge := judge_of(self.settings):
+            return f"no metric is calculated, strengths are judged by {judge} from pictures"
         accepted = self.archive.facts.began.fitness_accepted or "not accepted"
         return author and f"fitness written by {author}, {accepted}"
 

@@ -14,8 +14,8 @@ from eureka_agent.cli.output import say
 from eureka_agent.cli.terminal_lines import is_yes, line
 from eureka_agent.critic.render import render_verdict
 from eureka_agent.errors import EurekaError
-from eureka_agent.feedback.standing import choices_of, is_judged_by_choices
-from eureka_agent.feedback_records import MOST_CLIPS, Grade, Mark, Wish
+from eureka_agent.feedback.standing import choices_of, what_ranks
+from eureka_agent.feedback_records import MOST_CLIPS, Grade, Judgement, Mark, Wish
 from eureka_agent.report.feedback import GRADES, feedback_line
 from eureka_agent.search.table import Decision, Table, with_values
 
@@ -31,7 +31,7 @@ _COMMANDS = {
     "set ATTEMPT NAME VALUE": "change one constant of a reward",
     "from FILE": "give a reward of your own",
     "mark ATTEMPT SECOND [NOTE]": "mark the second at which it went wrong; 2.5:3 is in panel 3",
-    "judge choices|fitness": "let your choices, or the fitness, rank the attempts",
+    "judge choices|fitness|model": "let your choices, the fitness or a model rank the attempts",
     "list": "show the attempts and all that you said",
     "withdraw NUMBER, undo": "take back what you said",
     "train": "make and train the next proposals",
@@ -117,18 +117,17 @@ class Conversation:
 
     async def _help(self, table: Table, words: Sequence[str]) -> None:
         for name, text in _COMMANDS.items():
-            say(f"  {name:<27} {text}")
+            say(f"  {name:<29} {text}")
 
     async def _list(self, table: Table, words: Sequence[str]) -> None:
-        attempts, feedback = table.attempts(), table.feedback
-        by_choices = is_judged_by_choices(feedback)
-        what = "your choices" if by_choices else "fitness"
-        say(f"{wording.plural(len(attempts), 'trained attempt')}, ranked by {what}:")
-        found = table.preferences() if choices_of(feedback) else None
+        attempts, feedback, by = table.attempts(), table.feedback, what_ranks(table.feedback)
+        amount = wording.plural(len(attempts), "trained attempt")
+        say(f"{amount}, ranked by {table.ranked_by()}:")
+        found = table.preferences(by) if choices_of(feedback) or by == "model" else None
         newest = {each.id for each in table.newest()}
         for each in attempts[:12]:
             parts = [f"  {each.id:<8}"]
-            if not by_choices:
+            if by == "fitness":
                 parts.append(f"fitness {wording.number(each.fitness)}")
             if found is not None:
                 mean, deviation = found.strength(each.id)
@@ -139,9 +138,12 @@ class Conversation:
             say("  ".join(parts))
         if len(attempts) > 12:
             say(f"  and {len(attempts) - 12} more")
-        if feedback:
+        if judged := table.judged_words():
+            _tell(judged)
+        said = [given for given in feedback if not isinstance(given.feedback, Judgement)]
+        if said:
             say("You said:")
-        for given in feedback:
+        for given in said:
             say(f"  {given.number:>5}  {given.who} {feedback_line(given.feedback)}")
             wish = given.feedback
             reading = wish.reading if isinstance(wish, Wish) else None

@@ -27,6 +27,7 @@ OPTION_GROUPS = {
         "reviewer",
         "analyst",
         "analyst_sees",
+        "judge",
         "blind",
         "max_tokens",
         "price",

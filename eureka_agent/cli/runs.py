@@ -107,9 +107,10 @@ def _show_attempt(word: str, attempt: str, output_format: str) -> None:
     from eureka_agent.report.attempt_page import render_attempt
     from eureka_agent.report.console import CleanConsole
     from eureka_agent.report.curves import read_curves_csv
+    from eureka_agent.search.summary import attempt_of
 
     with reading(word) as run:
-        chosen = run.archive.attempt(attempt)
+        chosen = attempt_of(run, attempt)
         if chosen is None:
             known = [entry.id for entry in run.archive.attempts_in_brief()]
             raise unknown_attempt(run, attempt, known)

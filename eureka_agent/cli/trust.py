@@ -19,7 +19,7 @@ from eureka_agent.sandbox.choose import AUTO, WALL_VARIABLE, WALLS
 from eureka_agent.sandbox.client import environment_folder
 from eureka_agent.search.models import OFF, REPLAY
 from eureka_agent.search.resumption import is_own
-from eureka_agent.settings import SearchSettings
+from eureka_agent.settings import SearchSettings, judge_of
 
 
 class UntrustedRunError(EurekaError):
@@ -98,7 +98,8 @@ def _code(run: Run) -> Iterable[str]:
 
 def _models(settings: SearchSettings) -> Iterable[str]:
     """Models with their servers and keys."""
-    advisers = (name for name in (settings.reviewer, settings.analyst) if "/" in name)
+    named = (settings.reviewer, settings.analyst, judge_of(settings))
+    advisers = (name for name in named if "/" in name)
     own_server = settings.model[0].partition("/")[0] if settings.base_url else None
     for name in dict.fromkeys((*settings.model, *advisers)):
         if name in ("offline", OFF) or name.startswith(REPLAY):

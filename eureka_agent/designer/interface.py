@@ -91,6 +91,8 @@ class Told:
     """Attempts with mean and deviation of their strength, strongest first."""
     by_choices: bool = False
     """True: strengths rank the attempts, in place of the fitness."""
+    judged: tuple[tuple[str, float, float], ...] = ()
+    """The same of a model's comparisons, where these rank the attempts."""
 
     def __bool__(self) -> bool:
         return bool(self.wishes or self.importance or self.marks or self.choices)

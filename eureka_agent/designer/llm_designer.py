@@ -86,6 +86,8 @@ def opening(request: DesignRequest) -> tuple[ChatMessage, ChatMessage]:
     )
     if known := _known_scores(request):
         order = f"{known}\n{order}"
+    if request.told.judged:
+        order = f"{render('parts/judged.md', judged=request.told.judged)}\n{order}"
     if request.told:
         order = f"{render('parts/feedback.md', told=request.told)}\n{order}"
     if request.rejections and not _said_something(request.rejections[-1].proposal):

@@ -13,6 +13,8 @@ from eureka_agent.export.rendering import render
 from eureka_agent.export.reward_source import HELPERS_MODULE, calls_helpers, standalone_source
 from eureka_agent.markup import code
 from eureka_agent.records import Attempt, Score, TaskDescription, VariableSpec
+from eureka_agent.report.attempt_page import COMPARED
+from eureka_agent.report.entries import merit_words
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.resources import resource_folder
 from eureka_agent.rewards import RewardSpecification
@@ -112,6 +114,9 @@ def fitness_text(exported: Exported) -> str:
     if score is not None and score.mean is not None:
         value = plus_minus(score.mean, score.std)
         basis = f"{plural(len(score.seeds), 'training')} from fresh seeds"
+    elif attempt.strength is not None and not exported.report.is_measured:
+        compared = f"strength {merit_words(attempt)}, {COMPARED[attempt.strength.by]}"
+        return f"not measured, {compared} ({exported.report.fitness_origin})"
     else:
         value = plus_minus(attempt.fitness, None)
         basis = f"{plural(len(attempt.fitness_per_seed), 'training')} of the search"

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from eureka_agent.feedback_records import Choice, Comparison, Feedback
+from eureka_agent.feedback_records import Choice, Comparison, Feedback, Judgement
 
 PRIOR_VARIANCE = 4.0
 """Variance of a strength: two random attempts differ by about 2.8; one wins 94 of 100 choices."""
@@ -41,6 +41,11 @@ class Preferences:
         place = self.names.index(name)
         return float(self.mean[place]), math.sqrt(float(self.covariance[place, place]))
 
+    def in_order(self) -> tuple[tuple[str, float, float], ...]:
+        """Attempts with mean and deviation, strongest first."""
+        order = sorted(self.names, key=lambda name: -self.strength(name)[0])
+        return tuple((name, *self.strength(name)) for name in order)
+
     def means(self) -> dict[str, float]:
         """Mean strengths by attempt."""
         return dict(zip(self.names, self.mean.tolist(), strict=True))
@@ -67,11 +72,11 @@ class Preferences:
         pairs = [
             (first, second) for place, first in enumerate(likely) for second in likely[place + 1 :]
         ]
-        if not pairs:
-            return None
-        return max(
-            pairs, key=lambda pair: (chance[pair[0]] + chance[pair[1]]) * self.information(*pair)
-        )
+        return max(pairs, key=self.worth) if pairs else None
+
+    def worth(self, pair: tuple[str, str]) -> float:
+        """Information of a comparison, weighed by the chance that one of the two is the best."""
+        return sum(self.chance_best[name] for name in pair) * self.information(*pair)
 
     def information(self, first: str, second: str) -> float:
         """Bits that the comparison of two is expected to tell of their strengths."""
@@ -145,4 +150,6 @@ def wins_of(feedback: Feedback) -> list[tuple[str, str]]:
                 if worst is not None and other not in (worst, best)
             ]
             return [*won, *lost]
+        case Judgement(comparisons=comparisons):
+            return [win for each in comparisons for win in wins_of(each)]
     return []

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 from pydantic import BeforeValidator, Field, FiniteFloat
 
-from eureka_agent.feedback_records import Feedback
+from eureka_agent.feedback_records import Feedback, Given
 from eureka_agent.records import (
     Attempt,
     Cost,
@@ -146,6 +146,8 @@ class RunStarted(BaseEntry):
     """Wall time of earlier processes."""
     known: tuple[Attempt, ...] = Field(default=(), exclude=True)
     """Attempts of earlier processes, for views of this process; not recorded."""
+    feedback: tuple[Given, ...] = Field(default=(), exclude=True)
+    """Feedback from before this process, for its views; not recorded."""
     asked: Asked = Asked()
 
 
@@ -275,11 +277,13 @@ class FinalStarted(BaseEntry):
 
 
 class FeedbackGiven(BaseEntry):
-    """A person said something about what was trained."""
+    """A person, or a model that judges, said something about what was trained."""
 
     kind: Literal["feedback-given"] = "feedback-given"
     who: str
     feedback: Feedback
+    number: Count = Field(default=0, exclude=True)
+    """Number of the entry, for views; not recorded."""
 
 
 # ── attempts ──────────────────────────────────────────────────────────────────────────────────────

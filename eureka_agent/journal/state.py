@@ -113,16 +113,8 @@ class RunState:
                 self.iterations_ended.add(entry.iteration)
             case entries.ConfirmationStarted() as entry:
                 self.confirmations = (*self.confirmations, entry)
-            case entries.FeedbackGiven(feedback=Withdrawal(of=number)):
-                self.feedback = tuple(each for each in self.feedback if each.number != number)
             case entries.FeedbackGiven() as entry:
-                given = Given(
-                    number=recorded.number,
-                    time=recorded.time,
-                    who=entry.who,
-                    feedback=entry.feedback,
-                )
-                self.feedback = (*self.feedback, given)
+                self.feedback = heard(self.feedback, entry, recorded.number, recorded.time)
             case Planned() as entry:
                 self.plans[entry.iteration, entry.sample] = entry
             case entries.FinalTrained() as entry:
@@ -130,6 +122,25 @@ class RunState:
             case _ if recorded.entry.of_attempt:
                 attempt = changed(self.by_id, recorded)
                 self.by_id[attempt.id] = attempt
+
+
+def numbered(recorded: Recorded) -> BaseEntry:
+    """The entry for a view: feedback with the number by which it can be withdrawn."""
+    entry = recorded.entry
+    if not isinstance(entry, entries.FeedbackGiven):
+        return entry
+    return entry.model_copy(update={"number": recorded.number})
+
+
+def heard(
+    feedback: tuple[Given, ...], entry: entries.FeedbackGiven, number: int, time: str = ""
+) -> tuple[Given, ...]:
+    """Feedback that stands after an entry of this number."""
+    if isinstance(entry.feedback, Withdrawal):
+        withdrawn = entry.feedback.of
+        return tuple(each for each in feedback if each.number != withdrawn)
+    given = Given(number=number, time=time, who=entry.who, feedback=entry.feedback)
+    return (*feedback, given)
 
 
 def changed(attempts: dict[str, Attempt], recorded: Recorded) -> Attempt:

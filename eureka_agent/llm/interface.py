@@ -35,6 +35,8 @@ class Role(StrEnum):
     """Writer of a fitness function for a sentence that has none."""
     READER = "reader"
     """Reader of a person's wish."""
+    JUDGE = "judge"
+    """Judge of pictures of two attempts."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from eureka_agent.records import Message
 
 REPLAY = "replay:"
 """Prefix of a recording's name in place of a model's."""
-SETTINGS = ("model", "reviewer", "analyst", "temperature", "reply_tokens", "fitness")
+SETTINGS = ("model", "reviewer", "analyst", "temperature", "reply_tokens", "fitness", "judge")
 """Settings of models, which a replay takes from the recording."""
 SEARCH_SETTINGS = ("env", "task", "sentence", "strategy", "iterations", "samples", "seed")
 """Settings that determine the requests: a replay must be given the same."""

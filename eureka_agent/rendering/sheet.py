@@ -13,6 +13,8 @@ from eureka_agent.rendering.pictures import Picture
 from eureka_agent.rendering.strip import header
 
 _QUALITY = 85
+_EDGE = 120
+"""Brightness of the line between two moments."""
 
 
 class Sheet:
@@ -44,6 +46,8 @@ class Sheet:
                 np.concatenate([self._label(step, found[step].shape[1]), found[step]])
                 for step in steps
             ]
+            for tile in tiles[:-1]:
+                tile[:, -1] = _EDGE
             row = np.concatenate(tiles, axis=1)
             rows += [header(row.shape[1], episode.title), row]
         file = io.BytesIO()

@@ -41,6 +41,7 @@ def to_json(report: RunReport) -> dict[str, Any]:
         "sparse": scores.get("sparse"),
         "finalists": [scores[score.name] for score in report.finalists],
         "attempts": [attempt_to_json(attempt) for attempt in report.attempts],
+        "judge": None if report.by_model is None else asdict(report.by_model),
         "cost": _cost(report.cost),
         "versions": dict(report.versions),
         "git_commit": report.git_commit,
@@ -68,6 +69,7 @@ def best_to_json(report: RunReport) -> dict[str, Any] | None:
         "id": best.id,
         **values,
         "search_fitness": finite(best.fitness),
+        "strength": None if best.strength is None else best.strength.model_dump(),
         "operator": best.proposal.operator.value,
         "source": str(report.folder / "best" / "reward.py"),
     }
@@ -96,6 +98,7 @@ def attempt_to_json(attempt: Attempt) -> dict[str, Any]:
         **attempt.proposal.model_dump(include={"operator", "parents"}, mode="json"),
         "designer": attempt.proposal.reward.author,
         "fitness": finite(attempt.fitness),
+        "strength": None if attempt.strength is None else attempt.strength.model_dump(),
         "trainings": _trainings(attempt),
         "rungs": [{"env_steps": steps, "fitness": finite(fitness)} for steps, fitness in rungs],
         "success_rate": attempt.outcome.success_rate if attempt.outcome is not None else None,

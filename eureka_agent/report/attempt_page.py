@@ -13,7 +13,13 @@ from rich.text import Text
 from eureka_agent import wording
 from eureka_agent.records import Attempt, CurvePoint, Stage, Verdict
 from eureka_agent.report.console import PythonSource, panel, unwrapped
-from eureka_agent.report.entries import early_ends, fitness_words, origin, rung_reached
+from eureka_agent.report.entries import (
+    early_ends,
+    fitness_words,
+    merit_words,
+    origin,
+    rung_reached,
+)
 from eureka_agent.report.reasoning import reasoning_panel
 from eureka_agent.report.sparkline import common_scale, sparkline
 
@@ -26,6 +32,9 @@ STAGE_STYLES = {
     Stage.PROPOSED: "dim",
     Stage.ACCEPTED: "dim",
 }
+
+
+COMPARED = {"choices": "by your choices", "model": "judged by a model from pictures"}
 
 
 def render_attempt(
@@ -79,6 +88,10 @@ def outcome_words(attempt: Attempt, env_steps: int) -> str:
         if rung_reached(attempt) is None:
             return ""
         return f"fitness {fitness_words(attempt, env_steps)} of its training"
+    if attempt.strength is not None:
+        solved = f"{outcome.success_rate:.0%} solved" if outcome.success_rate is not None else ""
+        strength = f"strength {merit_words(attempt)}, {COMPARED[attempt.strength.by]}"
+        return ", ".join(filter(None, (strength, solved, early_ends(outcome))))
     if attempt.repeats:
         seeds = wording.plural(len(attempt.fitness_per_seed), "seed")
         return f"fitness {wording.number(attempt.fitness)} over {seeds}"

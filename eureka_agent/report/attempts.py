@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from itertools import islice
 
-from eureka_agent.journal.entries import BaseEntry
-from eureka_agent.journal.state import Recorded, changed
+from eureka_agent.feedback.standing import with_strengths
+from eureka_agent.feedback_records import Given
+from eureka_agent.journal.entries import BaseEntry, FeedbackGiven
+from eureka_agent.journal.state import Recorded, changed, heard
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Stage
 
@@ -23,6 +25,7 @@ class Attempts:
         self._discarded: dict[str, None] = {}
         """Ids of discarded attempts, in order."""
         self._leaderboard: list[Attempt] | None = None
+        self._feedback: tuple[Given, ...] = ()
         self._in_training: dict[str, bool] = {}
         """Accepted attempts with a queued training; True once it has ended."""
         self.repeats = 0
@@ -60,9 +63,10 @@ class Attempts:
 
     @property
     def leaderboard(self) -> list[Attempt]:
-        """Trained attempts, best first."""
+        """Trained attempts, best first, with their strengths where strengths rank."""
         if self._leaderboard is None:
-            self._leaderboard = ranked(list(self._by_id.values()))
+            known = tuple(self._by_id.values())
+            self._leaderboard = ranked(with_strengths(known, self._feedback))
         return self._leaderboard
 
     def discarded(self, most: int) -> list[Attempt]:
@@ -89,6 +93,14 @@ class Attempts:
     def change(self, entry: BaseEntry) -> None:
         """Apply an entry. Raises KeyError for one on an attempt without a proposal."""
         self._put(changed(self._by_id, Recorded(0, "", 0.0, entry)))
+
+    def hear(self, *feedback: Given) -> None:
+        """Add feedback from before this process."""
+        self._feedback, self._leaderboard = feedback, None
+
+    def hear_more(self, entry: FeedbackGiven) -> None:
+        """Apply an entry on feedback."""
+        self.hear(*heard(self._feedback, entry, entry.number))
 
     def take_in(self, attempt: Attempt) -> int:
         """Add an attempt of an earlier process. Returns its env steps."""

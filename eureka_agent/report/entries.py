@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from eureka_agent import wording
@@ -88,11 +89,23 @@ def fitness_per_seed(score: Score) -> str:
     return ", ".join(values) + (" (from the cache)" if score.cached else "")
 
 
+def measure_of(attempts: Iterable[Attempt]) -> str:
+    """Title of what ranks these attempts: `strength` or `fitness`."""
+    return "fitness" if all(each.strength is None for each in attempts) else "strength"
+
+
+def merit_words(attempt: Attempt) -> str:
+    """Strength of an attempt with its deviation, `+1.25 ± 0.50`, or its fitness."""
+    if attempt.strength is None:
+        return wording.number(attempt.fitness)
+    return wording.strength(attempt.strength.mean, attempt.strength.deviation)
+
+
 def fitness_words(attempt: Attempt, env_steps: int) -> str:
-    """Fitness of an attempt; without one its score at the last rung: `7.89 at 70 %`."""
+    """Strength or fitness of an attempt; without one its score at the last rung: `7.89 at 70 %`."""
     reached = rung_reached(attempt)
     if reached is None:
-        return wording.number(attempt.fitness)
+        return merit_words(attempt)
     share = round(100 * reached.env_steps / env_steps)
     return f"{wording.number(reached.fitness)} at {share} %"
 

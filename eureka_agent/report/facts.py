@@ -12,6 +12,7 @@ from eureka_agent.report.entries import (
     early_ends,
     fitness_per_seed,
     fitness_words,
+    measure_of,
     remark,
     rung_reached,
 )
@@ -60,19 +61,15 @@ def score_cells(report: RunReport, score: Score) -> list[str]:
 
 # ── attempts ──────────────────────────────────────────────────────────────────────────────────────
 
-ATTEMPT_TITLES = (
-    "attempt",
-    "operator",
-    "parents",
-    "stage",
-    "fitness",
-    "seeds",
-    "reason or first finding",
-)
+
+def attempt_titles(report: RunReport) -> tuple[str, ...]:
+    """Titles of the columns of `attempt_cells`."""
+    last = report.measure, "seeds", "reason or first finding"
+    return "attempt", "operator", "parents", "stage", *last
 
 
 def attempt_cells(attempt: Attempt, env_steps: int) -> list[str]:
-    """An attempt as cells of a table with `ATTEMPT_TITLES`."""
+    """An attempt as cells of a table with `attempt_titles`."""
     return [
         attempt.id,
         wording.words(attempt.proposal.operator.value),
@@ -87,6 +84,11 @@ def attempt_cells(attempt: Attempt, env_steps: int) -> list[str]:
 def attempts_note(attempts: Sequence[Attempt]) -> str:
     """Sentences on the fitness in a table of attempts."""
     note = "Fitness is without exploration noise; the curves that findings describe are with it."
+    if measure_of(attempts) != "fitness":
+        note = (
+            "A strength follows from comparisons (Bradley and Terry 1952): one more means preferred"
+            " 73 times of 100."
+        )
     if any(map(rung_reached, attempts)):
         note += " A fitness `at` a percentage is the score after that part of a training."
     return note
@@ -113,12 +115,10 @@ def training_name(attempt: Attempt) -> str:
     return "first training" if attempt.repeats else "training"
 
 
-def episodes_sentence(outcome: Outcome, training: str) -> str:
-    """Sentence on the evaluated episodes of a training."""
-    facts = [
-        f"fitness {wording.plus_minus(outcome.fitness, outcome.fitness_std)}",
-        early_ends(outcome),
-    ]
+def episodes_sentence(outcome: Outcome, training: str, *, measured: bool = True) -> str:
+    """Sentence on the evaluated episodes of a training. `measured`: by a metric."""
+    fitness = f"fitness {wording.plus_minus(outcome.fitness, outcome.fitness_std)}"
+    facts = [fitness if measured else "", early_ends(outcome)]
     if outcome.success_rate is not None:
         facts.append(f"{outcome.success_rate:.0%} solved the task")
     episodes = wording.plural(outcome.evaluation_episodes, "episode")

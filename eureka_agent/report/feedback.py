@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from eureka_agent import wording
+from eureka_agent.feedback.agreement import Agreement
 from eureka_agent.feedback_records import (
     Choice,
     Comparison,
@@ -9,6 +11,7 @@ from eureka_agent.feedback_records import (
     Feedback,
     Importance,
     Judge,
+    Judgement,
     Mark,
     Wish,
     Withdrawal,
@@ -39,6 +42,8 @@ def feedback_line(feedback: Feedback) -> str:
             return f"cannot tell {feedback.first} from {feedback.second}"
         case Comparison(grade=grade):
             return f"says: {feedback.first} {GRADES[grade or 0]} {feedback.second}"
+        case Judgement():
+            return f"compares pictures: {'; '.join(map(_compared, feedback.comparisons))}"
         case Importance():
             of = f" of {feedback.attempt}" if feedback.attempt else ""
             return f"orders the {feedback.of}{of}: {' > '.join(feedback.order)}"
@@ -52,7 +57,21 @@ def feedback_line(feedback: Feedback) -> str:
             return f"withdraws entry {feedback.of}"
         case Judge(by="choices"):
             return "has choices rank the attempts"
+        case Judge(by="model"):
+            return "has a model's comparisons of pictures rank the attempts"
     return "has the fitness rank the attempts"
+
+
+def _compared(comparison: Comparison) -> str:
+    if comparison.grade is None:
+        return f"{comparison.first} or {comparison.second}, cannot tell"
+    return f"{comparison.first} {GRADES[comparison.grade]} {comparison.second}"
+
+
+def judged_words(model: str, comparisons: int, agreement: Agreement | None) -> str:
+    """Clause on a model that judges, and on how far it agrees with the person."""
+    words = f"{model} judged {wording.plural(comparisons, 'pair')} from pictures"
+    return words if agreement is None else f"{words}; {agreement}"
 
 
 def _of(attempt: str) -> str:

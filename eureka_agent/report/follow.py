@@ -13,7 +13,7 @@ from eureka_agent.archive.database import Archive
 from eureka_agent.archive.run_lock import is_held
 from eureka_agent.errors import RunFolderError
 from eureka_agent.journal.entries import Observer, RunEnded
-from eureka_agent.journal.state import Recorded
+from eureka_agent.journal.state import Recorded, numbered
 from eureka_agent.records import RunStatus
 
 POLL_S = 0.5
@@ -78,7 +78,7 @@ class Follower:
 def hand_on(recorded: Recorded, observer: Observer, folder: Path) -> None:
     """Pass an entry to an observer. Raises RunFolderError for one on an unknown attempt."""
     try:
-        observer(recorded.entry)
+        observer(numbered(recorded))
     except KeyError as error:
         damage = f"entry {recorded.number} is about {error}, which no entry before it proposes"
         raise RunFolderError(

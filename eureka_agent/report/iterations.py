@@ -17,7 +17,8 @@ class Iteration:
     number: int
     """Counted from 1."""
     fitness: tuple[float, ...]
-    """Mean of each attempt's trainings, lowest first, without those that have none."""
+    """Mean of each attempt's trainings, lowest first, without those that have none; strengths where
+    these rank."""
     broken_off: str
     """`2 stopped, 1 failed`: trainings without a fitness."""
 
@@ -42,7 +43,7 @@ def iterations(attempts: Sequence[Attempt]) -> list[Iteration]:
 
 
 def _fitness(attempts: Sequence[Attempt]) -> tuple[float, ...]:
-    return tuple(sorted(each.fitness for each in attempts if each.fitness is not None))
+    return tuple(sorted(each.merit for each in attempts if each.merit is not None))
 
 
 def _broken_off(attempts: Sequence[Attempt]) -> str:

@@ -39,7 +39,7 @@ def markdown(report: RunReport) -> str:
         "The written fitness": _written_fitness(report),
         "Scores": _scores(report),
         "Your reward function" if own else "The best reward function": _best(report),
-        "Fitness per iteration": "" if own else _iterations(report.attempts),
+        f"{report.measure.capitalize()} per iteration": "" if own else _iterations(report),
         "All attempts": _attempts(report),
         "What the critic threw out": _rejected(report.attempts),
         "Cost": _cost(report),
@@ -102,13 +102,15 @@ def _best(report: RunReport) -> str:
     elif best.proposal.reasoning.strip():
         parts.append(f"The designer's reasoning:\n\n{quoted(best.proposal.reasoning)}")
     if best.diagnosis is not None:
-        parts += _diagnosis(best.diagnosis, training)
+        parts += _diagnosis(best.diagnosis, training, measured=report.is_measured)
     if best.outcome is not None and best.outcome.evaluation_episodes:
-        parts.append(escaped(facts.episodes_sentence(best.outcome, training)))
+        measured = report.is_measured
+        sentence = facts.episodes_sentence(best.outcome, training, measured=measured)
+        parts.append(escaped(sentence))
     return "\n\n".join(parts)
 
 
-def _diagnosis(diagnosis: Diagnosis, training: str) -> list[str]:
+def _diagnosis(diagnosis: Diagnosis, training: str, *, measured: bool) -> list[str]:
     """Paragraphs on findings and curve."""
     findings = "\n".join(
         f"- **{finding.code}**: {escaped(finding.message)}"
@@ -117,7 +119,7 @@ def _diagnosis(diagnosis: Diagnosis, training: str) -> list[str]:
     )
     parts = [facts.findings_sentence(diagnosis, training), *([findings] if findings else [])]
     values = [value for value in diagnosis.fitness_values if value is not None]
-    if values:
+    if values and measured:
         curve = sparkline(diagnosis.fitness_values, BAR_WIDTH)
         first, last, highest = map(wording.number, (values[0], values[-1], max(values)))
         parts.append(
@@ -127,8 +129,9 @@ def _diagnosis(diagnosis: Diagnosis, training: str) -> list[str]:
     return parts
 
 
-def _iterations(attempts: Sequence[Attempt]) -> str:
-    by_iteration = iterations(attempts)
+def _iterations(report: RunReport) -> str:
+    by_iteration = iterations(report.attempts)
+    by = "the mean of its trainings" if report.measure == "fitness" else "its strength"
     known = [value for each in by_iteration for value in each.fitness]
     if not known:
         return ""
@@ -149,7 +152,7 @@ def _iterations(attempts: Sequence[Attempt]) -> str:
             + (f" ({each.broken_off} left out)" if each.broken_off else "")
         )
     note = (
-        "Each bar is an iteration's best attempt, by the mean of its trainings; `all` draws its"
+        f"Each bar is an iteration's best attempt, by {by}; `all` draws its"
         " attempts from worst to best, on one scale for all iterations."
     )
     return fenced("\n".join(lines)) + f"\n\n{note}"
@@ -160,7 +163,7 @@ def _attempts(report: RunReport) -> str:
         return ""
     env_steps = report.settings.env_steps
     rows = [facts.attempt_cells(attempt, env_steps) for attempt in report.attempts]
-    titles = " | ".join(facts.ATTEMPT_TITLES)
+    titles = " | ".join(facts.attempt_titles(report))
     return f"{table(titles, rows)}\n\n{facts.attempts_note(report.attempts)}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from eureka_agent.records import TaskDescription
+from eureka_agent.report.feedback import judged_words
 from eureka_agent.report.run_report import RunReport
 
 
@@ -10,7 +11,9 @@ def metric_lines(report: RunReport) -> list[str]:
     """First sentences of a report: the metric, and where it may differ from the sentence."""
     lines = [metric_sentence(report.description, report.fitness_origin)]
     task = report.description.sentence
-    if report.fitness_origin:
+    if not report.is_measured:
+        lines.append("a strength compares attempts of this run, and is no score of the task")
+    elif report.fitness_origin:
         lines.append(
             "the scores hold for that fitness only, and there is no human reward to compare them"
             " with"
@@ -20,6 +23,10 @@ def metric_lines(report: RunReport) -> list[str]:
             f"the task in its own words: {' '.join(task.split()).rstrip('.')}. If your sentence"
             " asks for something else, that is not measured"
         )
+    if report.is_measured and report.by_strength is not None:
+        lines.append("strengths rank the attempts, in place of this fitness")
+    if (judged := report.by_model) is not None:
+        lines.append("so far " + judged_words(judged.model, judged.comparisons, judged.agreement))
     return [f"{line[:1].upper()}{line[1:]}." for line in lines]
 
 

@@ -17,6 +17,8 @@ from eureka_agent.report.entries import (
     discard_reason,
     episode_length,
     first_finding,
+    measure_of,
+    merit_words,
 )
 from eureka_agent.report.lines import Column, Line, Lines, fit, rows, share_rows, wrapped
 from eureka_agent.report.metric import metric_sentence, same_words
@@ -206,12 +208,13 @@ def leaderboard_lines(leaderboard: list[Attempt], width: int, room: int) -> list
     """Best attempts so far."""
     shown, hidden = _cut(leaderboard, room - 2)
     wide = width >= WIDE
+    merits = [merit_words(attempt) for attempt in shown]
     several = any(len(attempt.fitness_per_seed) > 1 for attempt in shown)
     columns = [
         Column("rank", 4, right=True),
         Column("attempt", 8, "bold"),
         Column("operator", 16 if wide else 9),
-        Column("fitness", 9, "green", right=True),
+        Column(measure_of(shown), max([9, *map(len, merits)]), "green", right=True),
         *([Column("seeds", 5, right=True)] if several else []),
         Column("length", 6, right=True),
         Column("what the analyzer says", 0, "dim"),
@@ -224,7 +227,7 @@ def leaderboard_lines(leaderboard: list[Attempt], width: int, room: int) -> list
                 str(rank),
                 attempt.id,
                 wording.words(operator) if wide else operator.split("_")[0],
-                wording.number(attempt.fitness),
+                merits[rank - 1],
                 *([str(len(attempt.fitness_per_seed))] if several else []),
                 wording.MISSING if length is None else f"{length:.0f}",
                 first_finding(attempt),

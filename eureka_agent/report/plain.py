@@ -12,14 +12,17 @@ from contextlib import AbstractContextManager, nullcontext
 from rich.console import Console
 
 from eureka_agent import wording
+from eureka_agent.feedback_records import Judgement
 from eureka_agent.journal import entries as journal
 from eureka_agent.journal.entries import BaseEntry, RunStarted
 from eureka_agent.records import Attempt, Repeat, RunStatus, Score, Stage
-from eureka_agent.report.entries import first_error, origin
+from eureka_agent.report.entries import first_error, measure_of, merit_words, origin
+from eureka_agent.report.feedback import feedback_line
 from eureka_agent.report.ledger import format_money
 from eureka_agent.report.lines import to_ascii
 from eureka_agent.report.metric import metric_sentence
 from eureka_agent.report.state import SearchView
+from eureka_agent.settings import UNMEASURED
 from eureka_agent.text import printable
 
 PROGRESS_INTERVAL_S = 60.0
@@ -145,7 +148,10 @@ def event_line(event: BaseEntry, view: SearchView) -> str:
         case journal.Reviewed() if not event.verdict.accepted:
             return _judged(view.attempts[event.attempt])
         case journal.AttemptEnded():
-            return _attempt_ended(view.attempts[event.attempt])
+            measured = view.run is None or view.run.settings.fitness not in UNMEASURED
+            return _attempt_ended(view.attempts[event.attempt], measured=measured)
+        case journal.FeedbackGiven(feedback=Judgement() as judgement):
+            return f"{event.who} {feedback_line(judgement)}"
         case journal.ConfirmationStarted():
             names = ", ".join(event.attempts)
             trainings = wording.plural(event.trainings, "training")
@@ -160,10 +166,12 @@ def event_line(event: BaseEntry, view: SearchView) -> str:
             steps = event.points[-1].env_steps if event.points else 0
             return f"training of {event.label} goes on at {wording.count(steps)} env steps"
         case journal.IterationEnded():
-            best = None if event.best is None else view.attempts.get(event.best)
+            board = view.attempts.leaderboard
+            best = next((each for each in board if each.id == event.best), None)
             summary = "nothing trained yet"
             if best is not None:
-                summary = f"best so far is {best.id} with fitness {wording.number(best.fitness)}"
+                merit = f"{measure_of([best])} {merit_words(best)}"
+                summary = f"best so far is {best.id} with {merit}"
             return f"iteration {event.iteration + 1} ends: {summary}"
         case journal.FinalStarted():
             names = ", ".join(event.attempts)
@@ -200,11 +208,11 @@ def _judged(attempt: Attempt) -> str:
     return f"{attempt.id} thrown out by the critic: {first_error(attempt) or attempt.reason}"
 
 
-def _attempt_ended(attempt: Attempt) -> str:
+def _attempt_ended(attempt: Attempt, *, measured: bool) -> str:
     match attempt.stage:
         case Stage.TRAINED:
-            fitness = wording.number(attempt.fitness)
-            return f"{attempt.id} trained: fitness {fitness} ({origin(attempt.proposal)})"
+            fitness = f": fitness {wording.number(attempt.fitness)}" if measured else ""
+            return f"{attempt.id} trained{fitness} ({origin(attempt.proposal)})"
         case Stage.FAILED:
             return f"{attempt.id} failed in training: {attempt.reason}"
         case Stage.STOPPED:

@@ -18,6 +18,7 @@ _PURPOSES = {
     Role.ANALYST: "analysis",
     Role.READER: "reading of a wish",
     Role.METRIC: "fitness",
+    Role.JUDGE: "comparison",
 }
 _REVISION = "revision"
 _PLURALS = {"analysis": "analyses", "fitness": "fitnesses"}

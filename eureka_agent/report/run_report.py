@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
+from typing import Literal
 
+from eureka_agent.feedback.agreement import Agreement
 from eureka_agent.invocation import command
 from eureka_agent.records import (
     BASELINES,
@@ -19,8 +21,9 @@ from eureka_agent.records import (
     TaskDescription,
     WrittenFitness,
 )
+from eureka_agent.report.entries import measure_of
 from eureka_agent.report.ledger import NOTHING_ASKED, Ledger
-from eureka_agent.settings import SearchSettings
+from eureka_agent.settings import UNMEASURED, SearchSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,14 +52,26 @@ class RunCost:
 
 
 @dataclass(frozen=True)
-class ByChoices:
-    """The best attempt's place by a person's choices, which rank the attempts."""
+class ByStrength:
+    """The best attempt's place by comparisons, which rank the attempts."""
 
+    by: Literal["choices", "model"]
+    """A person's choices, or a model's comparisons of pictures."""
     answers: int
     strength: float
     deviation: float
     chance: float
     """Probability of being the best."""
+
+
+@dataclass(frozen=True)
+class ByModel:
+    """A model's comparisons of the run's attempts."""
+
+    model: str
+    comparisons: int
+    agreement: Agreement | None
+    """With a person's choices; None for too few of these."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,8 +113,10 @@ class RunReport:
     written_fitness: WrittenFitness | None = None
     sentence_agrees: bool = False
     """True where the sentence asks, in other words than the task's, for its fitness."""
-    by_choices: ByChoices | None = None
+    by_strength: ByStrength | None = None
     """None where the fitness ranks the attempts."""
+    by_model: ByModel | None = None
+    """None where no model compared attempts."""
     fitness_origin: str = ""
     """Author and acceptance of a written fitness, in words."""
 
@@ -108,6 +125,21 @@ class RunReport:
         """`" (m)"`; empty for a fitness without a unit."""
         unit = self.description.fitness_unit
         return f" ({unit})" if unit not in ("", "1") else ""
+
+    @property
+    def merit_unit_note(self) -> str:
+        """The same of what ranks the attempts; a strength has no unit."""
+        return self.unit_note if self.measure == "fitness" else ""
+
+    @property
+    def measure(self) -> str:
+        """Title of what ranks the attempts: `strength` or `fitness`."""
+        return measure_of(self.attempts)
+
+    @property
+    def is_measured(self) -> bool:
+        """False where no metric is calculated."""
+        return self.settings.fitness not in UNMEASURED
 
     def score(self, name: str) -> Score | None:
         """Score of `"human"`, `"sparse"` or an attempt; None before there is one."""
@@ -148,7 +180,7 @@ class RunReport:
             "--iterations": str(self.settings.iterations),
             "--samples": str(self.settings.samples),
             "--seed": str(self.settings.seed),
-            **({} if self.written_fitness is None else {"--fitness": self.settings.fitness}),
+            **({} if self.settings.fitness == "task" else {"--fitness": self.settings.fitness}),
         }
         pairs = [*(("--model", model) for model in self.settings.model), *flags.items()]
         return ["search", self.sentence, *(part for pair in pairs for part in pair), *flag]

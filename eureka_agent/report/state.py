@@ -132,6 +132,8 @@ class SearchView:
                 self.requests.start(event, now)
             case journal.RequestEnded():
                 self.requests.end(event)
+            case journal.FeedbackGiven():
+                self.attempts.hear_more(event)
             case journal.AttemptImported():
                 self._finished_steps += self.attempts.take_in(event.record)
             case journal.TrainingQueued():
@@ -182,6 +184,8 @@ class SearchView:
         self.run, self.ended, self.started_at, self.phase = event, None, now, "starting"
         for attempt in event.known:
             self._finished_steps += self.attempts.take_in(attempt)
+        if event.feedback:
+            self.attempts.hear(*event.feedback)
         # trainings of an earlier process are gone; this one plans anew, and repeats the entries of
         # known final trainings
         self.running.clear()

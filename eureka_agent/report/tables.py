@@ -17,7 +17,7 @@ from eureka_agent.records import Attempt, RunStatus, Stage
 from eureka_agent.report.attempt_page import STAGE_STYLES, source_panel
 from eureka_agent.report.console import facts_grid, unwrapped
 from eureka_agent.report.cost import cost_sentence, remarks
-from eureka_agent.report.entries import fitness_per_seed, fitness_words, remark
+from eureka_agent.report.entries import fitness_per_seed, fitness_words, measure_of, remark
 from eureka_agent.report.metric import metric_lines
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.verdict import best_fitness, verdict
@@ -30,7 +30,12 @@ WIDE_ATTEMPTS = 100
 MOST_ATTEMPTS = 40
 LONGEST_TASK = 100
 WRITTEN_MARK = "*"
-"""Mark of a fitness that is not the task's own metric."""
+STRENGTH_MARK = "~"
+MARKS = {
+    WRITTEN_MARK: "by a fitness that a language model wrote for that run",
+    STRENGTH_MARK: "no fitness, but a strength by choices or by a model that judges",
+}
+"""Marks of what is not the task's own metric, with their meanings."""
 STATUS_STYLES = {
     RunStatus.FINISHED: "green",
     RunStatus.STOPPED: "yellow",
@@ -42,13 +47,17 @@ STATUS_STYLES = {
 def render_runs(reports: Sequence[RunReport]) -> RenderableType:
     """One line a run, newest last."""
     table = _RunsTable(reports)
-    if not any(report.fitness_origin for report in reports):
-        return table
-    note = (
-        f"{WRITTEN_MARK} by a fitness that a language model wrote for that run: see"
-        f" `{command('show RUN')}`"
-    )
-    return Group(table, Text(note, style="dim"))
+    marks = {mark: MARKS[mark] for report in reports if (mark := fitness_mark(report))}
+    see = f": see `{command('show RUN')}`"
+    notes = [Text(f"{mark} {meaning}{see}", style="dim") for mark, meaning in marks.items()]
+    return Group(table, *notes) if notes else table
+
+
+def fitness_mark(report: RunReport) -> str:
+    """Mark of a best fitness that is not by the task's own metric, one of `MARKS`; else empty."""
+    if report.by_strength is not None or not report.is_measured:
+        return STRENGTH_MARK
+    return WRITTEN_MARK if report.fitness_origin else ""
 
 
 class _RunsTable:
@@ -87,7 +96,7 @@ def _short_name(name: str, names: Sequence[str]) -> str:
 
 def _best_fitness(report: RunReport) -> str:
     text = best_fitness(report)
-    return f"{text} {WRITTEN_MARK}" if report.fitness_origin else text
+    return f"{text} {fitness_mark(report)}".rstrip()
 
 
 def render_run(report: RunReport) -> RenderableType:
@@ -200,7 +209,8 @@ class _AttemptsTable:
         table.add_column("attempt", style="bold", no_wrap=True)
         for title in ("operator", "parents", "stage") if wide else ("operator", "stage"):
             table.add_column(title, no_wrap=True)
-        for title in ("fitness", "seeds") if wide else ("fitness",):
+        measure = measure_of(self._attempts)
+        for title in (measure, "seeds") if wide else (measure,):
             table.add_column(title, justify="right", no_wrap=True)
         table.add_column("reason or first finding", ratio=1)
         for attempt in self._attempts:

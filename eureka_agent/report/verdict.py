@@ -58,8 +58,13 @@ def verdict(report: RunReport) -> RunVerdict:
 
 
 def best_fitness(report: RunReport) -> str:
-    """`2.00 ± 0.10` over fresh seeds, or the best attempt's fitness in the search; a dash."""
+    """`2.00 ± 0.10` over fresh seeds, or the best attempt's fitness in the search, or its strength;
+    a dash."""
     score = report.best_score
+    if (strong := report.by_strength) is not None:
+        return wording.strength(strong.strength, strong.deviation)
+    if not report.is_measured:
+        return wording.MISSING
     if score is not None and score.mean is not None:
         return wording.plus_minus(score.mean, score.std)
     return wording.number(report.best.fitness if report.best is not None else None)
@@ -79,9 +84,12 @@ def _best(report: RunReport) -> str:
     if best is None:
         return f"no reward function was trained to an end: {_how_attempts_stand(report)}"
     name = attempt_name(report, best)
-    if (chosen := report.by_choices) is not None:
-        answers = wording.plural(chosen.answers, "choice")
-        strength = f"strength {chosen.strength:+.2f} ± {chosen.deviation:.2f}"
+    if (strong := report.by_strength) is not None:
+        strength = f"strength {wording.strength(strong.strength, strong.deviation)}"
+        if strong.by == "model":
+            answers = wording.plural(strong.answers, "comparison")
+            return f"{name}: {strength}, judged by {_judge(report)} in {answers} of pictures"
+        answers = wording.plural(strong.answers, "choice")
         return f"{name}: {strength} after {answers} between clips"
     if score is None or score.mean is None:
         seeds = wording.plural(len(best.fitness_per_seed), "seed")
@@ -92,9 +100,15 @@ def _best(report: RunReport) -> str:
     return f"{name}: fitness {_fitness(report, score.mean, score.std)} over {seeds}{failures}"
 
 
+def _judge(report: RunReport) -> str:
+    return "a model" if report.by_model is None else report.by_model.model
+
+
 def _against(report: RunReport) -> str:
     score, baselines = report.best_score, _baselines(report)
-    if report.by_choices is not None:
+    if report.by_strength is not None:
+        if report.by_strength.by == "model":
+            return "nothing: a model ranks the attempts, and no baseline is among its pictures"
         return "nothing: your choices rank the attempts, and no baseline is among the clips"
     if score is None or score.mean is None or not baselines:
         why = "" if report.status is RunStatus.FINISHED else " so far"
@@ -134,8 +148,9 @@ def _certainty(report: RunReport) -> str:
     score = report.best_score
     if report.best is None:
         return "nothing to be sure of"
-    if report.by_choices is not None:
-        return f"it is the best with a probability of {report.by_choices.chance:.0%}"
+    if (strong := report.by_strength) is not None:
+        eye = ", if the model sees what you would see" if strong.by == "model" else ""
+        return f"it is the best with a probability of {strong.chance:.0%}{eye}"
     if score is None or score.mean is None:
         return "not sure: it was not trained again from fresh seeds, so its fitness favours luck"
     parts = []
@@ -199,7 +214,7 @@ def _next(report: RunReport) -> tuple[str, list[str]]:
     best, score = report.best, report.best_score
     if best is None:
         return "see what became of every attempt", ["show", folder]
-    if report.by_choices is not None and report.by_choices.chance < SURE_ENOUGH:
+    if report.by_strength is not None and report.by_strength.chance < SURE_ENOUGH:
         return "compare clips, and say what you want", ["refine", folder]
     if score is None or score.mean is None:
         return "export reward and policy", ["export", folder]

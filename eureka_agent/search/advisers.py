@@ -1,4 +1,4 @@
-"""The advisers of a run (designers, reviewer, analyst) and the gateway that their requests pass."""
+"""The advisers of a run (designers, reviewer, analyst, judge) and the gateway of their requests."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from eureka_agent.designer.offline.designer import OfflineDesigner
 from eureka_agent.designer.offline.wishes import OfflineReader
 from eureka_agent.designer.routed import RoutedDesigner
 from eureka_agent.designer.tuning.designer import TuningDesigner
+from eureka_agent.feedback.judge import ModelJudge
 from eureka_agent.feedback.reading import ModelReader, Reads
 from eureka_agent.journal.entries import ModelBudgetSpent, Notice, Observer
 from eureka_agent.llm.budget import Budget
@@ -29,7 +30,7 @@ from eureka_agent.search.summary import model_limits
 
 @dataclass(frozen=True)
 class Advisers:
-    """Designer, reviewer and analyst of a run."""
+    """Designer, reviewer, analyst and judge of a run."""
 
     designer: Designer
     models: tuple[str, ...] = ()
@@ -43,6 +44,8 @@ class Advisers:
     gateway: Gateway | None = None
     """None if no model is asked."""
     budget: Budget | None = None
+    judge: ModelJudge | None = None
+    """Judge of pictures of attempts; None where no model judges."""
 
     def spent(self) -> bool:
         """True once the budget for models has refused a request."""
@@ -129,9 +132,9 @@ def advisers_of(
         [models.configured(model, gateway) for model in models.designers]
     )
     task = (run.description, run.sentence, run.settings)
-    reviewer, analyst = (
+    reviewer, analyst, judge = (
         None if model is None else models.configured(model, gateway)
-        for model in (models.reviewer, models.analyst)
+        for model in (models.reviewer, models.analyst, models.judge)
     )
     return Advisers(
         RoutedDesigner(model_designer, tuning),
@@ -142,6 +145,7 @@ def advisers_of(
         ModelReader(models.configured(models.designers[0], gateway), *task),
         gateway,
         budget,
+        None if judge is None else ModelJudge(judge, run.description, run.sentence),
     )
 
 

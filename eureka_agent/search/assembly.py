@@ -34,6 +34,7 @@ from eureka_agent.search.capacity import plan_capacity
 from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.engine import SearchEngine, first_error
 from eureka_agent.search.final import FinalTrainings, keep_best
+from eureka_agent.search.judging import Judging
 from eureka_agent.search.preparation import Prepared
 from eureka_agent.search.recorder import Recorder
 from eureka_agent.search.schedules import Asks
@@ -145,6 +146,7 @@ def _engine(
         advisers.spent,
         known,
         person,
+        None if advisers.judge is None else Judging(advisers.judge, run, maker, observer),
     )
     return engine, final
 

@@ -20,10 +20,10 @@ from eureka_agent.designer.interface import (
     prefers_failures,
 )
 from eureka_agent.feedback.standing import (
-    is_judged_by_choices,
     judged,
     pending_edits,
     standing_wishes,
+    what_ranks,
 )
 from eureka_agent.feedback_records import Edit, Given
 from eureka_agent.journal.entries import Analysed, Observer, Planned
@@ -143,7 +143,7 @@ class Briefing:
         if (
             not knowing
             or not standing_wishes(state.feedback)
-            or is_judged_by_choices(state.feedback)
+            or what_ranks(state.feedback) == "choices"
         ):
             return plans
         after = self._strategy.plan(iteration, knowing, size)

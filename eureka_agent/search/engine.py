@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.designer.interface import Designer, DesignRequest
@@ -45,6 +45,15 @@ class SearchFailedError(EurekaError):
     exit_status = 1
 
 
+class Judges(Protocol):
+    """A judge of attempts: `eureka_agent.search.judging.Judging`."""
+
+    async def judge(self) -> None:
+        """Compare what was trained. Raises BudgetSpentError, and EurekaError where nobody can be
+        asked."""
+        ...
+
+
 class SearchEngine:
     """Takes the proposals of one search through their stages. A schedule decides when each is
     planned."""
@@ -60,11 +69,14 @@ class SearchEngine:
         spent: Callable[[], bool] = lambda: False,
         baselines: Callable[[], Awaitable[None]] | None = None,
         person: Asks | None = None,
+        judge: Judges | None = None,
     ) -> None:
         """`deadline` is there for a limit in wall time. `spent` tells if the budget for models has
         refused a request. `baselines` waits until all of them are archived; None if there are
-        none. `person` decides on each generation; None: the settings do."""
+        none. `person` decides on each generation; None: the settings do. `judge` compares what
+        each generation has trained; None: nobody does."""
         self._person = person
+        self._judge = judge
         self.run = run
         self.designer = designer
         self._attempts = attempts
@@ -267,10 +279,17 @@ class SearchEngine:
                                 self._attempts.trainer.repeat(attempt.id, iteration, seed)
                             )
 
+    async def judge(self, iteration: int) -> None:
+        """Have the attempts compared, before a later generation is planned."""
+        planned = max((each for each, _ in self.run.archive.state.plans), default=iteration)
+        if self._judge is not None and planned <= iteration:
+            await self._judge.judge()
+
     def end_iteration(self, iteration: int) -> None:
         """Record the end of this generation, once."""
-        if iteration not in self.run.archive.state.iterations_ended:
-            best = ranked(self.run.archive.attempts())
+        state = self.run.archive.state
+        if iteration not in state.iterations_ended:
+            best = ranked(judged(state.attempts(), state.feedback))
             self.observer(IterationEnded(iteration=iteration, best=best[0].id if best else None))
 
     def first_source(self, iteration: int, sample: int) -> str:

@@ -8,7 +8,7 @@ import asyncio
 from eureka_agent import wording
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.gate import is_wrong, judged_by_gate, refused_by_gate
-from eureka_agent.feedback.standing import is_judged_by_choices, standing_wishes
+from eureka_agent.feedback.standing import standing_wishes, what_ranks
 from eureka_agent.journal.entries import GateLoosened, Notice, Observer
 from eureka_agent.records import Verdict
 
@@ -89,11 +89,11 @@ class GateOfRound:
         return True
 
     def _is_led_by_a_person(self, sample: int) -> bool:
-        """True where the person's wishes or choices were known to the plan: they may want less of
-        the fitness, by which the gate orders episodes."""
+        """True where the person's wishes, or strengths, were known to the plan: they may want less
+        of the fitness, by which the gate orders episodes."""
         state = self._run.archive.state
         plan = state.plans.get((self._iteration, sample))
         if plan is None:
             return False
         known = [given for given in state.feedback if given.number <= plan.seen]
-        return bool(standing_wishes(known)) or is_judged_by_choices(known)
+        return bool(standing_wishes(known)) or what_ranks(known) != "fitness"

@@ -1,4 +1,4 @@
-"""The language models of a run, from its settings: designers, reviewer and analyst, live or
+"""The language models of a run, from its settings: designers, reviewer, analyst and judge, live or
 replayed."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from eureka_agent.llm.replay import (
 )
 from eureka_agent.resources import resource_folder
 from eureka_agent.search.typed_settings import flag_text
-from eureka_agent.settings import SearchSettings, parse_settings, schedule_of
+from eureka_agent.settings import SearchSettings, judge_of, parse_settings, schedule_of
 
 OFF, AUTO = "off", "auto"
 RECORDINGS = "recorded"
@@ -57,13 +57,15 @@ class Models:
     """Name of the replayed recording; empty for live models."""
     recorded_settings: Mapping[str, Any] = field(default_factory=dict)
     """The recording's settings."""
+    judge: LanguageModel | None = None
+    """None where no model judges attempts."""
 
     @property
     def all(self) -> tuple[LanguageModel, ...]:
         """All models without duplicates."""
         asked = (
             *self.designers,
-            *(model for model in (self.reviewer, self.analyst) if model is not None),
+            *(each for each in (self.reviewer, self.analyst, self.judge) if each is not None),
         )
         return tuple({model.name: model for model in asked}.values())
 
@@ -110,6 +112,8 @@ def _live(settings: SearchSettings, on_retry: RetryObserver) -> Models:
 
     designers = tuple(model(name) for name in settings.model)
     reviewer, analyst = role(settings.reviewer), role(settings.analyst)
+    judge = judge_of(settings)
+    judging = model(judge) if judge else None
     # the price table does not hold for names on the user's own server
     listed = find_prices((name for name in known if _provider(name) != own_server), settings.price)
     prices = {name: listed[name] for name in known if name in listed}
@@ -135,6 +139,7 @@ def _live(settings: SearchSettings, on_retry: RetryObserver) -> Models:
         settings.temperature,
         settings.reply_tokens,
         review_all=settings.reviewer != AUTO,
+        judge=judging,
     )
 
 
@@ -145,7 +150,7 @@ def _replayed(settings: SearchSettings) -> Models:
     asked = parse_settings(
         SearchSettings, dict(recording.settings), f"the recording {recording.name!r}"
     )
-    flags = _flags_of(recording, settings)
+    flags, judge = _flags_of(recording, settings), judge_of(asked)
 
     def role(now: str, then: str) -> LanguageModel | None:
         if OFF in (now, then):
@@ -163,6 +168,7 @@ def _replayed(settings: SearchSettings) -> Models:
         review_all=asked.reviewer != AUTO,
         replayed=recording.name,
         recorded_settings=recording.settings,
+        judge=ReplayModel(judge, recording, flags) if judge else None,
     )
 
 

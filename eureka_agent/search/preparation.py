@@ -43,13 +43,17 @@ from eureka_agent.search.planning import plan_within
 from eureka_agent.search.resumption import driver_scratch
 from eureka_agent.search.speed import measure_speed
 from eureka_agent.search.time_limit import time_limit
+from eureka_agent.search.unmeasured import (
+    RANKED_BY,
+    check_judge_setting,
+    no_fitness,
+    with_defaults,
+)
 from eureka_agent.search.written_fitness import (
-    CHOSEN_SETTINGS,
     AcceptedFitness,
     Confirm,
     accepted_fitness,
     check_fitness_setting,
-    no_fitness,
 )
 from eureka_agent.settings import SearchSettings, check_training, parse_settings, training_part
 from eureka_agent.text import one_line
@@ -120,10 +124,10 @@ async def prepared(
     Raises RewardRejectedError for a given reward that the critic rejects.
     """
     began = time.monotonic()
-    if values.get("fitness") == "chosen":
-        values = {**CHOSEN_SETTINGS, **values}
+    values = with_defaults(values)
     asked = parse_settings(SearchSettings, values, "the settings")
     check_fitness_setting(asked, given, confirm)
+    check_judge_setting(asked, given)
     budget = None if asked.budget is None else parse_budget(asked.budget)
     time_limit(asked)  # raises SettingsError before anything is started
     async with _surroundings(asked, given, observer) as (models, wall, scratch, stack):
@@ -287,10 +291,10 @@ async def _written_fitness(
 ) -> AcceptedFitness | None:
     """The fitness that a model wrote and the user accepted, or none at all, if that is asked for.
     It closes the dry runner, which has the task's own metric."""
-    if settings.fitness == "chosen":
+    if settings.fitness in RANKED_BY:
         await dry_runner.close()
         sentence = settings.sentence or dry_runner.description.sentence
-        return AcceptedFitness(no_fitness(sentence), "as --fitness chosen asks", (), 0.0)
+        return await no_fitness(settings, models, sentence, runs_folder(), observer)
     if settings.fitness != "written" or models is None or confirm is None:
         return None
     await measure_task(dry_runner, observer, scores=False)

@@ -31,7 +31,7 @@ from eureka_agent.settings import (
 _PREFIX = "eureka-driver-"
 _SCORED = ("evaluation_episodes", "scoring_episodes")
 _SEARCHED = ("env", "task", "sentence", "fitness")
-_ASKED = ("model", "reviewer", "analyst", "analyst_sees", "temperature", "reply_tokens")
+_ASKED = ("model", "reviewer", "analyst", "analyst_sees", "judge", "temperature", "reply_tokens")
 
 
 def is_own(run: Run, *, attempts: bool) -> bool:

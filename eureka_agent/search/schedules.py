@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from eureka_agent import wording
 from eureka_agent.errors import EurekaError
 from eureka_agent.journal.entries import IterationStarted, Notice, Planned
+from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.records import Attempt, Stage
 from eureka_agent.search.confirmation import to_confirm
 from eureka_agent.search.rungs import rung_env_steps
@@ -50,6 +51,13 @@ class Generations:
             if not engine.run.archive.attempts(iteration):  # not one proposal could be made
                 return
             await engine.confirm(iteration)
+            try:
+                await engine.judge(iteration)
+            except BudgetSpentError:  # a resumed run goes on with it
+                return
+            except EurekaError as error:
+                engine.end_with(iteration, error)
+                return
             engine.end_iteration(iteration)
 
     async def _generation(self, iteration: int) -> None:
@@ -115,9 +123,10 @@ class Rounds(Generations):
         while True:
             iteration = self._unfinished()
             if iteration is None:
+                iteration = self._next()
+                await self._judged(iteration - 1)
                 if not await self._person.wants_another():
                     return
-                iteration = self._next()
             engine.extend_to(iteration + 1)
             try:
                 await self._generation(iteration)
@@ -125,6 +134,15 @@ class Rounds(Generations):
                 engine.raise_if_fatal(error)
                 engine.observer(Notice(text=f"{error.message}; {error.hint}", level="warning"))
             engine.end_iteration(iteration)
+
+    async def _judged(self, iteration: int) -> None:
+        """Have the attempts compared before the person sees them, who decides without, too."""
+        try:
+            await self._engine.judge(iteration)
+        except EurekaError as error:
+            self._engine.raise_if_fatal(error)
+            text = f"not all attempts were judged: {error.message}; {error.hint}"
+            self._engine.observer(Notice(text=text, level="warning"))
 
     def _unfinished(self) -> int | None:
         """A generation that an earlier process has planned and not ended."""

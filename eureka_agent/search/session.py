@@ -16,7 +16,6 @@ from eureka_agent.archive.safe_files import inside
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.designer.given import GivenDesigner
 from eureka_agent.errors import EurekaError, SettingsError
-from eureka_agent.feedback_records import Judge
 from eureka_agent.fleet.fleet import Fleet
 from eureka_agent.invocation import resume_command
 from eureka_agent.journal.entries import FeedbackGiven, Notice, Observer, RunStarted
@@ -35,6 +34,7 @@ from eureka_agent.search.run_end import WORKERS_FOLDER, end_run, has_results, re
 from eureka_agent.search.sentence import notices
 from eureka_agent.search.table import AtTheTable, Person, Table
 from eureka_agent.search.time_limit import time_limit
+from eureka_agent.search.unmeasured import RANKED_BY
 from eureka_agent.search.written_fitness import Confirm, keep_in_run
 
 VIDEO_VARIABLE = "EUREKA_VIDEO"
@@ -64,8 +64,9 @@ async def start(
             ready.created,
             seconds=ready.seconds,
         )
-        if ready.settings.fitness == "chosen":
-            run.archive.append(FeedbackGiven(who="--fitness chosen", feedback=Judge(by="choices")))
+        if judge := RANKED_BY.get(ready.settings.fitness):
+            who = f"--fitness {ready.settings.fitness}"
+            run.archive.append(FeedbackGiven(who=who, feedback=judge))
         await run_search(run, ready, observer, fleet)
     return run
 
@@ -144,6 +145,7 @@ async def run_search(
                 fitness_origin=run.fitness_origin,
                 seconds_before=run.seconds,
                 known=before.attempts(),
+                feedback=before.feedback,
                 asked=asked_before(run.archive.account()),
             )
         )

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.feedback.agreement import agreement
 from eureka_agent.feedback.standing import (
     choices_of,
-    is_judged_by_choices,
-    judged,
+    comparisons_of_model,
     preferences_of,
+    what_ranks,
+    with_strengths,
 )
 from eureka_agent.feedback_records import Given
 from eureka_agent.journal.entries import SettingChanged
@@ -17,23 +19,37 @@ from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, FinalTraining, Message, Stage
 from eureka_agent.report.ledger import NOTHING_ASKED, Ledger, LedgerLine
 from eureka_agent.report.metric import same_words
-from eureka_agent.report.run_report import BASELINES, ByChoices, RunCost, RunReport
+from eureka_agent.report.run_report import BASELINES, ByModel, ByStrength, RunCost, RunReport
 from eureka_agent.search.scoring import score_table
 from eureka_agent.search.time_limit import time_limit
-from eureka_agent.settings import SearchSettings
+from eureka_agent.settings import UNMEASURED, SearchSettings, judge_of
 
 
 def best_attempt(run: Run, attempts: Sequence[Attempt] | None = None) -> Attempt | None:
     """The finalist with the highest mean over the final seeds, or the best attempt of a search
-    without finals; where a person's choices rank the attempts, the strongest. `attempts` are all of
-    the run."""
+    without finals; where strengths rank the attempts, the strongest, with its strength. `attempts`
+    are all of the run, with theirs."""
     feedback = run.archive.facts.feedback
-    if not is_judged_by_choices(feedback):
+    if what_ranks(feedback) == "fitness":
         for score in score_table(run.archive.trainings()):
             if score.name not in BASELINES and score.mean is not None:
                 return run.archive.attempt(score.name)
-    trained = ranked(judged(run.archive.attempts() if attempts is None else attempts, feedback))
-    return run.archive.attempt(trained[0].id) if trained else None
+    if attempts is None:
+        attempts = with_strengths(run.archive.attempts(), feedback)
+    trained = ranked(attempts)
+    return in_full(run, trained[0]) if trained else None
+
+
+def in_full(run: Run, attempt: Attempt) -> Attempt | None:
+    """An attempt in full, with the strength that it has in a list."""
+    found = run.archive.attempt(attempt.id)
+    return None if found is None else found.model_copy(update={"strength": attempt.strength})
+
+
+def attempt_of(run: Run, name: str) -> Attempt | None:
+    """An attempt in full, with its strength where strengths rank; None for an unknown name."""
+    attempts = with_strengths(run.archive.attempts_in_brief(), run.archive.facts.feedback)
+    return next((in_full(run, each) for each in attempts if each.id == name), None)
 
 
 def run_report(run: Run) -> RunReport:
@@ -51,6 +67,7 @@ def run_overview(run: Run, *, costs: bool = True) -> RunReport:
 def _report(run: Run, attempts: tuple[Attempt, ...], messages: Sequence[Message]) -> RunReport:
     state = run.archive.facts
     trainings, ledger = state.trainings(), Ledger(tuple(messages))
+    attempts = with_strengths(attempts, state.feedback)
     best = best_attempt(run, attempts)
     words_agree = same_words(run.sentence, run.description.sentence)
     return RunReport(
@@ -70,7 +87,8 @@ def _report(run: Run, attempts: tuple[Attempt, ...], messages: Sequence[Message]
         scores=score_table(trainings),
         final_trainings=trainings,
         best=best,
-        by_choices=_by_choices(attempts, state.feedback, best),
+        by_strength=_by_strength(attempts, state.feedback, best),
+        by_model=_by_model(run, attempts, state.feedback),
         cost=run_cost(attempts, trainings, ledger.total),
         ledger=ledger,
         versions=state.began.versions,
@@ -79,21 +97,28 @@ def _report(run: Run, attempts: tuple[Attempt, ...], messages: Sequence[Message]
         message=state.message,
         budget=budget_texts(run),
         remarks=remarks(run),
-        written_fitness=run.written_fitness,
+        written_fitness=run.written_fitness if run.settings.fitness not in UNMEASURED else None,
         fitness_origin=run.fitness_origin,
     )
 
 
-def _by_choices(
+def _by_strength(
     attempts: Sequence[Attempt], feedback: Sequence[Given], best: Attempt | None
-) -> ByChoices | None:
-    """The best attempt's place by a person's choices, where these rank the attempts."""
-    if best is None or not is_judged_by_choices(feedback):
+) -> ByStrength | None:
+    """The best attempt's place by strength, where strengths rank the attempts."""
+    if best is None or best.strength is None:
         return None
-    found = preferences_of(attempts, feedback)
-    strength, deviation = found.strength(best.id)
-    chance = found.chance_best[best.id]
-    return ByChoices(len(choices_of(feedback)), strength, deviation, chance)
+    by = best.strength.by
+    chance = preferences_of(attempts, feedback, by).chance_best[best.id]
+    answers = len(comparisons_of_model(feedback) if by == "model" else choices_of(feedback))
+    return ByStrength(by, answers, best.strength.mean, best.strength.deviation, chance)
+
+
+def _by_model(run: Run, attempts: Sequence[Attempt], feedback: Sequence[Given]) -> ByModel | None:
+    comparisons = len(comparisons_of_model(feedback))
+    if not comparisons:
+        return None
+    return ByModel(judge_of(run.settings), comparisons, agreement(attempts, feedback))
 
 
 def _agrees(run: Run) -> bool:

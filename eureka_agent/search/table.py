@@ -14,14 +14,18 @@ from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.given import given_reward
 from eureka_agent.designer.tuning.constants import tunable_constants, with_constants
 from eureka_agent.errors import EurekaError
+from eureka_agent.feedback.agreement import agreement
 from eureka_agent.feedback.measures import measure_words, measured_attempts
 from eureka_agent.feedback.preferences import Preferences
 from eureka_agent.feedback.reading import Reads
 from eureka_agent.feedback.standing import (
+    Ranks,
     choices_of,
+    comparisons_of_model,
     judged,
     preferences_of,
     standing_wishes,
+    what_ranks,
 )
 from eureka_agent.feedback_records import (
     Choice,
@@ -33,6 +37,7 @@ from eureka_agent.feedback_records import (
     Grade,
     Importance,
     Judge,
+    Judgement,
     Mark,
     Reading,
     Wish,
@@ -41,10 +46,11 @@ from eureka_agent.feedback_records import (
 from eureka_agent.journal.entries import FeedbackGiven, Observer
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Stage, Verdict
+from eureka_agent.report.feedback import judged_words
 from eureka_agent.search.clips import CLIP_EPISODES, CLIP_STARTS, Clips
 from eureka_agent.search.preparation import Prepared
 from eureka_agent.search.seeds import derive_seed
-from eureka_agent.settings import validation_fault
+from eureka_agent.settings import judge_of, validation_fault
 from eureka_agent.value_ranges import short_number
 
 FeedbackT = TypeVar("FeedbackT", Wish, Choice, Importance, Edit, Judge)
@@ -86,9 +92,23 @@ class Table:
         last = max((each.iteration for each in trained), default=-1)
         return [each for each in trained if each.iteration == last]
 
-    def preferences(self) -> Preferences:
-        """Strengths that follow from the choices."""
-        return preferences_of(self.run.archive.attempts(), self.feedback)
+    def preferences(self, by: Ranks = "choices") -> Preferences:
+        """Strengths that follow from the person's choices, or from a model's comparisons."""
+        return preferences_of(self.run.archive.attempts(), self.feedback, by)
+
+    def ranked_by(self) -> str:
+        """What ranks the attempts, in words."""
+        judge = judge_of(self.run.settings)
+        words = {"choices": "your choices", "model": f"{judge}, from pictures"}
+        return words.get(what_ranks(self.feedback), "fitness")
+
+    def judged_words(self) -> str:
+        """How far a model has judged, and agrees with the person; empty where none has."""
+        compared = len(comparisons_of_model(self.feedback))
+        if not compared:
+            return ""
+        agreed = agreement(self.run.archive.attempts(), self.feedback)
+        return judged_words(judge_of(self.run.settings), compared, agreed)
 
     def next_pair(self) -> tuple[str, str] | None:
         """The pair whose comparison tells most, in an order that depends on the number of choices
@@ -160,12 +180,17 @@ class Table:
         return best.id, tuple(best.outcome.checkpoints[-1].components)
 
     def judge_by(self, by: str) -> int:
-        """Record what ranks the attempts from here on."""
+        """Record what ranks the attempts from here on. Raises EurekaError for a model where none
+        judges."""
+        if by == "model" and not judge_of(self.run.settings):
+            hint = "expected choices or fitness; a search with --fitness judged has a judge"
+            raise EurekaError("no model judges the attempts of this run", hint)
         return self.say(checked(Judge, by=by))
 
     def undo(self) -> Given | None:
-        """Take the last feedback back; None if there is none."""
-        last = self.feedback[-1] if self.feedback else None
+        """Take back what the person said last; None if there is nothing."""
+        said = [each for each in self.feedback if not isinstance(each.feedback, Judgement)]
+        last = said[-1] if said else None
         if last is not None:
             self.withdraw(last.number)
         return last

@@ -9,10 +9,11 @@ from eureka_agent.designer.interface import Measured, Told
 from eureka_agent.feedback.measures import measure_words, measured_attempts, measured_wishes
 from eureka_agent.feedback.standing import (
     choices_of,
-    is_judged_by_choices,
+    comparisons_of_model,
     latest_importance,
     preferences_of,
     standing_wishes,
+    what_ranks,
 )
 from eureka_agent.feedback_records import Given, Mark
 from eureka_agent.journal.entries import Planned
@@ -25,9 +26,8 @@ def told(run: Run, state: RunState, plan: Planned) -> Told:
     feedback = state.feedback
     if not feedback:
         return Told()
-    found = preferences_of(state.attempts(), feedback)
-    chosen = choices_of(feedback)
-    order = sorted(found.names, key=lambda name: -found.strength(name)[0])
+    attempts, chosen, ranks = state.attempts(), choices_of(feedback), what_ranks(feedback)
+    by_model = ranks == "model" and comparisons_of_model(feedback)
     wishes = standing_wishes(feedback)
     seen = min((_seen(state, parent) for parent in plan.parents), default=0)
     return Told(
@@ -37,8 +37,9 @@ def told(run: Run, state: RunState, plan: Planned) -> Told:
         importance=latest_importance(feedback),
         marks=tuple(each for each in feedback if isinstance(each.feedback, Mark)),
         choices=len(chosen),
-        strengths=tuple((name, *found.strength(name)) for name in order) if chosen else (),
-        by_choices=is_judged_by_choices(feedback),
+        strengths=preferences_of(attempts, feedback).in_order() if chosen else (),
+        by_choices=ranks == "choices",
+        judged=preferences_of(attempts, feedback, "model").in_order() if by_model else (),
     )
 
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -40,31 +40,11 @@ Acceptance = Literal[
     "accepted by a person at the start",
     "accepted by --yes at the start",
     "as --fitness chosen asks",
+    "as --fitness judged asks",
 ]
 Confirm = Callable[[WrittenFitness, Verdict, Path], Awaitable[Acceptance | None]]
 """Shows a fitness, the critic's verdict and the folder with it. Returns how it was accepted; None
 if it was declined."""
-
-
-CHOSEN = "a person's choices"
-"""Author of the fitness that is none."""
-_NOTHING = """def compute_reward(terminated):
-    nothing = 0.0 * terminated
-    return nothing, {"nothing": nothing}
-"""
-CHOSEN_SETTINGS = {"iterations": 1, "finalists": 0, "confirm": 0, "gate": False, "video": False}
-"""Settings of a search without a metric, unless they are given: nothing is decided by one."""
-
-
-def no_fitness(sentence: str) -> WrittenFitness:
-    """The fitness of a search that a person's choices lead: nothing, for all."""
-    return WrittenFitness(
-        sentence=sentence,
-        source=_NOTHING,
-        doc="what a person chooses among clips of the trained policies; no number is calculated",
-        reduction="last",
-        author=CHOSEN,
-    )
 
 
 class FitnessDeclinedError(EurekaError):
@@ -131,19 +111,8 @@ async def accepted_fitness(
     Raises FitnessDeclinedError, and the errors of `FitnessWriter.write`.
     """
     assert settings.sentence is not None  # see check_fitness_setting
-    drafts = runs / DRAFTS_FOLDER
-    with storage_errors(drafts):
-        drafts.mkdir(parents=True, exist_ok=True)
-    archive = Archive(drafts)
-    store = _NotedStore(archive)
-    model = models.designers[0]
-    gateway = Gateway(
-        store,
-        Budget(models.limits, models.prices),
-        settings.concurrency,
-        request_observer(observer),
-    )
-    try:
+    model, drafts = models.designers[0], runs / DRAFTS_FOLDER
+    async with before_a_run(settings, models, runs, observer) as (gateway, keys):
         writer = FitnessWriter(
             models.configured(model, gateway),
             Critic(dry_runner.description, dry_runner).judge,
@@ -151,6 +120,33 @@ async def accepted_fitness(
         )
         observer(Notice(text=f"{model.name} writes a fitness for {settings.sentence!r}"))
         fitness, verdict = await writer.write(dry_runner.description, settings.sentence)
+    kept = drafts / hashlib.sha256(fitness.model_dump_json().encode()).hexdigest()[:12]
+    write_fitness(kept, fitness)
+    began = time.monotonic()
+    accepted = await confirm(fitness, verdict, kept)
+    if accepted is None:
+        raise FitnessDeclinedError(
+            f"the fitness was not taken, and nothing was started; it is kept in {str(kept)!r}. "
+            "Say more in the sentence, or have another one written with --seed"
+        )
+    return AcceptedFitness(fitness, accepted, tuple(keys), time.monotonic() - began)
+
+
+@asynccontextmanager
+async def before_a_run(
+    settings: SearchSettings, models: Models, runs: Path, observer: Observer
+) -> AsyncIterator[tuple[Gateway, Mapping[str, None]]]:
+    """A gateway for requests before a run, whose replies are stored beside the runs, and the keys
+    of these requests so far."""
+    drafts = runs / DRAFTS_FOLDER
+    with storage_errors(drafts):
+        drafts.mkdir(parents=True, exist_ok=True)
+    archive = Archive(drafts)
+    store = _NotedStore(archive)
+    budget = Budget(models.limits, models.prices)
+    gateway = Gateway(store, budget, settings.concurrency, request_observer(observer))
+    try:
+        yield gateway, store.keys
     except LanguageModelError as error:  # no run exists yet
         begun = "no run was begun, and the same command asks again for what is missing"
         error.hint = "; ".join(filter(None, (error.hint, begun)))
@@ -163,16 +159,6 @@ async def accepted_fitness(
         with suppress(asyncio.CancelledError):
             await gateway.finish()
         archive.close()
-    kept = drafts / hashlib.sha256(fitness.model_dump_json().encode()).hexdigest()[:12]
-    write_fitness(kept, fitness)
-    began = time.monotonic()
-    accepted = await confirm(fitness, verdict, kept)
-    if accepted is None:
-        raise FitnessDeclinedError(
-            f"the fitness was not taken, and nothing was started; it is kept in {str(kept)!r}. "
-            "Say more in the sentence, or have another one written with --seed"
-        )
-    return AcceptedFitness(fitness, accepted, tuple(store.keys), time.monotonic() - began)
 
 
 def write_fitness(folder: Path, fitness: WrittenFitness, accepted: str | None = None) -> None:

@@ -209,7 +209,7 @@ def rows_of(report: RunReport, order: str) -> list[Row]:
 def _lineage(report: RunReport) -> dict[str, Any]:
     best, run = "" if report.best is None else report.best.id, report.run_name
     drawn = lineage(report.attempts, best)
-    drawing = draw(drawn, report.unit_note, lambda name: address(run, "attempts", name))
+    drawing = draw(drawn, report.merit_unit_note, lambda name: address(run, "attempts", name))
     return {"drawing": drawing if len(report.attempts) > 1 else "", "left_out": drawn.left_out}
 
 
@@ -229,11 +229,17 @@ def charts(report: RunReport, view: SearchView | None = None) -> dict[str, Marku
             CURVES_NOTE,
         ),
         "search": figure(
-            learning_curves([*search_curves(report), *under_way(view)], unit),
+            learning_curves([*search_curves(report), *under_way(view)], unit)
+            if report.is_measured
+            else None,
             "Best attempts in the search",
             CURVES_NOTE,
         ),
-        "iterations": figure(per_iteration, "Fitness per iteration", ITERATIONS_NOTE),
+        "iterations": figure(
+            per_iteration,
+            f"{report.measure.capitalize()} per iteration",
+            ITERATIONS_NOTE if report.measure == "fitness" else "",
+        ),
     }
 
 

@@ -24,8 +24,9 @@ from eureka_agent.archive.storage_errors import FILE_NAME
 from eureka_agent.errors import EurekaError, RunFolderError
 from eureka_agent.records import Attempt, Message, Stage
 from eureka_agent.report.run_report import RunReport
+from eureka_agent.report.tables import MARKS, fitness_mark
 from eureka_agent.report.verdict import best_fitness
-from eureka_agent.search.summary import run_overview
+from eureka_agent.search.summary import attempt_of, run_overview
 
 MOST_OPEN = 4
 """Runs that stay open; one of 1,000 attempts takes about 10 MB."""
@@ -69,7 +70,9 @@ class RunCard:
     """Environment and task."""
     best: str = ""
     human: str = ""
-    written_fitness: bool = False
+    mark: str = ""
+    """Mark of a best fitness that is not by the task's own metric, one of `MARKS`."""
+    mark_meaning: str = ""
     trained: int = 0
     attempts: int = 0
     started: str = ""
@@ -114,7 +117,7 @@ class OpenRun:
 
     def attempt(self, name: str) -> Attempt | None:
         """One attempt in full."""
-        return self.run.archive.attempt(name)
+        return attempt_of(self.run, name)
 
     def messages(self, attempt: str) -> tuple[Message, ...]:
         """Requests to models about an attempt, with their replies."""
@@ -193,7 +196,7 @@ def _card(folder: Path) -> RunCard:
 
 
 def _facts_of(report: RunReport) -> RunCard:
-    description, human, unit = report.description, report.score("human"), report.unit_note
+    description, human, unit = report.description, report.score("human"), report.merit_unit_note
     return RunCard(
         name=report.run_name,
         status=report.status.value,
@@ -201,7 +204,8 @@ def _facts_of(report: RunReport) -> RunCard:
         place=f"{description.environment} · {description.task}",
         best=best_fitness(report) + (unit if report.best is not None else ""),
         human="" if human is None else wording.plus_minus(human.mean, human.std),
-        written_fitness=bool(report.fitness_origin),
+        mark=(mark := fitness_mark(report)),
+        mark_meaning=MARKS.get(mark, ""),
         trained=sum(attempt.stage is Stage.TRAINED for attempt in report.attempts),
         attempts=len(report.attempts),
         started=report.started,

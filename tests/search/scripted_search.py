@@ -26,7 +26,7 @@ from eureka_agent.search.assembly import _all_trainings
 from eureka_agent.search.attempts import AttemptRunner
 from eureka_agent.search.briefing import Analyses, Briefing
 from eureka_agent.search.deadline import Deadline
-from eureka_agent.search.engine import SearchEngine
+from eureka_agent.search.engine import Judges, SearchEngine
 from eureka_agent.search.final import FinalTrainings
 from eureka_agent.search.recorder import Recorder
 from eureka_agent.search.strategies.greedy import Greedy
@@ -189,6 +189,7 @@ class ScriptedSearch:
         analyst: Analyses | None = None,
         reviewer: Reviews | None = None,
         spent: Callable[[], bool] = lambda: False,
+        judge: Callable[[Run, Observer], Judges] | None = None,
     ) -> None:
         self.run = run
         self.designer = designer
@@ -200,7 +201,16 @@ class ScriptedSearch:
         briefing = Briefing(run, strategy or Greedy(), recorder, analyst=analyst)
         self.cache = BaselineCache(run.folder.parent, run.description, run.settings)
         self.finals = FinalTrainings(run, self.trials, self.cache, recorder)
-        self.engine = SearchEngine(run, designer, attempts, briefing, recorder, deadline, spent)
+        self.engine = SearchEngine(
+            run,
+            designer,
+            attempts,
+            briefing,
+            recorder,
+            deadline,
+            spent,
+            judge=None if judge is None else judge(run, recorder),
+        )
 
     async def see_through(self) -> None:
         """Generations and final trainings, with the baselines beside them."""

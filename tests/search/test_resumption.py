@@ -98,6 +98,7 @@ def test_every_other_setting_is_refused_with_why(folder: Path, name: str) -> Non
         "model": ("openai/x",),
         "reviewer": "off",
         "analyst": "off",
+        "judge": "openai/x",
         "strategy": "tree",
         "fitness": "written",
         "activation": "elu",

@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from eureka_agent import wording
 from eureka_agent.records import BASELINES, Attempt, Score
+from eureka_agent.report.entries import measure_of
 from eureka_agent.report.iterations import iterations
 from eureka_agent.report.sparkline import resample
 from eureka_agent.text import escape_unprintable
@@ -165,6 +166,9 @@ def fitness_per_iteration(
     known = [each for each in iterations(attempts) if each.fitness]
     if not known:
         return None
+    measure = measure_of(attempts)
+    if measure != "fitness":  # baselines have none, and no unit
+        baselines, unit_note = (), ""
     parts = min(len(known), MOST_POINTS)
     bounds = [index * len(known) // parts for index in range(parts + 1)]
     groups = [known[start:end] for start, end in itertools.pairwise(bounds)]
@@ -197,7 +201,7 @@ def fitness_per_iteration(
             "format": "number",
             "values": [group[-1].number for group in groups],
         },
-        "y": {"label": f"fitness{unit_note}"},
+        "y": {"label": f"{measure}{unit_note}"},
         "series": series,
     }
 

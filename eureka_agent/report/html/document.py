@@ -157,11 +157,12 @@ def _charts(report: RunReport) -> dict[str, Any]:
     best = report.best.id if report.best is not None else ""
     baselines = [score for name in BASELINES if (score := report.score(name)) is not None]
     finals = learning_curves(final_curves(report), unit) if report.finalists else None
-    searched = None if own and finals else learning_curves(search_curves(report), unit)
+    shown = report.is_measured and not (own and finals)
+    searched = learning_curves(search_curves(report), unit) if shown else None
     per_iteration = fitness_per_iteration(report.attempts, baselines, unit)
     if per_iteration is not None and len(per_iteration["x"]["values"]) == 1:
         per_iteration = None
-    drawn = lineage(report.attempts, best)
+    drawn, merit_unit = lineage(report.attempts, best), report.merit_unit_note
     rows = {attempt.id for attempt in sections.shown_attempts(report.attempts)}
     return {
         "scores_chart": figure(
@@ -172,10 +173,10 @@ def _charts(report: RunReport) -> dict[str, Any]:
         "search_chart": figure(searched, "Best attempts in the search", CURVES_NOTE),
         "iterations_chart": figure(
             per_iteration,
-            "Fitness per iteration",
-            ITERATIONS_NOTE,
+            f"{report.measure.capitalize()} per iteration",
+            ITERATIONS_NOTE if report.measure == "fitness" else "",
         ),
-        "lineage": draw(drawn, unit, lambda name: f"#attempt-{name}" if name in rows else "")
+        "lineage": draw(drawn, merit_unit, lambda name: f"#attempt-{name}" if name in rows else "")
         if len(report.attempts) > 1
         else "",
         "lineage_left_out": drawn.left_out,

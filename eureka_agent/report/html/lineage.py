@@ -44,6 +44,7 @@ class Node:
     state: str
     """`eureka_agent.records.Stage`."""
     fitness: float | None = None
+    """Its strength where strengths rank."""
     remark: str = ""
     """Reason of an end without a fitness."""
 
@@ -77,7 +78,7 @@ def nodes_of(attempts: Iterable[Attempt]) -> list[Node]:
                 parents=revised or attempt.proposal.parents,
                 operator="revision" if revised else wording.words(attempt.proposal.operator.value),
                 state=attempt.stage.value,
-                fitness=attempt.fitness,
+                fitness=attempt.merit,
                 remark="" if attempt.fitness is not None else discard_reason(attempt),
             )
         )

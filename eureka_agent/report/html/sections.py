@@ -16,7 +16,8 @@ from eureka_agent.archive.safe_files import open_plain
 from eureka_agent.designer.differences import difference
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Diagnosis, Stage
-from eureka_agent.report.entries import discard_reason, origin
+from eureka_agent.report.attempt_page import COMPARED
+from eureka_agent.report.entries import discard_reason, measure_of, merit_words, origin
 from eureka_agent.report.facts import errors_by_code, rejected
 from eureka_agent.report.ledger import format_money
 from eureka_agent.report.run_report import RunReport
@@ -42,11 +43,15 @@ def tiles(report: RunReport) -> list[tuple[str, str]]:
     best, unit = report.best, report.description.fitness_unit
     suffix = "" if unit in ("", "1") else f" {unit}"
     score = report.best_score
-    if score is not None and score.mean is not None:
+    if best is not None and best.strength is not None:
+        how = COMPARED[best.strength.by]
+        found.append((merit_words(best), f"strength of the best, attempt {best.id}, {how}"))
+    elif score is not None and score.mean is not None:
         name = "your reward" if report.of_own_reward else f"best, attempt {score.name}"
         found.append((f"{wording.plus_minus(score.mean, score.std)}{suffix}", name))
     elif best is not None:
-        found.append((f"{wording.number(best.fitness)}{suffix}", f"best, attempt {best.id}"))
+        value = f"{wording.number(best.fitness)}{suffix}" if report.is_measured else wording.MISSING
+        found.append((value, f"best, attempt {best.id}"))
     for name in ("human", "sparse"):
         baseline = report.score(name)
         if baseline is not None and baseline.mean is not None:
@@ -73,9 +78,9 @@ def making(best: Attempt, parent: Attempt | None) -> str:
     who = "the offline designer" if author == "offline" else author
     sentence = f"Attempt {best.id} ({origin(best.proposal)}), by {who}."
     if parent is not None:
-        before = wording.number(parent.fitness)
+        measure, before = measure_of([parent]), merit_words(parent)
         change = difference(parent.proposal.reward.source, best.proposal.reward.source)
-        sentence += f" Compared with {parent.id}, which had fitness {before}: {change}."
+        sentence += f" Compared with {parent.id}, which had {measure} {before}: {change}."
     return sentence
 
 

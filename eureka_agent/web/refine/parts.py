@@ -9,13 +9,14 @@ from typing import Any
 
 from eureka_agent.designer.tuning.constants import tunable_constants
 from eureka_agent.errors import EurekaError
-from eureka_agent.feedback.standing import choices_of, is_judged_by_choices, latest_importance
+from eureka_agent.feedback.standing import choices_of, latest_importance, what_ranks
 from eureka_agent.feedback_records import MOST_CLIPS, Given, Importance, Reading, Wish
 from eureka_agent.records import Verdict
 from eureka_agent.report.feedback import feedback_line
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.search.clips import CLIP_SECONDS, CLIP_STARTS
 from eureka_agent.search.table import Table
+from eureka_agent.settings import judge_of
 from eureka_agent.web.code import code_lines, without_line
 from eureka_agent.web.live import Parts
 from eureka_agent.web.refine.session import Phase, RefineSession
@@ -155,8 +156,8 @@ def edit_values(
 
 def _board(session: RefineSession) -> Values:
     table = session.table
-    attempts, by_choices = table.attempts(), is_judged_by_choices(table.feedback)
-    found = table.preferences() if choices_of(table.feedback) else None
+    attempts, by = table.attempts(), what_ranks(table.feedback)
+    found = table.preferences(by) if choices_of(table.feedback) or by == "model" else None
     newest = {each.id for each in table.newest()}
     rows = [
         {
@@ -167,7 +168,17 @@ def _board(session: RefineSession) -> Values:
         }
         for each in attempts[:BOARD_ROWS]
     ]
-    return {"rows": rows, "by_choices": by_choices, "hidden": len(attempts) - len(rows)}
+    judges = {"fitness": "fitness", "choices": "my choices"}
+    if judge := judge_of(table.run.settings):
+        judges["model"] = judge
+    return {
+        "rows": rows,
+        "by": by,
+        "ranked_by": table.ranked_by(),
+        "judges": judges,
+        "judged": table.judged_words(),
+        "hidden": len(attempts) - len(rows),
+    }
 
 
 def _said(session: RefineSession) -> Values:

@@ -1,0 +1,116 @@
+"""A model that sees, as a judge of attempts: it gets two pictures and the task's sentence (Wang et
+al. 2024, RL-VLM-F)."""
+
+from __future__ import annotations
+
+import base64
+
+from eureka_agent.feedback_records import Grade
+from eureka_agent.llm.configured_model import ConfiguredModel
+from eureka_agent.llm.interface import (
+    ChatMessage,
+    FinishReason,
+    ImagePart,
+    LanguageModelError,
+    Role,
+)
+from eureka_agent.llm.json_objects import objects
+from eureka_agent.llm.markdown import without_thinking
+from eureka_agent.llm.prompts import render
+from eureka_agent.records import Message, TaskDescription
+from eureka_agent.text import clipped, one_line, printable
+
+STARTS, MOMENTS = 3, 6
+"""Rows and columns of an attempt's picture."""
+_GRADES: dict[str, Grade | None] = {
+    "first": 1,
+    "second": -1,
+    "alike": 0,
+    "cannot tell": None,
+    # as models say it, too
+    "1": 1,
+    "2": -1,
+    "both": 0,
+    "equal": 0,
+    "same": 0,
+    "tie": 0,
+    "unclear": None,
+    "unsure": None,
+}
+_LONGEST_ANSWER = 200
+_COLOUR = "yellow"
+_YELLOW = ImagePart(
+    base64.b64decode(
+        "iVBORw0KGgoAAAANSUhEUgAAAEAAAABACAIAAAAlC+aJAAAATklEQVR42u3PQQkAAAgEsOsf1BpeBN/CYAWWnbwWAQEB"
+        "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAYFLAfz8UcNcZvE9AAAAAElFTkSuQmCC"
+    ),
+    "a yellow square",
+    "image/png",
+)
+
+
+class BlindModelError(LanguageModelError):
+    """A model that is to judge pictures and does not see them."""
+
+
+async def check_sight(model: ConfiguredModel) -> None:
+    """Ask a model once what it sees. Raises BlindModelError where it sees nothing, and the model's
+    own errors, such as of a server that takes no pictures."""
+    question = "Which colour has the square in this picture? Answer with one word."
+    try:
+        message = await model.ask(Role.JUDGE, ChatMessage("user", question, (_YELLOW,)))
+    except LanguageModelError as error:
+        error.hint = "; ".join(filter(None, (error.hint, _hint())))
+        raise
+    if _COLOUR not in without_thinking(message.reply).casefold():
+        answer = clipped(one_line(message.reply, _LONGEST_ANSWER), _LONGEST_ANSWER)
+        raise BlindModelError(
+            f"{model.name} does not see: shown a {_COLOUR} square and asked for its colour, it"
+            f" answers {answer!r}",
+            _hint(),
+        )
+
+
+def _hint() -> str:
+    return "--fitness judged needs a model that takes pictures: --judge <provider>/<model> names it"
+
+
+class ModelJudge:
+    """Compares pictures of two attempts with a model, by `prompts/judge.md`."""
+
+    def __init__(self, model: ConfiguredModel, description: TaskDescription, sentence: str) -> None:
+        self._model = model
+        values = {"description": description, "sentence": sentence}
+        system = render("judge.md", starts=STARTS, moments=MOMENTS, **values)
+        self._system = ChatMessage("system", system)
+        self._order = render("judge_order.md")
+
+    @property
+    def name(self) -> str:
+        """Name of the model."""
+        return self._model.name
+
+    async def compare(self, first: bytes, second: bytes) -> tuple[Grade | None, str]:
+        """Compare two pictures (JPEG): the grade, and why there is none where the reply cannot be
+        read. Raises BudgetSpentError, LanguageModelError."""
+        pictures = (
+            ImagePart(first, "moments of the first policy"),
+            ImagePart(second, "moments of the second policy"),
+        )
+        order = ChatMessage("user", self._order, pictures)
+        message = await self._model.ask(Role.JUDGE, self._system, order)
+        return parse_judgement(message)
+
+
+def parse_judgement(message: Message) -> tuple[Grade | None, str]:
+    """The grade in a reply, and what is wrong with a reply that has none."""
+    if message.finish_reason == FinishReason.REFUSED:
+        return None, "the model refused to compare them"
+    for value in objects(without_thinking(printable(message.reply))):
+        if isinstance(value, dict):
+            found = {str(name).strip().casefold(): content for name, content in value.items()}
+            answer = " ".join(str(found.get("better", "")).casefold().split()).strip(" .")
+            answer = answer.removeprefix("the ").removesuffix(" policy").removesuffix(" one")
+            if answer in _GRADES:
+                return _GRADES[answer], ""
+    return None, "the reply names none of first, second, alike, cannot tell"

@@ -1,0 +1,161 @@
+"""A model's judgement of two pictures, and how far it agrees with a person."""
+
+from __future__ import annotations
+
+import pytest
+from outcomes import make_outcome
+from scripted_gateway import Cut, NamedModel, ScriptedGateway
+
+from eureka_agent.feedback.agreement import Agreement, agreement
+from eureka_agent.feedback.judge import BlindModelError, ModelJudge, check_sight
+from eureka_agent.feedback.preferences import preferences, wins_of
+from eureka_agent.feedback.standing import (
+    choices_of,
+    preferences_of,
+    what_ranks,
+    with_strengths,
+)
+from eureka_agent.feedback_records import (
+    Choice,
+    Comparison,
+    Feedback,
+    Given,
+    Judge,
+    Judgement,
+    Wish,
+)
+from eureka_agent.llm.configured_model import ConfiguredModel
+from eureka_agent.llm.interface import FinishReason, Role
+from eureka_agent.ranking import ranked
+from eureka_agent.records import Attempt, Operator, Proposal, Stage, TaskDescription
+from eureka_agent.rewards import CodeReward
+
+
+def attempt(name: str, fitness: float = 0.0) -> Attempt:
+    return Attempt(
+        id=name,
+        iteration=0,
+        sample=ord(name) - ord("a"),
+        revision=0,
+        proposal=Proposal(
+            reward=CodeReward(source="", author="x"), reasoning="", operator=Operator.FRESH
+        ),
+        stage=Stage.TRAINED,
+        seed=0,
+        outcome=make_outcome(fitness),
+    )
+
+
+def said(*feedback: Feedback) -> tuple[Given, ...]:
+    return tuple(
+        Given(number=number, time="", who="x", feedback=each)
+        for number, each in enumerate(feedback, 1)
+    )
+
+
+def by_model(*pairs: tuple[str, str]) -> Judgement:
+    return Judgement(
+        comparisons=tuple(Comparison(first=one, second=other, grade=1) for one, other in pairs)
+    )
+
+
+def by_person(first: str, second: str, grade: int | None) -> Comparison:
+    return Comparison.model_validate({"first": first, "second": second, "grade": grade})
+
+
+@pytest.mark.parametrize(
+    ("reply", "grade"),
+    [
+        ('The second falls.\n```json\n{"better": "first"}\n```', 1),
+        ("{'better': 'The second policy.'}", -1),
+        ('{"Better": " ALIKE "}', 0),
+        ('{"better": "cannot  tell"}', None),
+        ('{"better": 1}', 1),
+        ('<think>{"better": "first"}</think>{"better": "second"}', -1),
+        ('First I thought {"better": "first"}. No: {"better": "second"}', -1),
+    ],
+)
+async def test_a_reply_is_read_leniently(
+    reply: str, grade: int | None, description: TaskDescription
+) -> None:
+    gateway = ScriptedGateway(reply)
+    judge = ModelJudge(ConfiguredModel(NamedModel(), gateway), description, "hop")
+    assert await judge.compare(b"one", b"two") == (grade, "")
+    (request,) = gateway.requests
+    assert request.role is Role.JUDGE
+    assert [each.data for each in request.turns[-1].images] == [b"one", b"two"]
+    assert "# The task\n\nhop" in request.system
+
+
+@pytest.mark.parametrize(
+    ("reply", "fault"),
+    [
+        ("", "the reply names none"),
+        ("The first is better.", "the reply names none"),
+        ('{"better": "third"}', "the reply names none"),
+        ('{"better": ["first"]}', "the reply names none"),
+        ("[" * 5000 + "{" * 5000, "the reply names none"),
+        (Cut('{"better": "first"}', FinishReason.REFUSED), "the model refused"),
+        (Cut('```json\n{"bett', FinishReason.CUT_OFF), "the reply names none"),
+    ],
+)
+async def test_a_reply_that_says_nothing_is_told(
+    reply: str | Cut, fault: str, description: TaskDescription
+) -> None:
+    model = ConfiguredModel(NamedModel(), ScriptedGateway(reply))
+    grade, why = await ModelJudge(model, description, "hop").compare(b"one", b"two")
+    assert grade is None
+    assert why.startswith(fault)
+
+
+async def test_a_model_is_asked_whether_it_sees() -> None:
+    gateway = ScriptedGateway("Yellow!", "I cannot see\x1b[2J pictures.")
+    model = ConfiguredModel(NamedModel(), gateway)
+    await check_sight(model)
+    (image,) = gateway.requests[0].turns[0].images
+    assert image.media_type == "image/png"
+    with pytest.raises(BlindModelError, match="openai/scripted does not see") as caught:
+        await check_sight(model)
+    assert "\x1b" not in caught.value.message
+    assert "--judge" in caught.value.hint
+
+
+def test_a_model_s_words_and_a_person_s_are_kept_apart() -> None:
+    attempts = [attempt("a", 1.0), attempt("b", 2.0)]
+    feedback = said(by_model(("a", "b"), ("a", "b")), by_person("b", "a", 1))
+    assert wins_of(feedback[0].feedback) == [("a", "b"), ("a", "b")]
+    assert len(choices_of(feedback)) == 1
+    person, model = (preferences_of(attempts, feedback, by) for by in ("choices", "model"))
+    assert (person.observed, model.observed) == (1, 2)
+    assert person.means()["b"] > 0.0 > model.means()["b"]
+    alone = preferences(("a", "b"), [by_person("b", "a", 1)])
+    assert person.means() == alone.means()
+    # the last word counts
+    assert what_ranks(feedback) == "fitness"
+    orders: dict[str, list[str]] = {}
+    for by in ("fitness", "choices", "model"):
+        told = (*feedback, *said(Judge(by="choices"), Judge.model_validate({"by": by})))
+        strong = with_strengths(attempts, told)
+        orders[by] = [each.id for each in ranked(strong)]
+        assert [each.strength is None for each in strong] == [by == "fitness"] * 2
+        assert [each.fitness for each in strong] == [1.0, 2.0]  # what was measured stays
+    assert orders == {"fitness": ["b", "a"], "choices": ["b", "a"], "model": ["a", "b"]}
+
+
+def test_agreement_counts_pairs_with_a_winner() -> None:
+    attempts = [attempt(name) for name in "abcd"]
+    # by the model: a before b before c; d was never compared
+    eye = by_model(("a", "b"), ("b", "c"), ("a", "c"))
+    four = [by_person("a", "b", 2), by_person("b", "c", 1), by_person("c", "a", 1)]
+    four += [by_person("a", "c", 1)]
+    empty = [by_person("a", "b", 0), by_person("a", "b", None), by_person("d", "a", 2), Wish()]
+    assert agreement(attempts, said(eye, *four, *empty)) is None  # four pairs
+    # the best of three against both others, and b against c: two pairs and one, of which c's are
+    # against the model
+    choice = Choice(shown=("a", "b", "c"), best="c", worst="a")
+    found = agreement(attempts, said(eye, *four, *empty, choice))
+    # a>b, b>c, a>c as the model; c>a against it; of the choice c>a, c>b and b>a against it
+    assert found == Agreement(3, 7)
+    assert str(found) == "it agrees with your choices in 3 of 7"
+    assert agreement(attempts, said(*four, choice)) is None  # no model has judged
+    assert agreement(attempts[:1], said(eye, *four, choice)) is None

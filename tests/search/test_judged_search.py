@@ -1,0 +1,341 @@
+"""`--fitness judged`: a model behind real HTTP compares pictures of what was trained, and its
+answers lead the search."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from model_server import Asked, HttpFailure, ModelServer, Reply
+from PIL import Image
+from test_refinement import ScriptedPerson
+from test_refinement_with_a_model import Reading
+from test_seeing import DRAW, copied
+
+from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.cli.conversation import Conversation
+from eureka_agent.errors import EurekaError, SettingsError
+from eureka_agent.feedback.standing import comparisons_of_model, preferences_of, what_ranks
+from eureka_agent.journal.entries import BaseEntry, Notice
+from eureka_agent.llm.interface import LanguageModelError
+from eureka_agent.records import RunStatus, Stage
+from eureka_agent.report.markdown import markdown
+from eureka_agent.report.verdict import verdict
+from eureka_agent.search.session import refine, resume, start
+from eureka_agent.search.summary import run_report
+from eureka_agent.search.table import Decision, Table
+from eureka_agent.web.refine.parts import parts
+from eureka_agent.web.run_page import run_page
+
+pytestmark = pytest.mark.slow
+QUESTION = "Which colour has the square"
+ORDER = "Which one does the task better?"
+SMALL = {
+    "iterations": 2,
+    "samples": 3,
+    "env_steps": 2048,
+    "num_envs": 16,
+    "workers": 1,
+    "evaluation_episodes": 4,
+    "video": False,
+    "reviewer": "off",
+    "analyst": "off",
+}
+ROW = 24 + 24 + 192
+"""Height of an episode: its title, the times, the pictures."""
+
+
+def pictures(asked: Asked) -> list[np.ndarray]:
+    found = []
+    for part in asked.body["messages"][-1]["content"][1:]:
+        data = base64.b64decode(part["image_url"]["url"].partition(",")[2])
+        with Image.open(io.BytesIO(data)) as image:
+            found.append(np.asarray(image.convert("RGB")).astype(int))
+    return found
+
+
+def distance(picture: np.ndarray) -> float:
+    """Mean distance of the puck from the middle at the end of its episodes, in pixels."""
+    ends = [picture[place + 48 : place + ROW, 5 * 256 :] for place in range(0, 3 * ROW, ROW)]
+    found = []
+    for end in ends:
+        red = (end[..., 0] > 180) & (end[..., 1] < 90) & (end[..., 2] < 90)
+        found.append(abs(float(np.nonzero(red)[1].mean()) - 127.5) if red.any() else 128.0)
+    return float(np.mean(found))
+
+
+class Judge(Reading):
+    """A model that designs, and prefers the policy whose puck ends further from the middle, which
+    the task's own fitness would not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[Asked] = []
+        self.colours = 0
+        self.colour = "It is yellow."
+        self.fails: Callable[[int], Any] = lambda number: None
+        """The answer to the so manieth comparison, where it is another one."""
+
+    def __call__(self, asked: Asked) -> Any:
+        order = asked.turns[-1][1]
+        if QUESTION in order:
+            self.colours += 1
+            return Reply(text=self.colour)
+        if ORDER not in order:
+            return super().__call__(asked)
+        self.asked.append(asked)
+        if (failure := self.fails(len(self.asked))) is not None:
+            return failure
+        first, second = map(distance, pictures(asked))
+        better = "first" if first > second else "second"
+        return Reply(text=f'One is further out.\n\n```json\n{{"better": "{better}"}}\n```')
+
+
+class Searcher:
+    """Starts judged searches, and keeps what was told."""
+
+    def __init__(self, folder: Path, server: ModelServer) -> None:
+        self.folder, self.server = folder, server
+        self.notices: list[str] = []
+
+    def __call__(self, entry: BaseEntry) -> None:
+        if isinstance(entry, Notice):
+            self.notices.append(entry.text)
+
+    async def start(self, **changes: Any) -> Run:
+        values = {
+            "env": str(self.folder),
+            "sentence": "bring the puck far out",
+            "fitness": "judged",
+            "model": ["openai/test"],
+            "judge": "openai/eye",
+            "base_url": self.server.base_url,
+            **SMALL,
+            **changes,
+        }
+        return await start(values, None, ["eureka", "search"], self)
+
+
+@pytest.fixture
+def judge() -> Judge:
+    return Judge()
+
+
+@pytest.fixture
+def searcher(
+    judge: Judge, puck: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Searcher]:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    monkeypatch.setenv("EUREKA_RUNS", str(tmp_path / "runs"))
+    with ModelServer(judge) as server:
+        yield Searcher(copied(puck, tmp_path / "puck", DRAW), server)
+
+
+def trained(run: Run) -> list[str]:
+    return [each.id for each in run.archive.attempts() if each.stage is Stage.TRAINED]
+
+
+async def test_a_model_s_eye_leads_a_search(searcher: Searcher, judge: Judge) -> None:
+    run = await searcher.start()
+    attempts, feedback = run.archive.attempts(), run.archive.state.feedback
+    compared = comparisons_of_model(feedback)
+    assert judge.colours == 1
+    assert {each.fitness for each in attempts if each.stage is Stage.TRAINED} == {0.0}
+    # two pictures of three episodes with six moments each, and nothing else but the sentence
+    for asked in judge.asked:
+        assert asked.model == "eye"
+        assert [each.shape for each in pictures(asked)] == [(3 * ROW, 6 * 256, 3)] * 2
+        text = f"{asked.system} {asked.turns[-1][1]}"
+        assert "bring the puck far out" in text
+        for told in (*trained(run), "def compute_reward", "puck_position", "fitness"):
+            assert told not in text
+    # every attempt at least once, two comparisons for each, none twice in the same order
+    assert len(judge.asked) == len(compared) == 2 * len(trained(run))
+    assert {name for each in compared for name in (each.first, each.second)} == set(trained(run))
+    assert len({(each.first, each.second) for each in compared}) == len(compared)
+    # what it prefers is the parent of the next generation
+    first = [each for each in attempts if each.iteration == 0 and each.stage is Stage.TRAINED]
+    out = {each.id: distance(pictures_of(run, each.id)) for each in first}
+    for each in run.archive.attempts(1):
+        assert not each.proposal.parents or each.proposal.parents[0] == max(out, key=out.get)  # type: ignore[arg-type]
+    assert any(each.proposal.parents for each in run.archive.attempts(1))
+    assert any("# What ranks the attempts" in order for order in judge.designs)
+    report = run_report(run)
+    assert report.best is not None
+    assert report.best.id == preferences_of(attempts, feedback, "model").in_order()[0][0]
+    # and every place says whose word it is
+    told = verdict(report)
+    assert "judged by openai/eye in" in told.best
+    assert "no baseline" in told.against
+    assert "strengths are judged by openai/eye from pictures" in run.fitness_origin
+    for page in (markdown(report), run_page(report)):
+        assert "openai/eye judged" in page
+        assert "fitness 0" not in page
+    roles = Counter(message.role for message in run.archive.messages())
+    assert roles["judge"] == len(judge.asked) + 1
+
+
+def pictures_of(run: Run, name: str) -> np.ndarray:
+    with Image.open(run.folder / "attempts" / name / "judged.jpg") as image:
+        return np.asarray(image.convert("RGB")).astype(int)
+
+
+async def test_a_judge_that_goes_away_ends_the_search_and_is_asked_for_what_is_missing(
+    searcher: Searcher, judge: Judge
+) -> None:
+    judge.fails = lambda number: HttpFailure(401, "revoked") if number > 3 else None
+    run = await searcher.start(iterations=1)
+    assert run.status is RunStatus.FINISHED
+    assert "does not accept the key" in run.archive.state.ended_early
+    assert run.archive.state.iterations_ended == set()
+    stored = sum(each.role == "judge" for each in run.archive.messages())
+    judge.fails = lambda number: None
+    before = len(judge.asked)
+    run = await resume(run.folder, searcher)
+    compared = comparisons_of_model(run.archive.state.feedback)
+    assert len(compared) == 2 * len(trained(run))
+    # the three that came were not asked again, and neither was the colour
+    assert len(judge.asked) - before == len(compared) + 1 - stored
+    assert judge.colours == 1
+    assert run.archive.state.ended_early == ""
+    asked = len(judge.asked)
+    await resume(run.folder, searcher)
+    assert len(judge.asked) == asked
+
+
+async def test_replies_that_say_nothing_count_for_nothing(searcher: Searcher, judge: Judge) -> None:
+    answers = {1: Reply(text="Both wobble."), 2: Reply(text="No.", ending="refused")}
+    judge.fails = answers.get
+    run = await searcher.start(iterations=1)
+    compared = comparisons_of_model(run.archive.state.feedback)
+    assert sum(each.grade is None for each in compared) == 2
+    faults = [each for each in searcher.notices if "cannot tell" in each]
+    assert sorted(each.partition(": ")[2] for each in faults) == [
+        "the model refused to compare them",
+        "the reply names none of first, second, alike, cannot tell",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "colour", "message", "hint"),
+    [
+        ({"model": ["offline"]}, "", "needs a language model that sees", "--judge"),
+        ({"schedule": "steady"}, "", "goes with generations, found --schedule 'steady'", "leave"),
+        ({}, "It is blue.", "does not see: shown a yellow square", "--judge"),
+    ],
+)
+async def test_nobody_who_sees_is_told_before_anything_is_trained(
+    searcher: Searcher,
+    judge: Judge,
+    changes: dict[str, Any],
+    colour: str,
+    message: str,
+    hint: str,
+) -> None:
+    judge.colour = colour
+    if "model" in changes:
+        changes = {**changes, "judge": "auto", "base_url": None}
+    with pytest.raises((SettingsError, LanguageModelError), match=message) as caught:
+        await searcher.start(**changes)
+    assert hint in caught.value.hint
+    assert not list((searcher.folder.parent / "runs").glob("[!.]*"))
+
+
+async def test_a_replayed_search_is_judged_again_for_nothing(
+    searcher: Searcher, judge: Judge
+) -> None:
+    run = await searcher.start(iterations=1)
+    asked = len(judge.asked)
+    again = await searcher.start(
+        iterations=1, model=[f"replay:{run.folder}"], judge="auto", base_url=None
+    )
+    assert len(judge.asked) == asked
+    first, second = (comparisons_of_model(each.archive.state.feedback) for each in (run, again))
+    assert first == second
+    with pytest.raises(SettingsError, match="'cartpole' no model judges"):
+        await searcher.start(model=["replay:cartpole"], judge="auto", base_url=None)
+
+
+async def test_a_server_that_takes_no_pictures_is_named(searcher: Searcher, judge: Judge) -> None:
+    searcher.server.answers = [HttpFailure(400, "image_url is not supported by this model")]
+    with pytest.raises(LanguageModelError, match="image_url is not supported") as caught:
+        await searcher.start()
+    assert "--fitness judged needs a model that takes pictures" in caught.value.hint
+
+
+async def test_a_person_goes_on_and_is_told_how_far_the_model_agrees(
+    searcher: Searcher, judge: Judge, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = "it agrees with your choices in 4 of 5"
+    run = await searcher.start(iterations=1)
+    order = [
+        name
+        for name, _, _ in preferences_of(
+            run.archive.attempts(), run.archive.state.feedback, "model"
+        ).in_order()
+    ]
+    before = len(judge.asked)
+
+    async def contradict(table: Table) -> Decision:
+        # four answers as the model's, one against it, one that says nothing
+        for _ in range(4):
+            table.compare(order[0], order[1], 1)
+        table.compare(order[0], order[1], 0)
+        assert "agrees" not in markdown(run_report(table.run))
+        table.compare(order[0], order[1], -2)
+        assert what_ranks(table.feedback) == "model"
+        assert [each.id for each in table.attempts()] == order
+        assert table.undo() is not None
+        table.compare(order[1], order[0], 1)
+        return "another"
+
+    async def look(table: Table) -> Decision:
+        # the new ones are judged before the person sees them
+        assert len(comparisons_of_model(table.feedback)) == 2 * len(trained(table.run))
+        assert table.newest()[0].iteration == 1
+        session: Any = SimpleNamespace(name=table.run.name, table=table)
+        board = parts(session, ["board"])["board"]
+        await Conversation(nullcontext)._list(table, ())
+        for text in (board, capsys.readouterr().out):
+            assert "ranked by openai/eye, from pictures" in text
+            assert said in text
+            mean, deviation = table.preferences("model").strength(table.attempts()[0].id)
+            assert f"{mean:+.2f} ± {deviation:.2f}" in text
+            assert "fitness 0" not in text
+        table.judge_by("choices")
+        assert table.attempts()[0].strength is not None
+        assert table.attempts()[0].strength.by == "choices"
+        table.judge_by("model")
+        return "leave"
+
+    run = await refine(run.folder, searcher, ScriptedPerson(contradict, look))
+    assert len(judge.asked) > before
+    report = run_report(run)
+    for page in (markdown(report), run_page(report), (run.folder / "report.html").read_text()):
+        assert said in page
+
+
+async def test_only_a_run_with_a_judge_is_ranked_by_one(searcher: Searcher, judge: Judge) -> None:
+    run = await searcher.start(iterations=1, fitness="chosen", judge="auto")
+    assert judge.colours == 0
+
+    async def ask(table: Table) -> Decision:
+        with pytest.raises(EurekaError, match="no model judges") as caught:
+            table.judge_by("model")
+        assert "--fitness judged" in caught.value.hint
+        return "leave"
+
+    await refine(run.folder, searcher, ScriptedPerson(ask))
+    assert open_run(run.folder, reading=True).archive.facts.feedback[-1].feedback.kind == "judge"
+    assert not judge.asked
