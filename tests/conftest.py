@@ -27,6 +27,7 @@ from eureka_agent.records import (
     VariableSpec,
 )
 from eureka_agent.rewards import CodeReward
+from eureka_agent.sandbox.worker_environment import SAME_PRODUCTS
 
 pytest_plugins = ["browsers", "worker_processes"]
 
@@ -37,6 +38,8 @@ REWARD = """def compute_reward(cart_position, actions):
 """
 
 
+# trainings in the tests' own process calculate as in a worker; before torch is imported
+os.environ["MKL_CBWR"] = SAME_PRODUCTS
 # one wall for all tests that do not name one, whatever this machine has
 os.environ.setdefault("EUREKA_SANDBOX", "process")
 # commands in hints are named the same whatever is on this machine's PATH

@@ -82,6 +82,7 @@ def opening(request: DesignRequest) -> tuple[ChatMessage, ChatMessage]:
         number=request.number,
         angle=request.angle,
         falls=bool(request.description.failure_causes),
+        wished=bool(request.told.wishes),
         codes={other.id: compact(other.reward.source) for other in request.memory},
     )
     if known := _known_scores(request):

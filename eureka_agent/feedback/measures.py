@@ -96,12 +96,14 @@ def _distance(measure: Measure, value: float) -> float:
 
 def measure_words(measure: Measure, description: TaskDescription) -> str:
     """The measure in words: `mean size of tilt_angle [rad], wanted lower`."""
-    unit = next(
-        (each.unit for each in description.public_variables() if each.name == measure.variable), ""
-    )
+    known = {each.name: each for each in description.public_variables()}
+    variable = known.get(measure.variable)
+    unit = "" if variable is None else variable.unit
     entry = "" if measure.entry is None else f"[{measure.entry}]"
     aim = measure.aim if isinstance(measure.aim, str) else f"at {short_number(measure.aim)}"
-    what = f"{measure.statistic} of {measure.variable}{entry}"
+    is_vector = variable is not None and math.prod(variable.shape) > 1
+    whole = " (the vector's length)" if is_vector and measure.entry is None else ""
+    what = f"{measure.statistic} of {measure.variable}{entry}{whole}"
     return f"{what}{f' [{unit}]' if unit else ''}, wanted {aim}"
 
 

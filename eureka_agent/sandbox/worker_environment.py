@@ -23,7 +23,12 @@ HUGE_PAGES = "glibc.malloc.hugetlb=1"
 """Value of GLIBC_TUNABLES for large pages: a batch of simulations has more small pages than a core
 caches addresses of. Trainings are 5 to 10 % faster (benchmarks/LOG.md). Other C libraries ignore
 it."""
+SAME_PRODUCTS = "AUTO"
+"""Value of MKL_CBWR with which a product of matrices is the same to the bit wherever they lie in
+memory. Without it, MKL's products on AMD's cores depend on the alignment of a population's slot;
+they take as long (benchmarks/LOG.md)."""
 WORKER_VARIABLES = {
+    "MKL_CBWR": SAME_PRODUCTS,
     "PYTHONUNBUFFERED": "1",
     "PYTHONDONTWRITEBYTECODE": "1",
     "OMP_NUM_THREADS": "1",

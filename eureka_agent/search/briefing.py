@@ -16,6 +16,7 @@ from eureka_agent.designer.interface import (
     DesignRequest,
     FailureSummary,
     ParentSummary,
+    Told,
     TunedReward,
     prefers_failures,
 )
@@ -155,6 +156,7 @@ class Briefing:
         history = judged(state.attempts(), state.feedback)
         known = {attempt.id: attempt for attempt in history}
         analysis = await self._analysis(plan, known)
+        feedback = told(self._run, state, plan)
         references = self._references(plan, state.trainings())
         fresh = plan.operator is Operator.FRESH
         tuning = plan.operator is Operator.TUNE_WEIGHTS
@@ -176,7 +178,7 @@ class Briefing:
                 for place, parent in enumerate(plan.parents)
             ),
             failures=tuple(_failure(each) for each in failures(history)[:FAILURES_SHOWN]),
-            memory=() if fresh else self._memory(plan, history),
+            memory=() if fresh else self._memory(plan, history, feedback),
             number=plan.sample + 1,
             angle=plan.iteration * settings.samples + plan.sample,
             seed_spread=seed_spread(() if fresh else history, references),
@@ -186,16 +188,24 @@ class Briefing:
             settings=settings,
             references=references,
             trained=trained if tuning else (),
-            told=told(self._run, state, plan),
+            told=feedback,
             given=_given(plan, state),
             misleading=tuple(
                 each.proposal.reward.source for each in history if prefers_failures(each.verdict)
             ),
         )
 
-    def _memory(self, plan: Planned, history: Sequence[Attempt]) -> tuple[ParentSummary, ...]:
-        """The best attempts besides the parents."""
-        others = [each for each in ranked(history) if each.id not in plan.parents]
+    def _memory(
+        self, plan: Planned, history: Sequence[Attempt], feedback: Told
+    ) -> tuple[ParentSummary, ...]:
+        """The best attempts besides the parents; before them those that meet the last wish with a
+        measure best."""
+        best = {each.id: each for each in ranked(history)}
+        nearest = (
+            list(feedback.measures[max(feedback.measures)].values) if feedback.measures else []
+        )
+        order = dict.fromkeys((*nearest[: MEMORY_SHOWN - 1], *best))
+        others = [best[name] for name in order if name in best and name not in plan.parents]
         return tuple(self._summary(without_vain(each, history)) for each in others[:MEMORY_SHOWN])
 
     def _references(self, plan: Planned, trainings: Sequence[FinalTraining]) -> tuple[Score, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 from eureka_agent.designer.tuning.constants import tunable_constants
 from eureka_agent.errors import EurekaError
 from eureka_agent.feedback.standing import choices_of, latest_importance, what_ranks
-from eureka_agent.feedback_records import MOST_CLIPS, Given, Importance, Reading, Wish
+from eureka_agent.feedback_records import MOST_CLIPS, Given, Importance, Judgement, Reading, Wish
 from eureka_agent.records import Verdict
 from eureka_agent.report.feedback import feedback_line
 from eureka_agent.report.run_report import RunReport
@@ -183,7 +183,8 @@ def _board(session: RefineSession) -> Values:
 
 def _said(session: RefineSession) -> Values:
     table = session.table
-    return {"said": [(each, said_line(each), _measure(table, each)) for each in table.feedback]}
+    said = [each for each in table.feedback if not isinstance(each.feedback, Judgement)]
+    return {"said": [(each, said_line(each), _measure(table, each)) for each in said]}
 
 
 def _measure(table: Table, given: Given) -> str:
