@@ -21,10 +21,17 @@ if TYPE_CHECKING:
 @click.argument("run", shell_complete=completing.runs)
 @click.option("--from", "own", type=FILE, help="A reward of your own, trained in the first round.")
 @click.option(
+    "--replay",
+    "earlier",
+    help="Another run, refined before: say again what was said there, round by round.",
+)
+@click.option(
     "--max-cost", type=str, help="US dollars that may be spent on models, over the whole run."
 )
 @TRUST
-def refine(run: str, own: Path | None, max_cost: str | None, trust: bool) -> None:
+def refine(
+    run: str, own: Path | None, earlier: str | None, max_cost: str | None, trust: bool
+) -> None:
     """Refine RUN: watch what it trained, say what you want, train, and watch again.
 
     Clips show the attempts from the same start state. You can say what you saw and what you want
@@ -34,12 +41,14 @@ def refine(run: str, own: Path | None, max_cost: str | None, trust: bool) -> Non
     \b
     eureka refine latest
     eureka refine latest --from my_reward.py
+    eureka refine latest --replay runs/20260102-101500_ant_run
     """
     from eureka_agent.archive.run_folder import reading
     from eureka_agent.cli.conversation import Conversation
     from eureka_agent.cli.files import read_reward_file
     from eureka_agent.cli.trust import trust_to_resume
     from eureka_agent.cli.watch import watch
+    from eureka_agent.search.replayed_person import ReplayedPerson
     from eureka_agent.search.resumption import with_changes
     from eureka_agent.search.session import refine as refine_run
 
@@ -49,8 +58,16 @@ def refine(run: str, own: Path | None, max_cost: str | None, trust: bool) -> Non
         opened.settings = with_changes(opened, changes)
         trust_to_resume(opened, trust)
 
+    replayed = None
+    if earlier is not None:
+        if own is not None:
+            raise click.UsageError("--replay and --from do not go together")
+        with reading(earlier) as other:
+            trust_to_resume(other, trust)  # rewards that were given there are trained here
+            replayed = ReplayedPerson(other.archive.entries())
+
     def begin(screen: Screen) -> Coroutine[Any, Any, Run]:
-        person = Conversation(screen.paused, source)
+        person = replayed or Conversation(screen.paused, source)
         return refine_run(opened.folder, screen, person, changes)
 
     watch(begin, "text")

@@ -20,8 +20,11 @@ from eureka_agent.feedback_records import (
     Reading,
     Wish,
 )
+from eureka_agent.journal.entries import FeedbackGiven, IterationEnded
+from eureka_agent.journal.state import Recorded
 from eureka_agent.records import Operator, RunStatus, Stage
 from eureka_agent.report.verdict import verdict
+from eureka_agent.search.replayed_person import ReplayedPerson
 from eureka_agent.search.session import refine, start
 from eureka_agent.search.summary import best_attempt, run_report
 from eureka_agent.search.table import Decision, Table
@@ -248,3 +251,47 @@ async def test_a_task_without_a_metric_is_searched_by_choices_alone(
     assert "no baseline" in told.against
     assert "probability" in told.certainty
     assert "choices" in run.fitness_origin
+
+
+async def test_what_was_said_can_be_replayed_on_an_equal_search(finished: Run) -> None:
+    """The same words give the same attempts, to the bit; withdrawn ones are withdrawn again."""
+
+    async def speak(table: Table) -> Decision:
+        first, second, _ = names(table.newest())
+        table.compare(first, second, 1)
+        taken_back = table.say(Judge(by="choices"))
+        table.say(Wish(attempt=second, wants="keep the velocity low"))
+        table.withdraw(taken_back)
+        return "another"
+
+    async def give(table: Table) -> Decision:
+        table.say(Edit(source=OWN))
+        return "another"
+
+    async def leave(table: Table) -> Decision:
+        table.say(Wish(wants="be quick"))
+        return "leave"
+
+    first = await refined(finished, speak, give, leave)
+    values = {"env": finished.settings.env, **SMALL}
+    second = await start(values, None, ["eureka", "search"], lambda entry: None)
+    person = ReplayedPerson(first.archive.entries())
+    second = await refine(second.folder, lambda entry: None, person)
+
+    def made(run: Run) -> list[tuple[str, str, float | None]]:
+        attempts = run.archive.attempts()
+        return [(each.id, each.proposal.reward.source, each.fitness) for each in attempts]
+
+    assert made(second) == made(first)
+    assert len(made(second)) >= 9
+    assert [each.feedback for each in second.archive.state.feedback] == [
+        each.feedback for each in first.archive.state.feedback
+    ]
+    assert not isinstance(second.archive.state.feedback[1].feedback, Judge)
+
+    fewer = await start({**values, "samples": 2}, None, ["eureka", "search"], lambda entry: None)
+    about = Comparison(first="1-01", second="1-03", grade=1)
+    ended = Recorded(1, "", 0.0, IterationEnded(iteration=0, best=None))
+    told = Recorded(2, "", 0.0, FeedbackGiven(who="ada", feedback=about))
+    with pytest.raises(EurekaError, match="the attempt '1-03', which this run does not have"):
+        await refine(fewer.folder, lambda entry: None, ReplayedPerson([ended, told]))
