@@ -124,6 +124,8 @@ class SearchEngine:
             changed = self.run.settings.model_copy(update={"iterations": iterations})
             self.run.settings = changed
             record_changes(self.run)
+            # the file may have got settings that an older version did not know
+            self.run.why_unsigned = self.run.sign()
 
     def _record_why_ended(self) -> None:
         """Record why there are fewer generations than asked for, or that a resumed search got

@@ -20,7 +20,12 @@ from eureka_agent.feedback_records import (
     Reading,
     Wish,
 )
-from eureka_agent.journal.entries import FeedbackGiven, IterationEnded
+from eureka_agent.journal.entries import (
+    BaseEntry,
+    FeedbackGiven,
+    IterationEnded,
+    IterationStarted,
+)
 from eureka_agent.journal.state import Recorded
 from eureka_agent.records import Operator, RunStatus, Stage
 from eureka_agent.report.verdict import verdict
@@ -295,3 +300,28 @@ async def test_what_was_said_can_be_replayed_on_an_equal_search(finished: Run) -
     told = Recorded(2, "", 0.0, FeedbackGiven(who="ada", feedback=about))
     with pytest.raises(EurekaError, match="the attempt '1-03', which this run does not have"):
         await refine(fewer.folder, lambda entry: None, ReplayedPerson([ended, told]))
+
+
+async def test_a_run_of_an_older_version_that_is_killed_in_a_new_generation_stays_ones_own(
+    finished: Run,
+) -> None:
+    """A new generation rewrites the settings, and with them one that the older version lacked."""
+    path = finished.folder / "settings.yaml"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if not line.startswith("judge:")))
+    older = open_run(finished.folder)
+    older.sign()
+    own = []
+
+    async def train(table: Table) -> Decision:
+        return "another"
+
+    def observer(entry: BaseEntry) -> None:
+        if isinstance(entry, IterationStarted):  # a kill would find the files so
+            own.append(open_run(finished.folder, reading=True).is_own())
+
+    async def leave(table: Table) -> Decision:
+        return "leave"
+
+    await refine(finished.folder, observer, ScriptedPerson(train, leave))
+    assert own == [True]
