@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -42,6 +44,15 @@ def browser() -> Iterator[Browser]:
         started.close()
 
 
+def _keep_picture(page: Page) -> None:
+    """Keep what a tab shows at its test's end, where `EUREKA_SCREENSHOTS` names a folder."""
+    folder = os.environ.get("EUREKA_SCREENSHOTS")
+    if folder:
+        test = os.environ.get("PYTEST_CURRENT_TEST", "tab").partition(" ")[0]
+        name = re.sub(r"[^\w-]+", "_", test.partition("::")[2])
+        page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
+
+
 @contextmanager
 def watched(context: BrowserContext, origin: str) -> Iterator[Page]:
     """A tab that may ask nothing but this server, and may tell no error: neither a script's, nor a
@@ -68,5 +79,6 @@ def watched(context: BrowserContext, origin: str) -> Iterator[Page]:
         " (event) => console.error('policy: ' + event.violatedDirective + event.blockedURI))"
     )
     yield page
+    _keep_picture(page)
     page.close()
     assert told == []
