@@ -35,7 +35,7 @@ class Measured:
     id: str
     fitness: float
     metrics: dict[str, float]
-    """Of all wishes of its environment, by their names."""
+    """All wishes of its environment, by their names."""
 
 
 @torch.inference_mode()

@@ -15,7 +15,7 @@ from eureka_agent.cli.terminal_lines import is_yes, line
 from eureka_agent.critic.render import render_verdict
 from eureka_agent.errors import EurekaError
 from eureka_agent.feedback.standing import choices_of, what_ranks
-from eureka_agent.feedback_records import MOST_CLIPS, Grade, Judgement, Mark, Wish
+from eureka_agent.feedback_records import MOST_CLIPS, Grade, Mark, Wish
 from eureka_agent.report.feedback import GRADES, feedback_line
 from eureka_agent.search.table import Decision, Table, with_values
 
@@ -140,14 +140,12 @@ class Conversation:
             say(f"  and {len(attempts) - 12} more")
         if judged := table.judged_words():
             _tell(judged)
-        said = [given for given in feedback if not isinstance(given.feedback, Judgement)]
-        if said:
+        if table.said:
             say("You said:")
-        for given in said:
+        for given in table.said:
             say(f"  {given.number:>5}  {given.who} {feedback_line(given.feedback)}")
             wish = given.feedback
-            reading = wish.reading if isinstance(wish, Wish) else None
-            if reading is not None and (measure := table.measure_line(reading)):
+            if isinstance(wish, Wish) and (measure := table.measure_line(wish.reading)):
                 _tell(f"         {measure}")
 
     async def _see(self, table: Table, words: Sequence[str]) -> None:

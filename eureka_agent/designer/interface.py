@@ -80,7 +80,7 @@ class Told:
     heeded: frozenset[int] = frozenset()
     """Numbers of the wishes that were known when all parents were designed."""
     measures: Mapping[int, Measured] = field(default_factory=dict)
-    """How far attempts follow a wish, by its number."""
+    """Measures of wishes in the attempts, by the wish's number."""
     importance: tuple[Given, ...] = ()
     """The last `Importance` of terms and the last one of metrics."""
     marks: tuple[Given, ...] = ()
@@ -92,7 +92,7 @@ class Told:
     by_choices: bool = False
     """True: strengths rank the attempts, in place of the fitness."""
     judged: tuple[tuple[str, float, float], ...] = ()
-    """The same of a model's comparisons, where these rank the attempts."""
+    """Strengths by a model's comparisons, where these rank the attempts."""
 
     def __bool__(self) -> bool:
         return bool(self.wishes or self.importance or self.marks or self.choices)

@@ -84,7 +84,7 @@ def measured_attempts(measure: Measure, run: Path, attempts: Sequence[str]) -> d
 
 
 def _distance(measure: Measure, value: float) -> float:
-    """How far a value is from what is wanted; only its order counts."""
+    """Distance of a value from what is wanted; only its order counts."""
     match measure.aim:
         case "lower":
             return value

@@ -47,7 +47,7 @@ def comparisons_of_model(feedback: Sequence[Given]) -> tuple[Comparison, ...]:
 
 
 def what_ranks(feedback: Sequence[Given]) -> Ranks:
-    """What ranks the attempts: the last word on it counts."""
+    """Ranking that holds for the attempts: the last word on it counts."""
     judges = [each.feedback.by for each in feedback if isinstance(each.feedback, Judge)]
     return judges[-1] if judges else "fitness"
 

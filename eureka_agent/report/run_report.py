@@ -128,7 +128,7 @@ class RunReport:
 
     @property
     def merit_unit_note(self) -> str:
-        """The same of what ranks the attempts; a strength has no unit."""
+        """Note on the unit of what ranks the attempts; a strength has none."""
         return self.unit_note if self.measure == "fitness" else ""
 
     @property

@@ -20,7 +20,7 @@ from eureka_agent.search.table import Decision, Table
 
 @dataclass(frozen=True)
 class Round:
-    """What a person said after a generation, with the numbers of their records."""
+    """Words of a person after a generation, with the numbers of their records."""
 
     said: tuple[tuple[int, Feedback], ...]
     decision: Decision

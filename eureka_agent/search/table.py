@@ -78,6 +78,11 @@ class Table:
         return self.run.archive.state.feedback
 
     @property
+    def said(self) -> tuple[Given, ...]:
+        """Feedback of the person: all but a model's judgements."""
+        return tuple(each for each in self.feedback if not isinstance(each.feedback, Judgement))
+
+    @property
     def wishes(self) -> tuple[Given, ...]:
         """Standing wishes."""
         return standing_wishes(self.feedback)
@@ -97,13 +102,13 @@ class Table:
         return preferences_of(self.run.archive.attempts(), self.feedback, by)
 
     def ranked_by(self) -> str:
-        """What ranks the attempts, in words."""
+        """Ranking of the attempts, in words."""
         judge = judge_of(self.run.settings)
         words = {"choices": "your choices", "model": f"{judge}, from pictures"}
         return words.get(what_ranks(self.feedback), "fitness")
 
     def judged_words(self) -> str:
-        """How far a model has judged, and agrees with the person; empty where none has."""
+        """Comparisons by a model and their agreement with the person; empty without any."""
         compared = len(comparisons_of_model(self.feedback))
         if not compared:
             return ""
@@ -209,10 +214,10 @@ class Table:
         about = attempt or next(iter(self.attempts()), None)
         return await self._reader.read(wish, self.wishes, about, correction)
 
-    def measure_line(self, reading: Reading) -> str:
+    def measure_line(self, reading: Reading | None) -> str:
         """The reading's measure in words, with its values in the newest and in the best attempt;
         empty without one."""
-        if reading.measure is None:
+        if reading is None or reading.measure is None:
             return ""
         names = dict.fromkeys(each.id for each in (*self.newest(), *self.attempts()[:1]))
         found = measured_attempts(reading.measure, self.run.folder, list(names))

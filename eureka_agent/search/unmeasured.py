@@ -17,7 +17,7 @@ from eureka_agent.search.written_fitness import Acceptance, AcceptedFitness, bef
 from eureka_agent.settings import SearchSettings, judge_of
 
 RANKED_BY = {"chosen": Judge(by="choices"), "judged": Judge(by="model")}
-"""What ranks the attempts of these searches from their start, by the setting `fitness`."""
+"""Ranking of the attempts of these searches from their start, by the setting `fitness`."""
 _NO_FINALS: dict[str, Any] = {"finalists": 0, "confirm": 0, "gate": False}
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "chosen": {**_NO_FINALS, "iterations": 1, "video": False},

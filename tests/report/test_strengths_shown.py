@@ -1,4 +1,4 @@
-"""Where strengths rank the attempts, every view sorts by them and shows them, as what they are."""
+"""Views sort by strengths where these rank the attempts, and show them as what they are."""
 
 from __future__ import annotations
 

@@ -259,7 +259,7 @@ async def test_a_task_without_a_metric_is_searched_by_choices_alone(
 
 
 async def test_what_was_said_can_be_replayed_on_an_equal_search(finished: Run) -> None:
-    """The same words give the same attempts, to the bit; withdrawn ones are withdrawn again."""
+    """Equal words give equal attempts, to the bit; withdrawn ones are withdrawn again."""
 
     async def speak(table: Table) -> Decision:
         first, second, _ = names(table.newest())

@@ -88,7 +88,7 @@ class RefineForms:
         return HTMLResponse(refine_parts.page(report, self._sessions.of(name)))
 
     async def _state(self, request: Request) -> Response:
-        """What is training now; a browser that shows another turn of the session loads anew."""
+        """Trainings under way; a browser that shows another turn of the session loads anew."""
         session = self._sessions.of(str(request.path_params["run"]))
         if session is None or request.query_params.get("turn") != str(session.turn):
             return _reload()

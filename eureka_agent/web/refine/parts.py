@@ -10,7 +10,7 @@ from typing import Any
 from eureka_agent.designer.tuning.constants import tunable_constants
 from eureka_agent.errors import EurekaError
 from eureka_agent.feedback.standing import choices_of, latest_importance, what_ranks
-from eureka_agent.feedback_records import MOST_CLIPS, Given, Importance, Judgement, Reading, Wish
+from eureka_agent.feedback_records import MOST_CLIPS, Given, Importance, Wish
 from eureka_agent.records import Verdict
 from eureka_agent.report.feedback import feedback_line
 from eureka_agent.report.run_report import RunReport
@@ -50,7 +50,7 @@ def page(report: RunReport, session: RefineSession | None) -> str:
 
 
 def now(session: RefineSession) -> str:
-    """What is training now; empty while the person is asked."""
+    """Trainings under way; empty while the person is asked."""
     run = session.view.run
     if session.phase is not Phase.TRAINING or run is None:
         return ""
@@ -114,7 +114,7 @@ def reading_values(session: RefineSession) -> dict[str, Any]:
 
 
 def _order(session: RefineSession) -> Values:
-    """What can be ranked, with what the person said before first."""
+    """Terms and metrics to rank, with what the person said before first."""
     table = session.table
     before = {
         each.feedback.of: each.feedback.order
@@ -183,20 +183,17 @@ def _board(session: RefineSession) -> Values:
 
 def _said(session: RefineSession) -> Values:
     table = session.table
-    said = [each for each in table.feedback if not isinstance(each.feedback, Judgement)]
-    return {"said": [(each, said_line(each), _measure(table, each)) for each in said]}
+    return {"said": [(each, said_line(each), _measure(table, each)) for each in table.said]}
 
 
 def _measure(table: Table, given: Given) -> str:
-    """How far the newest attempts follow a wish."""
-    match given.feedback:
-        case Wish(reading=Reading() as reading):
-            return table.measure_line(reading)
-    return ""
+    """Measure of a wish in the newest attempts; empty for other feedback."""
+    wish = given.feedback
+    return table.measure_line(wish.reading) if isinstance(wish, Wish) else ""
 
 
 def said_line(given: Given) -> str:
-    """Who said what."""
+    """Feedback in words, with the person's name."""
     return f"{given.who} {feedback_line(given.feedback)}"
 
 

@@ -28,7 +28,7 @@ TICK_S = 1.0
 
 
 class Phase(StrEnum):
-    """What a session does."""
+    """Phase of a session."""
 
     PREPARING = "preparing"
     ASKING = "asking"
@@ -55,7 +55,7 @@ class RefineSession:
         self.turn = 0
         """Number of phases so far, by which a browser knows whether it shows this one."""
         self.fault: EurekaError | None = None
-        """Why it ended by itself."""
+        """Reason for an end by itself."""
         self.view = SearchView()
         self.pending: PendingWish | None = None
         self._folder = folder
