@@ -7,7 +7,7 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -65,13 +65,20 @@ def serving(runs: Path, password: str = "") -> Iterator[PageServer]:
     server = Server(access)
     loop = asyncio.new_event_loop()
     serve = server.serve(sockets=[listening])
-    thread = threading.Thread(target=loop.run_until_complete, args=(serve,), daemon=True)
+
+    def work() -> None:
+        # as `asyncio.run` does it: tasks that are left are cancelled, and the loop is closed
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(serve)
+
+    thread = threading.Thread(target=work, daemon=True)
     thread.start()
     running = PageServer(server, access, loop)
     try:
         yield running
     finally:
-        running.stop()
+        with suppress(RuntimeError):  # the test has ended it
+            running.stop()
         thread.join(15.0)
         assert not thread.is_alive()
         os.environ.pop(RUNS_VARIABLE)
