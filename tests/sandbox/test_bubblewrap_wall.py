@@ -398,6 +398,20 @@ def processes_behind_a_wall() -> set[int]:
     return found
 
 
+def groups_made(monkeypatch: pytest.MonkeyPatch) -> list[ControlGroup]:
+    """Control groups that this test makes from now on. Other tests make some beside it."""
+    groups: list[ControlGroup] = []
+    make = ControlGroup.make
+
+    def make_and_keep(limits: Limits) -> ControlGroup | None:
+        group = make(limits)
+        groups.extend([group] if group else [])
+        return group
+
+    monkeypatch.setattr(ControlGroup, "make", make_and_keep)
+    return groups
+
+
 @pytest_asyncio.fixture
 async def started(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
     wall = BubblewrapWall()
@@ -507,11 +521,12 @@ async def test_a_worker_that_cannot_be_started_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wall = BubblewrapWall()
-    groups = set(Path("/sys/fs/cgroup").glob("*/eureka-worker-*"))
+    groups = groups_made(monkeypatch)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(WallError, match="bwrap"):
         await wall.start(tmp_path, LIMITS)
-    assert set(Path("/sys/fs/cgroup").glob("*/eureka-worker-*")) == groups
+    assert len(groups) == GROUPED
+    assert [folder for group in groups for folder in group.folders if folder.exists()] == []
 
 
 async def test_no_worker_is_shown_all_files_of_this_machine(
@@ -538,10 +553,11 @@ async def test_a_start_that_is_given_up_leaves_no_group_and_no_process(
     """This holds at any moment: before bwrap has begun a second process, or while it makes
     namespaces for it."""
     monkeypatch.setenv("TZ", TIME_ZONE)
-    groups = set(Path("/sys/fs/cgroup").glob("*/eureka-worker-*"))
-    starting = asyncio.create_task(BubblewrapWall().start(tmp_path, LIMITS))
+    wall = BubblewrapWall()
+    groups = groups_made(monkeypatch)
+    starting = asyncio.create_task(wall.start(tmp_path, LIMITS))
     await asyncio.sleep(0)
-    assert not GROUPED or set(Path("/sys/fs/cgroup").glob("*/eureka-worker-*")) != groups
+    begun = [folder.exists() for group in groups for folder in group.folders]
     if moment:
         await asyncio.sleep(0)
         time.sleep(0.001 * moment)  # the loop stands still, bwrap does not
@@ -549,7 +565,9 @@ async def test_a_start_that_is_given_up_leaves_no_group_and_no_process(
     with pytest.raises(asyncio.CancelledError):
         async with asyncio.timeout(20.0):
             await starting
-    assert set(Path("/sys/fs/cgroup").glob("*/eureka-worker-*")) == groups
+    assert len(groups) == GROUPED
+    assert all(begun)
+    assert [folder for group in groups for folder in group.folders if folder.exists()] == []
     assert processes_behind_a_wall() == set()
 
 
