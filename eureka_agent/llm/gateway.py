@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
@@ -39,8 +39,11 @@ class Gateway:
         budget: Budget,
         concurrency: int,
         on_request: RequestObserver = _unobserved,
+        before_request: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`store` is looked up before a model is asked. `concurrency`: most requests in flight."""
+        """`store` is looked up before a model is asked. `concurrency`: most requests in flight.
+        `before_request` is awaited before a request is made."""
+        self._before_request = before_request
         self._store = store
         self._budget = budget
         self._on_request = on_request
@@ -57,6 +60,8 @@ class Gateway:
             known = self._store.find(key)
             if known is not None:
                 return known
+            if self._before_request is not None:
+                await self._before_request()
             await self._places.acquire()
             try:
                 reservation = await self._budget.reserve(model.name, request)
