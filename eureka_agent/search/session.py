@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from eureka_agent.search.assembly import search
 from eureka_agent.search.capacity import plan_capacity
 from eureka_agent.search.context import ALONE, SearchContext
 from eureka_agent.search.deadline import Deadline
+from eureka_agent.search.engine import LimitReachedError
 from eureka_agent.search.filming import film_best
 from eureka_agent.search.preparation import Prepared, prepared, prepared_again
 from eureka_agent.search.recorder import Recorder
@@ -53,10 +55,12 @@ async def start(
 
     `given` is the user's own reward in place of a search. `confirm` asks the user to accept a
     written fitness. `context`: what it shares with other searches. Raises RewardRejectedError
-    before a run is made.
+    before a run is made, LimitReachedError where the context has no room for one generation.
     """
     async with prepared(values, given, observer, confirm, context) as ready:
         assert ready.created is not None  # it is new
+        if reason := context.refuses(ready.settings, 1):
+            raise LimitReachedError(reason)
         run = create_run(
             ready.settings,
             ready.dry_runner.description,
@@ -185,9 +189,13 @@ async def _search(
     context: SearchContext,
     person: Person | None,
 ) -> None:
-    limit = time_limit(run.settings)
+    limit, shared = time_limit(run.settings), context.time_limit()
+    if shared is not None:
+        shared = replace(shared, seconds=recorder.seconds() + shared.seconds)
+        limit = min(filter(None, (limit, shared)), key=lambda each: each.seconds)
     deadline = None if limit is None else Deadline(run, limit, recorder.seconds, recorder)
-    time_is_up = deadline.is_up if deadline is not None and run.settings.max_time else lambda: ""
+    stops_models = run.settings.max_time or limit is shared
+    time_is_up = deadline.is_up if deadline is not None and stops_models else lambda: ""
     advisers = advisers_of(ready.models, ready.given, run, time_is_up, recorder, context)
     async with AsyncExitStack() as stack:
         if context.machine is not None:
