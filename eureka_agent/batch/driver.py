@@ -180,12 +180,10 @@ class BatchDriver:
 
     def record(self, kind: str, text: str = "", search: str | None = None) -> None:
         """Store an event and pass it on."""
-        self.queue.record(kind, text, search)
-        self._observer(self.queue.events()[-1])
+        self._observer(self.queue.record(kind, text, search))
 
     def _set_state(self, search: str, state: State, message: str = "", tries: int = 0) -> None:
-        self.queue.set_state(search, state, message, tries)
-        self._observer(self.queue.events()[-1])
+        self._observer(self.queue.set_state(search, state, message, tries))
 
     # ── searches ──────────────────────────────────────────────────────────────────────────────────
 

@@ -174,27 +174,30 @@ class Queue:
                 "UPDATE searches SET settings = ? WHERE name = ?", (_json(settings), name)
             )
 
-    def set_state(self, name: str, state: State, message: str = "", tries: int = 0) -> None:
-        """Store the state of a search, and that it has changed."""
+    def set_state(self, name: str, state: State, message: str = "", tries: int = 0) -> Event:
+        """Store the state of a search, and the event of its change."""
         with self._errors():
             self._connection.execute("BEGIN")
             self._connection.execute(
                 "UPDATE searches SET state = ?, message = ?, tries = ? WHERE name = ?",
                 (state.value, message, tries, name),
             )
-            self._insert_event(name, state.value, message)
+            event = self._insert_event(name, state.value, message)
             self._connection.execute("COMMIT")
+        return event
 
-    def record(self, kind: str, text: str = "", search: str | None = None) -> None:
+    def record(self, kind: str, text: str = "", search: str | None = None) -> Event:
         """Store an event."""
         with self._errors():
-            self._insert_event(search, kind, text)
+            return self._insert_event(search, kind, text)
 
-    def _insert_event(self, search: str | None, kind: str, text: str) -> None:
+    def _insert_event(self, search: str | None, kind: str, text: str) -> Event:
+        event = Event(time.time(), search, kind, text)
         self._connection.execute(
             "INSERT INTO events (time, search, kind, text) VALUES (?, ?, ?, ?)",
-            (time.time(), search, kind, text),
+            (event.time, search, kind, text),
         )
+        return event
 
     def events(self) -> tuple[Event, ...]:
         """All events, oldest first."""

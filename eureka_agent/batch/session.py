@@ -21,6 +21,7 @@ from eureka_agent.batch.file import BatchFile, BatchSettings
 from eureka_agent.batch.folder import BATCH_COPY, STOP_FILE, bring_up_to_date, check_folder
 from eureka_agent.batch.limits import shared_budget
 from eureka_agent.batch.matrix import PlannedSearch
+from eureka_agent.batch.notifications import Notifications, notifier
 from eureka_agent.batch.queue import ENDED, Entry, Event, Queue, State
 from eureka_agent.batch.requests import Requests
 from eureka_agent.batch.summary import Row, Summary
@@ -49,6 +50,12 @@ class BatchEnd:
     states: dict[str, State] = field(default_factory=dict)
 
     @property
+    def in_words(self) -> str:
+        """`3 finished, 1 failed`."""
+        states = [state.value for state in self.states.values()]
+        return ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
+
+    @property
     def failed(self) -> bool:
         """True if a search failed."""
         return State.FAILED in self.states.values()
@@ -70,6 +77,7 @@ async def run_batch(
     Raises RunFolderError for a folder that is another's or in use, BatchChangedError for a file
     that has changed.
     """
+    service = notifier()
     check_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
     next_step = f"`{command(f'batch status {folder}')}` shows it"
@@ -88,9 +96,13 @@ async def run_batch(
             await stack.enter_async_context(machine)
             renewing = _Renewing(queue, summary)
 
+            told = Notifications(service, lambda text: observer(queue.record("warning", text)))
+
             def observe(event: Event) -> None:
                 renewing.observe(event)
                 observer(event)
+                if event.kind == State.FAILED.value and event.search is not None:
+                    told.failed(folder.name, event.search, event.text)
 
             driver = BatchDriver(
                 queue,
@@ -107,11 +119,13 @@ async def run_batch(
             stack.callback(queue.put, SOCKET, "")
             ready({"id": folder.name, "folder": str(folder.resolve()), "socket": str(path)})
             task = asyncio.create_task(renewing.work())
+            told.started(folder.name, sum(each.state not in ENDED for each in queue.entries()))
             try:
                 await driver.run()
             finally:
                 task.cancel()
-                _end(queue, summary, "stopped")
+                told.ended(folder.name, _end(queue, summary, "").in_words)
+                await told.finish()
         return _end(queue, summary, driver.stopping)
 
 

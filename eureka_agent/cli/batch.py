@@ -64,6 +64,11 @@ def _folder(function: Callable[..., None]) -> Callable[..., None]:
     is_flag=True,
     help="Go on in the background; return once the batch runs, with one JSON line.",
 )
+@click.option(
+    "--install-service",
+    is_flag=True,
+    help="Print a systemd unit that goes on with the batch after a reboot; install nothing.",
+)
 @click.option("--until", help="Time of the day at which all is saved and stopped, such as 07:30.")
 @click.option("--retries", type=int, help="Further tries of a search that failed.")
 @click.option("--at-once", type=int, help="Searches under way at a time.")
@@ -77,6 +82,7 @@ def start(
     folder: Path | None,
     plan: bool,
     detach: bool,
+    install_service: bool,
     ready_fd: int | None,
     trust: bool,
     output_format: str,
@@ -103,8 +109,14 @@ def start(
     target = runs_folder() / file.stem if folder is None else folder
     if plan:
         _show_plan(read, searches, target, output_format)
+    elif install_service:
+        from eureka_agent.batch.service import unit
+
+        click.echo(unit(_arguments(file, target, given, trust), target), nl=False)
     elif detach:
-        _detach(file, target, given, trust)
+        from eureka_agent.batch.detach import detach as start_detached
+
+        click.echo(start_detached(_arguments(file, target, given, trust), target))
     else:
         _run(read, searches, target, trust, ready_fd, output_format)
 
@@ -172,13 +184,12 @@ def _run(
         sys.exit(1)
 
 
-def _detach(file: Path, folder: Path, given: Mapping[str, Any], trust: bool) -> None:
-    from eureka_agent.batch.detach import detach
-
+def _arguments(file: Path, folder: Path, given: Mapping[str, Any], trust: bool) -> list[str]:
+    """Arguments of the same command for another process."""
     arguments = ["batch", START, str(file.resolve()), "--folder", str(folder.resolve())]
     for name, value in given.items():
         arguments += [f"--{name.replace('_', '-')}", str(value)]
-    click.echo(detach([*arguments, *(["--trust"] if trust else [])], folder))
+    return [*arguments, *(["--trust"] if trust else [])]
 
 
 def _ask(folder: str, output_format: str, request: Mapping[str, Any]) -> None:
