@@ -94,7 +94,7 @@ def start(
     ends at once. A file STOP in the folder ends the batch after the trainings under way.
 
     \b
-    eureka batch nightly.yaml
+    eureka batch start nightly.yaml
     eureka batch nightly.yaml --until 07:30 --max-cost 20
     """
     from eureka_agent.archive.run_folder import runs_folder
@@ -213,7 +213,11 @@ def _ask(folder: str, output_format: str, request: Mapping[str, Any]) -> None:
 @_folder
 @FORMAT
 def status(folder: str, output_format: str) -> None:
-    """Show a batch: its searches, what they found, who works on it."""
+    """Show a batch: its searches, what they found, who works on it.
+
+    \b
+    eureka batch status nightly
+    """
     from contextlib import closing
     from dataclasses import asdict
 
@@ -263,7 +267,11 @@ _steers(
 @_folder
 @FORMAT
 def stop(folder: str, output_format: str) -> None:
-    """End the batch after the trainings under way; the next `eureka batch FILE` goes on."""
+    """End the batch after the trainings under way; starting it again goes on.
+
+    \b
+    eureka batch stop nightly
+    """
     _ask(folder, output_format, {"action": "stop"})
 
 
@@ -293,7 +301,11 @@ def retune(folder: str, words: tuple[str, ...], output_format: str) -> None:
 @click.command(cls=Command)
 @FORMAT
 def batches(output_format: str) -> None:
-    """List the batches in the runs folder."""
+    """List the batches in the runs folder.
+
+    \b
+    eureka batches
+    """
     from eureka_agent.archive.run_folder import shown_runs_folder
     from eureka_agent.batch.folder import list_batches
     from eureka_agent.batch.session import status as batch_status
