@@ -315,8 +315,9 @@ def unknown_attempt(run: Run, attempt: str, known: Sequence[str]) -> RunFolderEr
 def find_run(word: str) -> Path:
     """Run folder by a path, a name, the unique beginning of a name, or `latest`."""
     path = Path(word)
-    if path.is_dir():
-        return path
+    for folder in (path, runs_folder() / word):  # the second one for `<batch>/<search>`
+        if folder.is_dir() and (folder is path or "/" in word):
+            return folder
     names = [folder.name for folder in list_runs()]
     if word == "latest" and names:
         return runs_folder() / names[-1]

@@ -17,6 +17,7 @@ from eureka_agent.batch.folder import STOP_FILE, has_begun
 from eureka_agent.batch.limits import EnvSteps, TimeLeft
 from eureka_agent.batch.queue import Entry, Event, Queue, State
 from eureka_agent.errors import EnvironmentLoadError, EurekaError, SettingsError
+from eureka_agent.fleet.devices import CPU
 from eureka_agent.fleet.machine import Machine
 from eureka_agent.fleet.share import Share
 from eureka_agent.journal.entries import BaseEntry, Notice, RunStarted
@@ -43,6 +44,7 @@ class Active:
     share: Share
     may_ask: asyncio.Event
     """Set while models may be asked."""
+    log: LogFile = field(default_factory=LogFile)
     ending: State | None = None
     """State that it gets when it is cancelled; None while nobody cancels it."""
     paused: bool = False
@@ -96,6 +98,8 @@ class BatchDriver:
                     return
                 await self._something_happens()
                 await self._collect()
+                for active in self.active.values():
+                    active.log.tick()
                 if reason := self._time_left.is_up():
                     self.record("limit", f"time is up: {reason}")
                     await self._end_all()
@@ -210,7 +214,7 @@ class BatchDriver:
         """The first of the file; while as many kinds of populations as workers are under way, the
         first that shares one of them: it fills their slots."""
         kinds = {_kind(active.entry) for active in self.active.values()}
-        if len(kinds) >= max(1, self.settings.workers or 2):
+        if len(kinds) >= self._machine.workers(CPU):
             same = next((entry for entry in waiting if _kind(entry) in kinds), None)
             if same is not None:
                 return same
@@ -245,10 +249,9 @@ class BatchDriver:
     async def _run(self, active: Active) -> None:
         name = active.entry.name
         folder = self.queue.folder / name
-        log = LogFile()
 
         def observe(entry: BaseEntry) -> None:
-            log(entry)
+            active.log(entry)
             self._observe(name, entry)
 
         context = SearchContext(

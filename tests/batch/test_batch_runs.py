@@ -208,3 +208,33 @@ def test_ctrl_c_saves_what_is_under_way(eureka: CommandLine) -> None:
     assert "Traceback" not in errors
     assert set(states(eureka).values()) <= {"stopped", "finished", "waiting"}
     assert "stopped" in states(eureka).values()
+
+
+def test_a_stop_file_ends_it_after_the_trainings_under_way(eureka: CommandLine) -> None:
+    write(eureka, "0, 1")
+    process = eureka.popen("batch", "night.yaml")
+    wait_for(lambda: trained(eureka) >= 1, process)
+    (eureka.folder / "runs" / "night" / "STOP").touch()
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert "there is a file STOP" in output
+    assert "stopped" in states(eureka).values()
+    # what was under way came to its end: no training waits in a saved state
+    assert not list((eureka.folder / "runs" / "night").glob("*/.snapshots/*/*"))
+
+
+def test_env_steps_of_all_searches_stay_within_the_limit(eureka: CommandLine) -> None:
+    # a search of two generations: (2 + 1) a generation, 1 final, 2 baselines; 4096 steps each
+    write(eureka, "0, 1, 2", max_env_steps=str(15 * 4096))
+    eureka("batch", "night.yaml")
+    found = queue(eureka, "SELECT name, state, message FROM searches ORDER BY name")
+    # 9 + 6 trainings are claimed, so one search ends after a generation and one does not begin
+    assert [state for _, state, _ in found].count("waiting") == 1
+    (message,) = [message for _, state, message in found if state == "waiting"]
+    assert "max_env_steps is 61.4k" in message
+    costs = [
+        eureka.json("show", str(eureka.folder / "runs" / "night" / name))["cost"]["env_steps"]
+        for name, state, _ in found
+        if state == "finished"
+    ]
+    assert sum(costs) <= 15 * 4096
