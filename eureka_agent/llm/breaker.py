@@ -69,6 +69,8 @@ class Breaker:
         """True while one request tries a server that is out."""
         self.reached = False
         """True once the server has answered anything."""
+        self.queue: dict[object, float] = {}
+        """Times of their next try, by waiting request; those that tried last are at the end."""
         self._changed = asyncio.Event()
 
     def failed(self, error: ModelOutError, *, tried: bool) -> None:
@@ -83,6 +85,10 @@ class Breaker:
             own = min(mean, self.policy.longest_wait_s) * (0.5 + self.policy.random())
             self.outage.next_try = now + max(own, error.asked_wait_s)
         self.notify()
+
+    def first_in_queue(self, now: float) -> object:
+        """The request whose turn it is, among those whose next try is due."""
+        return next((each for each, at in self.queue.items() if at <= now), None)
 
     def answered(self) -> None:
         """End the outage, if there is one."""
@@ -202,8 +208,18 @@ class OutageGuard:
         return outage is not None and self._now() < outage.since + self._limit_s
 
     async def _wait(self, held_since: float) -> None:
-        """Wait for the end of the outage or for the next try. Raises LanguageModelError at the
+        """Wait for the end of the outage or for a try in it. Raises LanguageModelError at the
         limit."""
+        place = object()
+        try:
+            await self._wait_in_queue(place, held_since)
+        finally:
+            self._breaker.queue.pop(place, None)
+            self._breaker.notify()
+        if not self.is_out:
+            self._end()
+
+    async def _wait_in_queue(self, place: object, held_since: float) -> None:
         breaker = self._breaker
         while (outage := breaker.outage) is not None:
             now, limit = self._now(), outage.since + self._limit_s
@@ -214,15 +230,15 @@ class OutageGuard:
                 or outage.failed_at + outage.error.asked_wait_s > limit
             ):
                 raise self._given_up(outage, now)
-            seconds = self._next_try(outage) - now
+            breaker.queue[place] = self._next_try(outage)
+            seconds = breaker.queue[place] - now
             if seconds > 0:
                 self._tell_wait(outage, seconds)
                 await breaker.change(breaker.policy.sleep(seconds))
-            elif breaker.trying:
+            elif breaker.trying or place is not breaker.first_in_queue(now):
                 await breaker.change()
             else:
                 return
-        self._end()
 
     def _end(self) -> None:
         """End the outage, if there is one, and tell of that once."""
