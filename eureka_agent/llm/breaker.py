@@ -215,7 +215,8 @@ class OutageGuard:
             await self._wait_in_queue(place, held_since)
         finally:
             self._breaker.queue.pop(place, None)
-            self._breaker.notify()
+            if self.is_out:
+                self._breaker.notify()  # it may be the next one's turn
         if not self.is_out:
             self._end()
 
