@@ -141,6 +141,7 @@ def advisers_of(
         run.settings.concurrency,
         request_observer(observer),
         context.before_request,
+        models.guards,
     )
     model_designer = LanguageModelDesigner(
         [models.configured(model, gateway) for model in models.designers]
