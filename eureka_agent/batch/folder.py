@@ -12,6 +12,7 @@ from eureka_agent.archive.storage_errors import FILE_NAME
 from eureka_agent.batch.matrix import PlannedSearch
 from eureka_agent.batch.queue import ENDED, Entry, Queue, State
 from eureka_agent.errors import EurekaError, RunFolderError, did_you_mean
+from eureka_agent.invocation import command
 from eureka_agent.search.typed_settings import value_text
 from eureka_agent.settings import FREE_SETTINGS
 
@@ -31,7 +32,7 @@ def find_batch(word: str) -> Path:
         if (folder / BATCH_FILE).is_file():
             return folder
     names = [folder.name for folder in list_batches()]
-    hint = did_you_mean(word, names) if names else "start one: `eureka batch FILE`"
+    hint = did_you_mean(word, names) if names else f"start one: `{command('batch FILE')}`"
     raise RunFolderError(f"there is no batch {word!r}", hint)
 
 

@@ -17,6 +17,7 @@ from eureka_agent.archive.run_folder import BATCH_FILE
 from eureka_agent.archive.sqlite_files import check_files, connect
 from eureka_agent.archive.storage_errors import reason_of
 from eureka_agent.errors import RunFolderError
+from eureka_agent.invocation import command
 
 SCHEMA = 1
 """Version of the tables; a batch of another one is refused."""
@@ -91,7 +92,7 @@ class Queue:
         if not path.is_file() and not make:
             raise RunFolderError(
                 f"{str(folder)!r} is not a batch: it has no {BATCH_FILE}",
-                "`eureka batches` lists the batches there are",
+                f"`{command('batches')}` lists the batches there are",
             )
         with self._errors():
             check_files(path, writing=not reading)

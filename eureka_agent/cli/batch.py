@@ -51,6 +51,10 @@ def _folder(function: Callable[..., None]) -> Callable[..., None]:
     return click.argument("folder", shell_complete=completing.batches)(function)
 
 
+def _search(function: Callable[..., None]) -> Callable[..., None]:
+    return click.argument("search", required=False)(function)
+
+
 @batch.command(cls=Command, name=START)
 @click.argument("file", type=FILE)
 @click.option(
@@ -239,28 +243,43 @@ def status(folder: str, output_format: str) -> None:
     say("a process works on it" if facts["running"] else "nobody works on it now")
 
 
-def _steers(name: str, text: str, example: str) -> None:
-    """Add a command that sends a request."""
+@batch.command(cls=Command)
+@_folder
+@_search
+@FORMAT
+def pause(folder: str, search: str | None, output_format: str) -> None:
+    """Begin nothing more in SEARCH, or in the whole batch; trainings under way go on.
 
-    @batch.command(cls=Command, name=name, help=f"{text}\n\n\b\n{example}")
-    @_folder
-    @click.argument("search", required=False)
-    @FORMAT
-    def steer(folder: str, search: str | None, output_format: str) -> None:
-        _ask(folder, output_format, {"action": name, "search": search})
+    \b
+    eureka batch pause nightly
+    """
+    _ask(folder, output_format, {"action": "pause", "search": search})
 
 
-_steers(
-    "pause",
-    "Begin nothing more in SEARCH, or in the whole batch; trainings under way go on.",
-    "eureka batch pause nightly",
-)
-_steers("resume", "Go on with SEARCH, or with the whole batch.", "eureka batch resume nightly")
-_steers(
-    "cancel",
-    "End SEARCH, or all, now. What was trained is kept, and `resume` goes on with it.",
-    "eureka batch cancel nightly walkers-hopper-seed1",
-)
+@batch.command(cls=Command)
+@_folder
+@_search
+@FORMAT
+def resume(folder: str, search: str | None, output_format: str) -> None:
+    """Go on with SEARCH, or with the whole batch.
+
+    \b
+    eureka batch resume nightly
+    """
+    _ask(folder, output_format, {"action": "resume", "search": search})
+
+
+@batch.command(cls=Command)
+@_folder
+@_search
+@FORMAT
+def cancel(folder: str, search: str | None, output_format: str) -> None:
+    """End SEARCH, or all, now. What was trained is kept, and `resume` goes on with it.
+
+    \b
+    eureka batch cancel nightly walkers-hopper-seed1
+    """
+    _ask(folder, output_format, {"action": "cancel", "search": search})
 
 
 @batch.command(cls=Command)
