@@ -52,14 +52,13 @@ class TuningDesigner:
     async def propose(self, request: DesignRequest) -> Proposal:
         """The first parent's reward with constants that no known reward of its form has. Its source
         is empty if it has none to tune."""
-        # in a thread, since importing and asking the optimiser is slow
-        return await asyncio.to_thread(_propose, request)
+        return await _propose(request)
 
     async def revise(
         self, request: DesignRequest, rejected: Proposal, verdict: Verdict
     ) -> Proposal:
         """Another draw, half as far from the parent as the rejected one."""
-        return await asyncio.to_thread(_propose, request, rejected, verdict)
+        return await _propose(request, rejected, verdict)
 
 
 @dataclass(frozen=True)
@@ -79,14 +78,14 @@ class _Form:
         return min(_change(values, known) for known in self.known)
 
 
-def _propose(
+async def _propose(
     request: DesignRequest, rejected: Proposal | None = None, verdict: Verdict | None = None
 ) -> Proposal:
     parent = request.parents[0] if request.parents else None
     if parent is None or not can_tune(parent.reward.source):
         return _proposal(request, "", _nothing_to_tune(parent), "")
     form = _form(request, parent, rejected)
-    values = _values(request, form, rejected)
+    values = await _values(request, form, rejected)
     prompt = _optimiser_input(form)
     if form.distance(values) == 0.0:
         text = f"All constants that were drawn for {parent.id} are known."
@@ -121,7 +120,9 @@ def _form(request: DesignRequest, parent: ParentSummary, rejected: Proposal | No
     return _Form(parent, constants, trials, tuple(known))
 
 
-def _values(request: DesignRequest, form: _Form, rejected: Proposal | None) -> dict[str, float]:
+async def _values(
+    request: DesignRequest, form: _Form, rejected: Proposal | None
+) -> dict[str, float]:
     """New constants: the first draw that differs enough from the known ones, or the one that
     differs most."""
     start = f"{request.seed}"
@@ -130,7 +131,10 @@ def _values(request: DesignRequest, form: _Form, rejected: Proposal | None) -> d
     drawn: list[dict[str, float]] = []
     for draw in range(_TRIES):
         seed = random.Random(f"{start}/{draw}").getrandbits(32)
-        values = suggest(form.constants, list(form.trials.values()), seed)
+        # in a thread, since importing and asking the optimiser is slow; and nothing else is, as
+        # Python 3.11 raises SystemError where two threads parse at a time
+        trials = list(form.trials.values())
+        values = await asyncio.to_thread(suggest, form.constants, trials, seed)
         if rejected is not None:
             values = _closer(values, form, rejected)
         values = {name: as_written(value) for name, value in values.items()}
