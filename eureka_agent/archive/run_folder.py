@@ -172,8 +172,8 @@ def create_run(
 
     `began`: the journal's first entry, to which command, settings and versions are added;
     `seconds`: wall time that the run has taken already; `folder`: one to make in place of
-    `<time>_<env>_<task>`. The archive comes last, so a folder with
-    one is a complete run. Raises RunFolderError where it cannot be made.
+    `<time>_<env>_<task>`. The archive comes last, so a folder with one is a complete run. Raises
+    RunFolderError where it cannot be made.
     """
     parent = folder.parent if folder is not None else parent or runs_folder()
     environment = re.sub(r"[^A-Za-z0-9.-]+", "-", Path(description.environment).name).strip("-")
@@ -314,10 +314,11 @@ def unknown_attempt(run: Run, attempt: str, known: Sequence[str]) -> RunFolderEr
 
 def find_run(word: str) -> Path:
     """Run folder by a path, a name, the unique beginning of a name, or `latest`."""
-    path = Path(word)
-    for folder in (path, runs_folder() / word):  # the second one for `<batch>/<search>`
-        if folder.is_dir() and (folder is path or "/" in word):
-            return folder
+    path, inside_batch = Path(word), runs_folder() / word
+    if path.is_dir():
+        return path
+    if "/" in word and inside_batch.is_dir():  # `<batch>/<search>`
+        return inside_batch
     names = [folder.name for folder in list_runs()]
     if word == "latest" and names:
         return runs_folder() / names[-1]
@@ -352,6 +353,11 @@ def list_runs(parent: Path | None = None) -> list[Path]:
     parent = runs_folder() if parent is None else parent
     found = (path.parent for path in parent.glob(f"*/{FILE_NAME}"))
     return sorted(folder for folder in found if not folder.name.startswith("."))
+
+
+def list_batches() -> list[Path]:
+    """Folders of all batches in the runs folder."""
+    return sorted(path.parent for path in runs_folder().glob(f"*/{BATCH_FILE}"))
 
 
 def versions() -> dict[str, str]:

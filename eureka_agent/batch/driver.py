@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from eureka_agent.archive.run_folder import open_run
+from eureka_agent.archive.run_folder import reading
 from eureka_agent.archive.storage_errors import FILE_NAME
 from eureka_agent.batch.allocation import PromisingFirst
 from eureka_agent.batch.file import BatchSettings
@@ -66,8 +66,7 @@ class BatchDriver:
         trust: bool = False,
     ) -> None:
         """`command`: the command line, for the runs' records. `trust`: also go on with runs of
-        others. `observer` gets each event once it is
-        stored."""
+        others. `observer` gets each event once it is stored."""
         self.queue = queue
         self.settings = settings
         self._machine = machine
@@ -258,7 +257,7 @@ class BatchDriver:
             self._machine,
             active.share,
             self._budget,
-            _waiter(active.may_ask),
+            active.may_ask.wait,
             self._time_left.limit,
             lambda settings, generations: self._env_steps.claim(name, settings, generations),
             folder,
@@ -274,8 +273,7 @@ class BatchDriver:
 
     def _changes(self, entry: Entry) -> dict[str, Any] | None:
         """Free settings that differ from the run's; None for a run that has finished with them."""
-        run = open_run(self.queue.folder / entry.name, reading=True)
-        try:
+        with reading(str(self.queue.folder / entry.name)) as run:
             if not self._trust and not is_own(run, attempts=True):
                 raise SettingsError(
                     f"the run {str(run.folder)!r} is not your own, and a batch asks nobody",
@@ -288,8 +286,6 @@ class BatchDriver:
                 if name in FREE_SETTINGS and getattr(asked, name) != getattr(run.settings, name)
             }
             finished = run.status is RunStatus.FINISHED
-        finally:
-            run.archive.close()
         return None if finished and not changes else changes
 
     def _observe(self, search: str, entry: BaseEntry) -> None:
@@ -339,21 +335,11 @@ class BatchDriver:
                 self._env_steps.ended(entry.name, self._used_steps(entry))
 
     def _used_steps(self, entry: Entry) -> int:
-        run = open_run(self.queue.folder / entry.name, reading=True)
-        try:
+        with reading(str(self.queue.folder / entry.name)) as run:
             return run_overview(run, costs=False).cost.env_steps
-        finally:
-            run.archive.close()
 
 
 def _kind(entry: Entry) -> tuple[object, ...]:
-    """What decides whether two searches share workers."""
+    """Settings by which two searches can share workers."""
     names = ("env", "task", "device", *TrainingSettings.model_fields)
     return tuple(str(entry.settings.get(name)) for name in names)
-
-
-def _waiter(event: asyncio.Event) -> Callable[[], Any]:
-    async def wait() -> None:
-        await event.wait()
-
-    return wait

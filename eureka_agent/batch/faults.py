@@ -42,8 +42,8 @@ class BatchFileError(EurekaError):
         """`faults`: at least one."""
         self.faults = sorted(faults, key=lambda fault: fault.line or 0)
         if len(faults) == 1:
-            message, hint = f"{file!r}, {faults[0]}", ""
+            message = f"{file!r}, {faults[0]}"
         else:
             listed = "".join(f"\n  {fault}" for fault in self.faults)
-            message, hint = f"{file!r} has {plural(len(faults), 'mistake')}:{listed}", ""
-        super().__init__(message, hint or "mend the file and give the same command again")
+            message = f"{file!r} has {plural(len(faults), 'mistake')}:{listed}"
+        super().__init__(message, "mend the file and give the same command again")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from eureka_agent.archive.run_folder import BATCH_FILE, list_runs, runs_folder
+from eureka_agent.archive.run_folder import BATCH_FILE, list_batches, list_runs, runs_folder
 from eureka_agent.archive.storage_errors import FILE_NAME
 from eureka_agent.batch.matrix import PlannedSearch
 from eureka_agent.batch.queue import ENDED, Entry, Queue, State
@@ -34,12 +34,6 @@ def find_batch(word: str) -> Path:
     names = [folder.name for folder in list_batches()]
     hint = did_you_mean(word, names) if names else f"start one: `{command('batch FILE')}`"
     raise RunFolderError(f"there is no batch {word!r}", hint)
-
-
-def list_batches(parent: Path | None = None) -> list[Path]:
-    """Folders of all batches in the runs folder."""
-    parent = runs_folder() if parent is None else parent
-    return sorted(path.parent for path in parent.glob(f"*/{BATCH_FILE}"))
 
 
 def check_folder(folder: Path) -> None:

@@ -1,11 +1,10 @@
-"""What all searches of a batch together may use: env steps, time, money and tokens."""
+"""Limits of all searches of a batch together: env steps, time, money and tokens."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from decimal import Decimal
 
 from eureka_agent import wording
 from eureka_agent.batch.file import BatchSettings, seconds_of
@@ -33,16 +32,11 @@ class EnvSteps:
         self.limit = limit
         self._claimed: dict[str, int] = {}
 
-    @property
-    def claimed(self) -> int:
-        """Env steps that all searches have claimed."""
-        return sum(self._claimed.values())
-
     def claim(self, search: str, settings: SearchSettings, generations: int) -> str:
         """Claim all steps of a search up to this generation. Returns the reason of a refusal, or
         ""."""
         total = steps_of(settings, generations)
-        others = self.claimed - self._claimed.get(search, 0)
+        others = sum(steps for name, steps in self._claimed.items() if name != search)
         if self.limit is not None and others + total > self.limit:
             return (
                 f"another generation would take the batch to {wording.count(others + total)} env"
@@ -99,7 +93,6 @@ def shared_budget(
     """The budget for models of all searches; None without a limit."""
     if settings.max_cost is None and settings.max_tokens is None:
         return None
-    money: Decimal | None = settings.max_cost
     origin = {"money": "max_cost of the batch", "tokens": "max_tokens of the batch"}
-    limits = Limits(money=money, tokens=settings.max_tokens, origin=origin)
+    limits = Limits(money=settings.max_cost, tokens=settings.max_tokens, origin=origin)
     return Budget(limits, prices, spent)

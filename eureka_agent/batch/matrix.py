@@ -17,7 +17,7 @@ from eureka_agent.settings import SearchSettings, parse_settings
 MOST_SEARCHES = 1000
 _LONGEST_NAME = 100
 _LONGEST_WORD = 40
-OF_THE_BATCH = {"workers": "workers", "sandbox": "sandbox"}
+OF_THE_BATCH = ("workers", "sandbox")
 """Settings that all searches of a batch share."""
 NAME = "name"
 """Key of a case in a matrix whose value is its word in the names of searches."""
@@ -31,7 +31,7 @@ class PlannedSearch:
     values: dict[str, Any]
     """Settings by name, as a search's settings file has them."""
     places: Mapping[str, Place] = field(compare=False, hash=False)
-    """Where each setting stands in the file."""
+    """Place of each setting in the file."""
     place: Place = ()
     """The group's place."""
 
@@ -169,7 +169,7 @@ def _check_settings(
             continue
         checked.add((place, name))
         if name in OF_THE_BATCH:
-            hint = f"write `{OF_THE_BATCH[name]}:` at the top of the file"
+            hint = f"write `{name}:` at the top of the file"
             faults.append(file.fault(place, f"{name} is for the whole batch", hint))
             continue
         try:

@@ -17,7 +17,7 @@ from eureka_agent.search.typed_settings import value_text
 from eureka_agent.wording import plural
 
 
-def render_plan(file: BatchFile, searches: Sequence[PlannedSearch], folder: Path) -> RenderableType:
+def render_plan(searches: Sequence[PlannedSearch], folder: Path) -> RenderableType:
     """A line for each search with the settings in which they differ."""
     varied = _varied(searches)
     table = Table(box=None, pad_edge=False, header_style="dim")

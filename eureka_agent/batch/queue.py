@@ -105,7 +105,6 @@ class Queue:
             self._connection.executescript(f"BEGIN; {_TABLES} COMMIT;")
             self.put("schema", str(SCHEMA))
             self.put("version", __version__)
-            self.put("created", str(time.time()))
         found = self.get("schema") if tables or make else None
         if found != str(SCHEMA):
             raise RunFolderError(
@@ -200,11 +199,11 @@ class Queue:
         )
         return event
 
-    def events(self) -> tuple[Event, ...]:
-        """All events, oldest first."""
+    def last_events(self, most: int) -> tuple[Event, ...]:
+        """The last events, newest first."""
         with self._errors():
             rows = self._connection.execute(
-                "SELECT time, search, kind, text FROM events ORDER BY id"
+                "SELECT time, search, kind, text FROM events ORDER BY id DESC LIMIT ?", (most,)
             ).fetchall()
         return tuple(Event(*row) for row in rows)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from eureka_agent.batch.file import BatchSettings
+from eureka_agent.batch.matrix import OF_THE_BATCH
 from eureka_agent.batch.queue import ENDED, Entry, State
 from eureka_agent.errors import EurekaError, SettingsError, did_you_mean
 from eureka_agent.settings import FREE_SETTINGS, SearchSettings, parse_settings
@@ -87,7 +88,7 @@ class Requests:
             raise SettingsError("no setting to change is given", "write name=value")
         if entry is None:
             now = self._driver.settings.model_dump(mode="json", exclude_none=True)
-            fixed = [name for name in changes if name in ("workers", "sandbox")]
+            fixed = [name for name in changes if name in OF_THE_BATCH]
             if fixed:
                 raise SettingsError(
                     f"{fixed[0]} cannot change while the batch runs",

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from eureka_agent.archive.files import copy_file
-from eureka_agent.archive.run_folder import open_run
+from eureka_agent.archive.run_folder import reading
 from eureka_agent.archive.run_lock import is_held, locked
 from eureka_agent.archive.storage_errors import FILE_NAME
 from eureka_agent.batch.control import NobodyListensError, ask, listening
@@ -28,6 +29,7 @@ from eureka_agent.batch.summary import Row, Summary
 from eureka_agent.errors import RunFolderError
 from eureka_agent.fleet.machine import Machine
 from eureka_agent.invocation import command
+from eureka_agent.llm.budget import Budget
 from eureka_agent.llm.prices import Price
 from eureka_agent.records import Message
 from eureka_agent.sandbox.choose import choose_wall
@@ -43,22 +45,22 @@ SOCKET = "socket"
 
 @dataclass
 class BatchEnd:
-    """How a call of the command left a batch."""
+    """State of a batch at the end of a call of the command."""
 
     rows: list[Row]
     message: str
     states: dict[str, State] = field(default_factory=dict)
 
     @property
-    def in_words(self) -> str:
-        """`3 finished, 1 failed`."""
-        states = [state.value for state in self.states.values()]
-        return ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
-
-    @property
     def failed(self) -> bool:
         """True if a search failed."""
         return State.FAILED in self.states.values()
+
+
+def counted(states: Iterable[str]) -> str:
+    """`3 finished, 1 failed`."""
+    found = Counter(states)
+    return ", ".join(f"{number} {state}" for state, number in found.items())
 
 
 async def run_batch(
@@ -95,7 +97,6 @@ async def run_batch(
             machine = Machine(wall, scratch, file.settings.workers)
             await stack.enter_async_context(machine)
             renewing = _Renewing(queue, summary)
-
             told = Notifications(service, lambda text: observer(queue.record("warning", text)))
 
             def observe(event: Event) -> None:
@@ -110,7 +111,7 @@ async def run_batch(
                 machine,
                 command_line,
                 observe,
-                _budget(file.settings, queue),
+                await _budget(file.settings, queue),
                 trust=trust,
             )
             path = await stack.enter_async_context(listening(Requests(driver).answer))
@@ -124,9 +125,10 @@ async def run_batch(
                 await driver.run()
             finally:
                 task.cancel()
-                told.ended(folder.name, _end(queue, summary, "").in_words)
+                end = _end(queue, summary, driver.stopping)
+                told.ended(folder.name, counted(end.states.values()))
                 await told.finish()
-        return _end(queue, summary, driver.stopping)
+        return end
 
 
 class _Renewing:
@@ -151,7 +153,6 @@ class _Renewing:
                 pass
             self._due.clear()
             entries = self._queue.entries()
-            # read here, since SQLite's connections belong to a thread; written beside the loop
             began = time.monotonic()
             try:
                 self._summary.write(entries, state_in_words(entries, running=True))
@@ -175,7 +176,7 @@ def _end(queue: Queue, summary: Summary, message: str) -> BatchEnd:
     return BatchEnd(rows, message, {entry.name: entry.state for entry in entries})
 
 
-def _budget(settings: BatchSettings, queue: Queue) -> Any:
+async def _budget(settings: BatchSettings, queue: Queue) -> Budget | None:
     """The shared budget, with what earlier calls have spent."""
     if settings.max_cost is None and settings.max_tokens is None:
         return None
@@ -187,9 +188,9 @@ def _budget(settings: BatchSettings, queue: Queue) -> Any:
         )
         if models is not None:
             prices |= models.prices
+            await models.close()
         if (queue.folder / entry.name / FILE_NAME).is_file():
-            run = open_run(queue.folder / entry.name, reading=True)
-            with closing(run.archive):
+            with reading(str(queue.folder / entry.name)) as run:
                 spent += run.archive.messages()
     return shared_budget(settings, prices, spent)
 

@@ -6,14 +6,13 @@ import csv
 import io
 import math
 from collections.abc import Sequence
-from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 from pathlib import Path
 
 from eureka_agent import wording
 from eureka_agent.archive.files import write_text
-from eureka_agent.archive.run_folder import open_run
+from eureka_agent.archive.run_folder import reading
 from eureka_agent.archive.storage_errors import FILE_NAME
 from eureka_agent.batch.queue import Entry, Queue, State
 from eureka_agent.errors import RunFolderError
@@ -95,8 +94,7 @@ def _row(folder: Path, entry: Entry) -> Row:
     if not (folder / entry.name / FILE_NAME).is_file():
         return Row(entry.name, entry.state.value, message=entry.message)
     try:
-        run = open_run(folder / entry.name, reading=True)
-        with closing(run.archive):
+        with reading(str(folder / entry.name)) as run:
             ended = len(run.archive.facts.iterations_ended)
             return _row_of(run_overview(run), entry, ended)
     except RunFolderError as error:
@@ -180,7 +178,7 @@ def markdown(title: str, state: str, rows: Sequence[Row]) -> str:
 def as_csv(rows: Sequence[Row]) -> str:
     """The summary as CSV, with all numbers in full."""
     stream = io.StringIO()
-    names = list(asdict(Row("", "")))
+    names = [field.name for field in fields(Row)]
     writer = csv.DictWriter(stream, names, lineterminator="\n")
     writer.writeheader()
     for row in rows:

@@ -134,7 +134,7 @@ def _show_plan(
     if output_format == "json":
         print_json(plan_as_json(file, searches, folder))
     else:
-        list_console().print(render_plan(file, searches, folder))
+        list_console().print(render_plan(searches, folder))
 
 
 def _run(
@@ -325,8 +325,8 @@ def batches(output_format: str) -> None:
     \b
     eureka batches
     """
-    from eureka_agent.archive.run_folder import shown_runs_folder
-    from eureka_agent.batch.folder import list_batches
+    from eureka_agent.archive.run_folder import list_batches, shown_runs_folder
+    from eureka_agent.batch.session import counted
     from eureka_agent.batch.session import status as batch_status
     from eureka_agent.errors import EurekaError
 
@@ -341,7 +341,5 @@ def batches(output_format: str) -> None:
     elif not found:
         say(f"no batch in {shown_runs_folder()} yet; start one: {command('batch FILE')}")
     for facts in found if output_format == "text" else ():
-        states = list(facts["searches"].values())
-        counted = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
         at_work = "running" if facts["running"] else "at rest"
-        say(f"{facts['batch']}: {at_work}, {counted}")
+        say(f"{facts['batch']}: {at_work}, {counted(facts['searches'].values())}")

@@ -157,7 +157,7 @@ def watch(work: Callable[[Screen], Coroutine[Any, Any, Run]], output_format: str
     screen = Screen(log, view)
     try:
         finished = _run_shown(lambda: work(screen), view, log)
-    except (asyncio.CancelledError, KeyboardInterrupt):
+    except KeyboardInterrupt:
         if screen.folder is not None:
             with suppress(OSError):  # the terminal may be gone
                 stopped = f"Stopped. Go on with:  {resume_command(screen.folder)}"
@@ -173,7 +173,7 @@ def watch(work: Callable[[Screen], Coroutine[Any, Any, Run]], output_format: str
 
 
 def run_stoppable(work: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
-    """Run a coroutine that signals cancel. Raises KeyboardInterrupt where one did."""
+    """Run a coroutine until it ends or a signal cancels it. Raises KeyboardInterrupt then."""
 
     async def run() -> ResultT:
         main = asyncio.current_task()
@@ -192,17 +192,15 @@ def _run_shown(
 ) -> ResultT:
     """Run a coroutine in the view, with ticks, until it ends or a signal cancels it."""
 
-    async def run() -> ResultT:
-        main = asyncio.current_task()
-        assert main is not None  # this is a coroutine of asyncio.run
-        with _cancelled_by_signals(main), view:
+    async def shown() -> ResultT:
+        with view:
             ticking = asyncio.create_task(_tick(view, *logs))
             try:
                 return await work()
             finally:
                 ticking.cancel()
 
-    return asyncio.run(run())
+    return run_stoppable(shown)
 
 
 def follow(folder: Path) -> None:
@@ -217,7 +215,7 @@ def follow(folder: Path) -> None:
     view = _View(console, clock)
     try:
         _run_shown(Follower(folder, view, clock).follow, view)
-    except (asyncio.CancelledError, KeyboardInterrupt):
+    except KeyboardInterrupt:
         with suppress(OSError):
             say("No longer watched; the search goes on.")
         raise click.exceptions.Abort from None

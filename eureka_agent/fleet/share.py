@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(eq=False)
 class Share:
-    """What one search gets of a fleet that it shares with others."""
+    """Share of one search in a fleet that others use too."""
 
     weight: float = 1.0
     """Env steps that it gets, relative to other searches that have jobs to train."""

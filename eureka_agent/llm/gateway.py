@@ -74,7 +74,7 @@ class Gateway:
         budget: Budget,
         concurrency: int,
         on_request: RequestObserver = _unobserved,
-        before_request: Callable[[], Awaitable[None]] | None = None,
+        before_request: Callable[[], Awaitable[object]] | None = None,
         guards: Mapping[str, OutageGuard] = MappingProxyType({}),
     ) -> None:
         """`store` is looked up before a model is asked. `concurrency`: most requests in flight.

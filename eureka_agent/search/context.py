@@ -26,8 +26,8 @@ class SearchContext:
     share: Share = field(default_factory=Share)
     """Its share of the trainings."""
     budget: Budget | None = None
-    """What all searches together may spend on models."""
-    before_request: Callable[[], Awaitable[None]] = _at_once
+    """Spending on models by all searches together; None: unlimited."""
+    before_request: Callable[[], Awaitable[object]] = _at_once
     """Waits as long as no model is to be asked."""
     time_limit: Callable[[], TimeLimit | None] = lambda: None
     """Wall time from now until all searches end, if that is limited."""

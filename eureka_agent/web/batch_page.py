@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
-from eureka_agent.archive.run_folder import BATCH_FILE
+from eureka_agent.archive.run_folder import BATCH_FILE, list_batches
 from eureka_agent.archive.run_lock import is_held
-from eureka_agent.batch.folder import list_batches
 from eureka_agent.batch.queue import Queue
 from eureka_agent.batch.session import state_in_words
 from eureka_agent.batch.summary import Summary, counts
@@ -59,7 +58,7 @@ class Batches:
         with closing(Queue(folder, reading=True)) as queue:
             entries = queue.entries()
             rows = self._summaries.setdefault(name, Summary(folder)).rows(entries)
-            events = queue.events()[-SHOWN_EVENTS:]
+            events = queue.last_events(SHOWN_EVENTS)
         return render(
             "batch.html",
             title=name,
@@ -67,7 +66,7 @@ class Batches:
             running=is_held(folder),
             totals=counts(rows),
             rows=[(address(f"{name}:{row.search}") if row.task else "", row) for row in rows],
-            events=[(_iso(event.time), event) for event in reversed(events)],
+            events=[(_iso(event.time), event) for event in events],
             steer=command("batch --help"),
         )
 

@@ -18,10 +18,16 @@ from typing import TypeVar
 
 from eureka_agent import wording
 from eureka_agent.archive.growing import GrowingArchive
-from eureka_agent.archive.run_folder import SETTINGS_FILE, Run, list_runs, open_run, runs_folder
+from eureka_agent.archive.run_folder import (
+    SETTINGS_FILE,
+    Run,
+    list_batches,
+    list_runs,
+    open_run,
+    runs_folder,
+)
 from eureka_agent.archive.run_lock import is_held
 from eureka_agent.archive.storage_errors import FILE_NAME
-from eureka_agent.batch.folder import list_batches
 from eureka_agent.errors import EurekaError, RunFolderError
 from eureka_agent.records import Attempt, Message, Stage
 from eureka_agent.report.run_report import RunReport
@@ -39,23 +45,16 @@ Mark = tuple[int, int, int, bool]
 """File, size and time of change of an archive, and whether a process works on it."""
 
 
-def run_names() -> list[str]:
-    """Names of all runs outside batches, newest first."""
-    return [folder.name for folder in reversed(list_runs())]
-
-
 def folder_of(name: str) -> Path:
     """Folder of a run by its name, or by `<batch>:<search>`. Raises RunFolderError for a run that
     is not there."""
-    batch, colon, search = name.partition(":")
-    for folder in list_runs(runs_folder() / batch) if colon and _is_batch(batch) else list_runs():
-        if folder.name == (search if colon else name):
-            return folder
-    raise RunFolderError(f"there is no run {name[:100]!r} here", "the list has all runs")
-
-
-def _is_batch(name: str) -> bool:
-    return any(folder.name == name for folder in list_batches())
+    known = {folder.name: folder for folder in list_runs()}
+    batch = next((each for each in list_batches() if name.startswith(f"{each.name}:")), None)
+    if batch is not None:
+        known |= {f"{batch.name}:{folder.name}": folder for folder in list_runs(batch)}
+    if name not in known:
+        raise RunFolderError(f"there is no run {name[:100]!r} here", "the list has all runs")
+    return known[name]
 
 
 class Reader:
@@ -163,7 +162,7 @@ class OpenRuns:
 
     def names(self) -> list[str]:
         """Names of all runs, newest first."""
-        return run_names()
+        return [folder.name for folder in reversed(list_runs())]
 
     def card(self, name: str) -> RunCard:
         """Facts of a run for the list."""
