@@ -11,15 +11,27 @@ from typing import Any
 
 from eureka_agent.batch.faults import BatchFileError, Fault, Place
 from eureka_agent.batch.file import BatchFile, Group
+from eureka_agent.batch.queue import NAME
 from eureka_agent.errors import EurekaError, did_you_mean
 from eureka_agent.settings import SearchSettings, parse_settings
 
 MOST_SEARCHES = 1000
+OWN_FILES = (
+    "batch.sqlite",
+    "batch.yaml",
+    "defects.log",
+    "output.txt",
+    "stop",
+    "summary.csv",
+    "summary.html",
+    "summary.md",
+)
+"""Names of files in the folder of a batch, in small letters."""
 _LONGEST_NAME = 100
 _LONGEST_WORD = 40
 OF_THE_BATCH = ("workers", "sandbox")
 """Settings that all searches of a batch share."""
-NAME = "name"
+CASE_NAME = "name"
 """Key of a case in a matrix whose value is its word in the names of searches."""
 
 
@@ -43,6 +55,11 @@ def expand(file: BatchFile) -> tuple[PlannedSearch, ...]:
     searches: list[PlannedSearch] = []
     for group in file.groups:
         if group.template:
+            continue
+        if group.place and not NAME.fullmatch(group.name):
+            message = f"{group.name!r} is no name of a group: it names folders"
+            hint = "use letters, digits, '-', '_' and '.', and begin with a letter or a digit"
+            faults.append(file.fault(group.place, message, hint))
             continue
         chain = _chain(file, group, groups, faults)
         if chain:
@@ -108,7 +125,7 @@ def _searches(file: BatchFile, chain: list[Group], faults: list[Fault]) -> list[
             values |= {
                 name: (value, (*place, name) if isinstance(member, dict) else place)
                 for name, value in case.items()
-                if name != NAME or not isinstance(member, dict)
+                if name != CASE_NAME or not isinstance(member, dict)
             }
             words.append(_word(axis, case))
         if any(_matches(values, skipped) for each in chain for skipped in each.skip):
@@ -135,8 +152,8 @@ def _searches(file: BatchFile, chain: list[Group], faults: list[Fault]) -> list[
 
 def _word(axis: str, case: Mapping[str, Any]) -> str:
     """The part of a search's name that an axis gives."""
-    if NAME in case and axis != NAME:
-        parts = [str(case[NAME])]
+    if CASE_NAME in case and axis != CASE_NAME:
+        parts = [str(case[CASE_NAME])]
     else:
         parts = [
             f"{name}{value}" if isinstance(value, int | float) else str(value)
@@ -188,6 +205,11 @@ def _check_names(file: BatchFile, searches: list[PlannedSearch], faults: list[Fa
     first: dict[str, PlannedSearch] = {}
     told = set()
     for search in searches:
+        if search.name.lower() in OWN_FILES:
+            message = (
+                f"no search can have the name {search.name!r}: a batch has a file of that name"
+            )
+            faults.append(file.fault(search.place, message, "give the group another name"))
         same = first.setdefault(search.name.lower(), search)  # some disks ignore capitals
         if same is not search and search.name not in told:
             told.add(search.name)

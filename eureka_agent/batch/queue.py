@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,6 +20,8 @@ from eureka_agent.archive.storage_errors import reason_of
 from eureka_agent.errors import RunFolderError
 from eureka_agent.invocation import command
 
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+"""Form of a search's name, which is the name of its folder."""
 SCHEMA = 1
 """Version of the tables; a batch of another one is refused."""
 _TABLES = """
@@ -148,6 +151,13 @@ class Queue:
             rows = self._connection.execute(
                 "SELECT name, settings, state, tries, message FROM searches ORDER BY position, name"
             ).fetchall()
+        for name, *_ in rows:
+            if not NAME.fullmatch(name):  # somebody else may have made the file
+                raise RunFolderError(
+                    f"the queue {str(self.folder / BATCH_FILE)!r} has a search {name[:100]!r},"
+                    " which no batch of this program has",
+                    "do not trust who made this folder",
+                )
         return tuple(
             Entry(name, json.loads(settings), State(state), tries, message)
             for name, settings, state, tries, message in rows

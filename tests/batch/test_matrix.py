@@ -159,6 +159,12 @@ def test_a_wrong_setting_is_told_once_where_it_stands(tmp_path: Path) -> None:
         ("max_cost: 0\nmatrix: {env: [ant]}", "it is 0, expected more than 0"),
         ("until: '7:99'\nmatrix: {env: [ant]}", "line 1, until: it is '7:99'"),
         ("groups: {a: {template: true}}", "no search is left"),
+        ("groups: {../../x: {settings: {env: ant}}}", "'../../x' is no name of a group"),
+        ("groups: {/etc: {settings: {env: ant}}}", "'/etc' is no name of a group"),
+        ("groups: {'..': {settings: {env: ant}}}", "'..' is no name of a group"),
+        ('groups: {"\\e[31m": {settings: {env: ant}}}', "is no name of a group"),
+        ("groups: {'': {settings: {env: ant}}}", "'' is no name of a group"),
+        ("groups: {Stop: {settings: {env: ant}}}", "no search can have the name 'Stop'"),
         (
             "matrix:\n  seed: ["
             + ", ".join(map(str, range(100)))

@@ -17,9 +17,9 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     parent = tmp_path_factory.mktemp("page") / "runs"
     (parent / "night").mkdir(parents=True)
     queue = Queue(parent / "night", make=True)
-    queue.add([("jumper-seed0", {"env": "jumper"}), ("<b>x", {"env": "jumper"})])
+    queue.add([("jumper-seed0", {"env": "jumper"}), ("x", {"env": "jumper"})])
     queue.set_state("jumper-seed0", State.FINISHED)
-    queue.set_state("<b>x", State.FAILED, "no <i>engine</i>", 1)
+    queue.set_state("x", State.FAILED, "<b>x: no <i>engine</i>", 1)
     queue.close()
     make_plain_run(parent / "night").rename(parent / "night" / "jumper-seed0")
     with serving(parent) as server, server.client() as let_in:
