@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import cache
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -25,7 +26,8 @@ _CODE_THAT_TRAINS = (
 )
 
 
-def _code_fingerprint() -> str:
+@cache
+def code_fingerprint() -> str:
     """SHA-256 over the modules that determine a training's result."""
     digest = hashlib.sha256()
     package = Path(__file__).resolve().parents[1]
@@ -57,7 +59,7 @@ class BaselineCache:
                 "scoring_episodes": settings.scoring_episodes,
                 "device": device_kind,
                 "versions": versions(),
-                "code": _code_fingerprint(),
+                "code": code_fingerprint(),
             },
             sort_keys=True,
         )

@@ -15,6 +15,7 @@ OPTION_GROUPS = {
         "max_cost",
         "seed",
         "sandbox",
+        "plan",
         "config",
     ),
     "Language models": (
