@@ -14,6 +14,8 @@ from eureka_agent.estimates import Estimate, RoleEstimate, SearchPlan
 from eureka_agent.report.console import facts_grid
 from eureka_agent.wording import count, duration, plural
 
+_CENT = Decimal("0.01")
+
 
 def render_estimate(plan: SearchPlan) -> RenderableType:
     """Facts about a search that could be started, with what they rest on below."""
@@ -44,7 +46,9 @@ def money_text(estimate: Estimate) -> str:
         return "nothing: no model is asked"
     if estimate.money is None:
         return "not known: not all prices are"
-    return f"about ${estimate.money.quantize(Decimal('0.01')):,}"
+    if 0 < estimate.money < _CENT:
+        return "less than $0.01"
+    return f"about ${estimate.money.quantize(_CENT):,}"
 
 
 def plan_to_json(plan: SearchPlan) -> dict[str, Any]:
