@@ -38,6 +38,9 @@ from eureka_agent.simulation.fingerprints import fingerprint_of, folder_files
 CACHE = "plans"
 """Folder of the records, beside the cached baselines."""
 
+_MOST_TRAININGS = 64
+"""Most trainings of a measurement, each of which has a process; two in a worker at least."""
+
 
 class OpenedTask(Record):
     """A worker's description of a task, with its measurements."""
@@ -99,10 +102,12 @@ class Calibration:
         """The pace of such trainings, from the cache or measured. Raises EurekaError if trainings
         cannot be started."""
         capacity = plan_capacity(settings, hardware.places)
-        # a GPU steps all slots at all times, a CPU those in use: a few of them tell the rest
+        # a GPU steps all slots at all times, a CPU those in use: a few of them tell the rest, and
+        # searches of other sizes share them
         slots = capacity.slots
         if hardware.kind == "cpu":
-            slots = min(slots, PREFERRED_SAMPLES)
+            few = max(2, _MOST_TRAININGS // capacity.workers)
+            slots = min(settings.slots, PREFERRED_SAMPLES, few)
         training, description = training_part(settings), task.opened.description
         key = {
             "environment": description.fingerprint,

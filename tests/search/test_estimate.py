@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +133,6 @@ async def test_a_budget_chooses_before_the_estimate(
     assert found.notes[0].startswith("the budget of 500k gives ")
 
 
-Fault = Callable[[dict[str, Any]], dict[str, Any]]
 FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "environment": ({"env": "hoper"}, "there is no environment 'hoper'"),
     "key": ({"model": ("openai/gpt-5",)}, "needs a key and OPENAI_API_KEY is not set"),
@@ -144,7 +142,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "budget": ({"budget": "ten"}, "the budget is 'ten'"),
     "time": ({"max_time": "soon"}, "--max-time is 'soon'"),
     "written": ({"fitness": "written"}, "needs a language model"),
-    "task": ({"task": "left"}, ""),
+    "task": ({"task": "left"}, "ended with exit status 0"),
 }
 
 
