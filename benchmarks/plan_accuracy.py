@@ -1,15 +1,15 @@
 """Estimated against real wall time of whole searches, and the time that estimates take.
 
     python benchmarks/plan_accuracy.py [--quick] [--rounds N] [--iterations N] [--samples N]
-        [TASK …]
+        [--env-steps N] [TASK …]
 
 Each round has a runs folder of its own: an estimate measures the pace of the task's trainings, then
 the same search runs (offline designer, baselines, finals and video included). Target: estimates
 within 30 % of the real time. Beside it: the time of the first estimate, with its measurement, and
 that of each of a hundred further ones that differ in seed and samples. Target: 2 s for a hundred.
 
-Other programs at work slow the measurement or the search, and the ratio tells nothing then: the
-load average of the machine before each round stands beside it.
+Other programs at work slow the measurement or the search, and the ratio then tells little: beside
+it stands the part of the cores' time that they took during the round.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import resource
 import statistics
 import time
+from pathlib import Path
 from typing import Any
 
 from _results import write_result
@@ -51,9 +53,19 @@ async def estimate(values: dict[str, Any]) -> dict[str, float]:
     }
 
 
+def others_seconds() -> float:
+    """Processor time of everything on this machine but this process and its ended children, with
+    what the machine's host took away."""
+    fields = Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
+    user, nice, system, _, _, irq, softirq, steal = (int(each) for each in fields)
+    busy = (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return busy - sum(each.ru_utime + each.ru_stime for each in used)
+
+
 def measure(values: dict[str, Any]) -> dict[str, float]:
     """One round: the estimate, then the search."""
-    load = os.getloadavg()[0]
+    began, before = time.perf_counter(), others_seconds()
     with own_runs_folder():
         estimated = asyncio.run(estimate(values))
         watch = Watch()
@@ -62,12 +74,13 @@ def measure(values: dict[str, Any]) -> dict[str, float]:
         trained = len(run.archive.trainings()) + sum(
             1 + len(attempt.repeats) for attempt in run.archive.attempts()
         )
+    others = (others_seconds() - before) / (time.perf_counter() - began) / (os.cpu_count() or 1)
     return {
         **estimated,
         "seconds": seconds,
         "trained": trained,
         "ratio": estimated["estimated_s"] / seconds,
-        "load": load,
+        "others": others,
     }
 
 
@@ -80,24 +93,25 @@ def main() -> dict[str, Any]:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--iterations", type=int, default=2)
     parser.add_argument("--samples", type=int, default=8)
+    parser.add_argument("--env-steps", type=int, help="of a training (default: the task's)")
     parser.add_argument("--quick", action="store_true", help="short trainings: shows that it runs")
     arguments = parser.parse_args()
     figures: dict[str, Any] = {}
     for task in arguments.tasks:
         values = {"env": task, "iterations": arguments.iterations, "samples": arguments.samples}
-        if arguments.quick:
-            values |= {"env_steps": 8192}
+        if arguments.quick or arguments.env_steps:
+            values["env_steps"] = 8192 if arguments.quick else arguments.env_steps
         rounds = [measure(values) for _ in range(1 if arguments.quick else arguments.rounds)]
         for each in rounds:
             print(
                 f"{task:<12} estimated {each['estimated_s']:6.1f} s, took {each['seconds']:6.1f} s:"
-                f" {each['ratio']:.2f}   (load before: {each['load']:.1f}; first estimate"
+                f" {each['ratio']:.2f}   (others {each['others']:.0%}; first estimate"
                 f" {each['first_s']:.1f} s, a hundred more {each['hundred_s']:.2f} s)"
             )
         ratio = statistics.median(each["ratio"] for each in rounds)
         figures[task] = {"ratio": ratio, "rounds": rounds}
     if not arguments.quick:
-        sizes = {"iterations": arguments.iterations, "samples": arguments.samples}
+        sizes = {name: getattr(arguments, name) for name in ("iterations", "samples", "env_steps")}
         write_result("plan_accuracy", {**sizes, "tasks": figures})
     return figures
 

@@ -31,10 +31,10 @@ class Latency:
 
     at_once: int
     """Proposals that are designed at the same time."""
-    first: float
-    """For a proposal of the first generation."""
-    later: float
-    """For a proposal of a later one, with the analysis before it."""
+    design: float
+    """Until a proposal is there."""
+    analysis: float
+    """Before a later generation is designed; a steady search seldom waits for one."""
     judging: float
     """After a generation."""
 
@@ -42,11 +42,11 @@ class Latency:
     def of(cls, settings: SearchSettings, *, designs: bool, analyses: bool) -> Latency:
         """Latency where a model `designs` and another one `analyses`."""
         if not designs:
-            return cls(1, PROPOSAL_SECONDS, PROPOSAL_SECONDS, 0.0)
+            return cls(1, PROPOSAL_SECONDS, 0.0, 0.0)
         judged = settings.fitness == "judged"
         passes = math.ceil(COMPARISONS * settings.samples / AT_ONCE) if judged else 0
-        later = REPLY_SECONDS * (2 if analyses else 1)
-        return cls(settings.concurrency, REPLY_SECONDS, later, REPLY_SECONDS * passes)
+        analysis = REPLY_SECONDS if analyses else 0.0
+        return cls(settings.concurrency, REPLY_SECONDS, analysis, REPLY_SECONDS * passes)
 
 
 def scoring_of(settings: SearchSettings, description: TaskDescription, pace: Pace) -> Scoring:
@@ -92,12 +92,12 @@ def wall_time(
 def _play_generations(
     machine: PlayedMachine, generations: int, counts: TrainingCounts, latency: Latency
 ) -> None:
-    passes = math.ceil(counts.candidates / latency.at_once)
+    design = math.ceil(counts.candidates / latency.at_once) * latency.design
     for generation in range(generations):
         if generation:
             machine.finish(Kind.BASELINE)
-        delay = latency.later if generation else latency.first
-        machine.submit(Kind.CANDIDATE, counts.candidates, passes * delay)
+        delay = design + (latency.analysis if generation else 0.0)
+        machine.submit(Kind.CANDIDATE, counts.candidates, delay)
         machine.finish(Kind.CANDIDATE)
         machine.submit(Kind.AGAIN, counts.confirmations)
         machine.finish(Kind.AGAIN)
@@ -108,7 +108,7 @@ def _play_steady(
 ) -> None:
     size, total = counts.candidates, generations * counts.candidates
     for place in range(size):
-        machine.submit(Kind.CANDIDATE, 1, (place // latency.at_once + 1) * latency.first)
+        machine.submit(Kind.CANDIDATE, 1, (place // latency.at_once + 1) * latency.design)
     planned, scored = size, 0
     while scored < total:
         for kind in machine.next_scored():
@@ -117,6 +117,6 @@ def _play_steady(
             scored += 1
             if planned < total:
                 planned += 1
-                machine.submit(Kind.CANDIDATE, 1, latency.later)
+                machine.submit(Kind.CANDIDATE, 1, latency.design)
             if scored % size == 0:
                 machine.submit(Kind.AGAIN, counts.confirmations)

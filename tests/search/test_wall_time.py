@@ -19,7 +19,7 @@ from eureka_agent.settings import SearchSettings
 from eureka_agent.training_counts import TrainingCounts
 
 AT_ONCE = Scoring(0.0, 0.0)
-NO_MODEL = Latency(1, 0.5, 0.5, 0.0)
+NO_MODEL = Latency(1, 0.5, 0.0, 0.0)
 
 
 def pace(workers: int = 1, *, further: float = 0.5) -> Pace:
@@ -85,6 +85,12 @@ def test_generations_wait_for_each_other() -> None:
     assert seconds_of(settings(video=True)) == pytest.approx(54 + VIDEO_SECONDS)
 
 
+def test_a_later_generation_waits_for_the_analyst_and_then_for_designs() -> None:
+    # 5 s for two designs one after the other, in the second generation 7 s more; 3 s of judging
+    latency = Latency(1, 2.5, 7.0, 3.0)
+    assert seconds_of(settings(), latency) == pytest.approx(2 * (5 + 20 + 3) + 7 + 10 + 2)
+
+
 def test_the_second_generation_waits_for_baselines() -> None:
     counts = TrainingCounts(candidates=2, confirmations=1, finals=1, baselines=3)
     found = wall_time(settings(), counts, pace(further=0.0), 2, AT_ONCE, NO_MODEL)
@@ -95,14 +101,14 @@ def test_the_second_generation_waits_for_baselines() -> None:
 
 
 def test_a_steady_search_designs_when_a_place_is_free() -> None:
-    latency = Latency(8, 5.0, 6.0, 0.0)
-    # replies at 5 s, trained at 15 s; the next two are designed by 21 s and trained at 31 s, and
-    # their confirmation ends at 41 s
+    latency = Latency(8, 5.0, 0.0, 0.0)
+    # replies at 5 s, trained at 15 s; the next two are designed by 20 s and trained at 30 s, and
+    # their confirmation ends at 40 s
     steady = settings(schedule="steady", model=("openai/test",))
-    assert seconds_of(steady, latency) == pytest.approx(41 + 10 + 2)
+    assert seconds_of(steady, latency) == pytest.approx(40 + 10 + 2)
     # one request at a time: the second reply comes at 10 s, so its place goes on 5 s later
-    one_by_one = Latency(1, 5.0, 6.0, 0.0)
-    assert seconds_of(steady, one_by_one) == pytest.approx(46 + 10 + 2)
+    one_by_one = Latency(1, 5.0, 0.0, 0.0)
+    assert seconds_of(steady, one_by_one) == pytest.approx(45 + 10 + 2)
 
 
 @pytest.mark.parametrize("schedule", ["generations", "steady"])
@@ -117,7 +123,7 @@ def test_models_are_waited_for() -> None:
     search = settings(model=("openai/test",), fitness="judged", samples=4, concurrency=3)
     found = Latency.of(search, designs=True, analyses=True)
     # two comparisons for each of four attempts, four at a time
-    assert found == Latency(3, REPLY_SECONDS, 2 * REPLY_SECONDS, 2 * REPLY_SECONDS)
+    assert found == Latency(3, REPLY_SECONDS, REPLY_SECONDS, 2 * REPLY_SECONDS)
     assert Latency.of(search, designs=False, analyses=False).judging == 0.0
 
 
