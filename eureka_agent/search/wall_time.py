@@ -12,9 +12,9 @@ from eureka_agent.search.played_machine import Kind, PlayedMachine, Scoring
 from eureka_agent.settings import SearchSettings, schedule_of
 from eureka_agent.training_counts import TrainingCounts
 
-ROLLOUT_SHARE = 0.6
-"""Part of an update that steps the environment and asks policies, which is all that an evaluation
-does: 0.48 on cartpole, 0.75 on hopper (benchmarks/results/where_time_goes.json)."""
+ROLLOUT_SHARE = 0.4
+"""Seconds of an evaluation's env step, in those of a training's, which also updates. It gives the
+waits for the scores of 18 trainings on cartpole, quadcopter and hopper (benchmarks/LOG.md)."""
 VIDEO_SECONDS = 6.0
 """Video of the best policy at the end, worker included (benchmarks/LOG.md)."""
 PROPOSAL_SECONDS = 0.05
