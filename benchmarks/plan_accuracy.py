@@ -9,7 +9,7 @@ within 30 % of the real time. Beside it: the time of the first estimate, with it
 that of each of a hundred further ones that differ in seed and samples. Target: 2 s for a hundred.
 
 Other programs at work slow the measurement or the search, and the ratio then tells little: beside
-it stands the part of the cores' time that they took during the round.
+it stands the part of the cores' time that they took during the estimate and during the search.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ import os
 import resource
 import statistics
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +55,7 @@ async def estimate(values: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def others_seconds() -> float:
+def _others_seconds() -> float:
     """Processor time of everything on this machine but this process and its ended children, with
     what the machine's host took away."""
     fields = Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
@@ -63,24 +65,35 @@ def others_seconds() -> float:
     return busy - sum(each.ru_utime + each.ru_stime for each in used)
 
 
+@contextmanager
+def others() -> Iterator[list[float]]:
+    """The part of the cores' time that others took in the block, as the list's only item."""
+    found: list[float] = []
+    began, before = time.perf_counter(), _others_seconds()
+    yield found
+    seconds = (time.perf_counter() - began) * (os.cpu_count() or 1)
+    found.append((_others_seconds() - before) / seconds)
+
+
 def measure(values: dict[str, Any]) -> dict[str, float]:
     """One round: the estimate, then the search."""
-    began, before = time.perf_counter(), others_seconds()
     with own_runs_folder():
-        estimated = asyncio.run(estimate(values))
-        watch = Watch()
-        run = asyncio.run(start(values, None, ["eureka", "search"], watch))
-        seconds = watch.seconds()
+        with others() as beside_estimate:
+            estimated = asyncio.run(estimate(values))
+        with others() as beside_search:
+            watch = Watch()
+            run = asyncio.run(start(values, None, ["eureka", "search"], watch))
+            seconds = watch.seconds()
         trained = len(run.archive.trainings()) + sum(
             1 + len(attempt.repeats) for attempt in run.archive.attempts()
         )
-    others = (others_seconds() - before) / (time.perf_counter() - began) / (os.cpu_count() or 1)
     return {
         **estimated,
         "seconds": seconds,
         "trained": trained,
         "ratio": estimated["estimated_s"] / seconds,
-        "others": others,
+        "others_beside_estimate": beside_estimate[0],
+        "others_beside_search": beside_search[0],
     }
 
 
@@ -101,11 +114,14 @@ def main() -> dict[str, Any]:
         values = {"env": task, "iterations": arguments.iterations, "samples": arguments.samples}
         if arguments.quick or arguments.env_steps:
             values["env_steps"] = 8192 if arguments.quick else arguments.env_steps
-        rounds = [measure(values) for _ in range(1 if arguments.quick else arguments.rounds)]
-        for each in rounds:
+        rounds = []
+        for _ in range(1 if arguments.quick else arguments.rounds):
+            each = measure(values)
+            rounds.append(each)
             print(
                 f"{task:<12} estimated {each['estimated_s']:6.1f} s, took {each['seconds']:6.1f} s:"
-                f" {each['ratio']:.2f}   (others {each['others']:.0%}; first estimate"
+                f" {each['ratio']:.2f}   (others took {each['others_beside_estimate']:.0%} and"
+                f" {each['others_beside_search']:.0%}; first estimate"
                 f" {each['first_s']:.1f} s, a hundred more {each['hundred_s']:.2f} s)"
             )
         ratio = statistics.median(each["ratio"] for each in rounds)
