@@ -33,7 +33,8 @@ class Watch:
 
 
 @contextmanager
-def _own_runs_folder() -> Iterator[None]:
+def own_runs_folder() -> Iterator[None]:
+    """A runs folder that is removed after the block."""
     before = os.environ.get(RUNS_VARIABLE)
     with tempfile.TemporaryDirectory() as folder:
         os.environ[RUNS_VARIABLE] = folder
@@ -51,7 +52,7 @@ def search(
 ) -> Result:
     """Run a search to its end. Returns what `read` makes of it before its folder is removed.
     `values`: settings by name."""
-    with _own_runs_folder():
+    with own_runs_folder():
         watch = watch or Watch()
         run = asyncio.run(start(values, None, ["eureka", "search"], watch))
         return read(run, watch)

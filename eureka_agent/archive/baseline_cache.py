@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from weakref import WeakValueDictionary
 
@@ -31,7 +32,8 @@ _CODE_THAT_TRAINS = (
 )
 
 
-def _code_fingerprint() -> str:
+@cache
+def code_fingerprint() -> str:
     """SHA-256 over the modules that determine a training's result."""
     digest = hashlib.sha256()
     package = Path(__file__).resolve().parents[1]
@@ -63,7 +65,7 @@ class BaselineCache:
                 "scoring_episodes": settings.scoring_episodes,
                 "device": device_kind,
                 "versions": versions(),
-                "code": _code_fingerprint(),
+                "code": code_fingerprint(),
             },
             sort_keys=True,
         )

@@ -141,7 +141,7 @@ def _show(environment: str, task: str | None, output_format: str) -> None:
 
 def _check(reference: str, task: str | None, limit_s: float, output_format: str) -> None:
     from eureka_agent.conformance.check import check_environment
-    from eureka_agent.simulation.loading import GYMNASIUM_PREFIX, find_folder
+    from eureka_agent.simulation.catalogue import GYMNASIUM_PREFIX, find_folder
 
     if not reference.startswith(GYMNASIUM_PREFIX):
         find_folder(reference)  # raises for one that does not exist

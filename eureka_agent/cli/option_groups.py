@@ -14,7 +14,7 @@ OPTION_GROUPS = {
         "samples",
         "max_cost",
         "seed",
-        "sandbox",
+        "plan",
         "config",
     ),
     "Language models": (
@@ -50,6 +50,7 @@ OPTION_GROUPS = {
     "The end": ("finalists", "baselines", "baseline_seeds", "final_seeds", "video"),
     "Trainings (PPO); what the task brings is the default": tuple(TrainingSettings.model_fields),
     "This machine": (
+        "sandbox",
         "device",
         "workers",
         "slots",

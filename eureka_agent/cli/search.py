@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from eureka_agent.cli import completing
 from eureka_agent.cli.command import FILE, Command, UsageError
 from eureka_agent.cli.option_groups import OPTION_GROUPS
 from eureka_agent.cli.options import given_settings, settings_options
-from eureka_agent.cli.output import FORMAT, TRUST, say
+from eureka_agent.cli.output import FORMAT, TRUST, print_json, say
 from eureka_agent.invocation import FIRST_SEARCH, command
 from eureka_agent.settings import FREE_SETTINGS, SearchSettings
 
@@ -34,9 +34,19 @@ _FLAGS = [name for name in SearchSettings.model_fields if name != "sentence"]
 @click.option(
     "--yes", is_flag=True, help="Take the fitness that --fitness written gives without asking."
 )
+@click.option(
+    "--plan",
+    is_flag=True,
+    help="Print what the search would train, take and cost, and start nothing.",
+)
 @FORMAT
 def search(
-    words: tuple[str, ...], config: Path | None, yes: bool, output_format: str, **flags: Any
+    words: tuple[str, ...],
+    config: Path | None,
+    yes: bool,
+    plan: bool,
+    output_format: str,
+    **flags: Any,
 ) -> None:
     """Search a reward function for the task that SENTENCE describes.
 
@@ -44,6 +54,7 @@ def search(
     eureka search "hover at the goal" --env quadcopter
     eureka search "swing the pole up and balance it" --env cartpole --task swingup --samples 12
     eureka search "wave one leg" --env ant --fitness written --model openai/gpt-5.5
+    eureka search "make the ant run" --env ant --plan
     """
     from eureka_agent.archive.run_folder import command_line
     from eureka_agent.cli.confirmation import confirmation
@@ -57,6 +68,9 @@ def search(
         hint = f"say what the policy is to do, and where: {command(FIRST_SEARCH)}"
         raise UsageError("no task is given", hint)
     values = given_settings(config, {"sentence": sentence, **flags})
+    if plan:
+        _print_plan(values, output_format)
+        return
 
     def begin(screen: Screen) -> Coroutine[Any, Any, Run]:
         confirm = confirmation(yes, output_format, screen.paused)
@@ -67,6 +81,30 @@ def search(
     except FitnessDeclinedError as declined:  # a person's decision, no error
         say(declined.message, err=True)
         sys.exit(declined.exit_status)
+
+
+def _print_plan(values: Mapping[str, Any], output_format: str) -> None:
+    """Print the estimate of a search."""
+    import asyncio
+
+    from eureka_agent.journal.entries import BaseEntry, Notice
+    from eureka_agent.report.console import CleanConsole
+    from eureka_agent.report.estimate import plan_to_json, render_estimate
+    from eureka_agent.search.estimate import Estimator, SearchPlan
+
+    def show(entry: BaseEntry) -> None:
+        if isinstance(entry, Notice):
+            say(entry.text, err=True)
+
+    async def estimated() -> SearchPlan:
+        async with Estimator(show) as estimator:
+            return await estimator.plan(values)
+
+    found = asyncio.run(estimated())
+    if output_format == "json":
+        print_json(plan_to_json(found))
+    else:
+        CleanConsole().print(render_estimate(found))
 
 
 def _what_a_search_is() -> str:

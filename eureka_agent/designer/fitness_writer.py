@@ -51,7 +51,7 @@ class FitnessWriter:
 
         Raises FitnessNotWrittenError with the last findings, and the errors of the gateway.
         """
-        messages = _opening(description, sentence)
+        messages = opening(description, sentence)
         findings: Sequence[Finding] = ()
         for _ in range(self._revisions + 1):
             message = await self._model.ask(Role.METRIC, *messages, sample=self._sample)
@@ -93,7 +93,8 @@ class FitnessWriter:
         )
 
 
-def _opening(description: TaskDescription, sentence: str) -> tuple[ChatMessage, ...]:
+def opening(description: TaskDescription, sentence: str) -> tuple[ChatMessage, ...]:
+    """The messages that ask for a fitness."""
     task = render(
         "fitness.md",
         sentence=sentence,

@@ -47,13 +47,13 @@ async def plan_within(
         samples = {} if "samples" in given else {"samples": MOST_SAMPLES}
         largest = settings.model_copy(update=samples)
         speed = await measure(largest)
-    baselines = _MissingBaselines(description, hardware)
+    baselines = MissingBaselines(description, hardware)
     used_seconds = time.monotonic() - began
     costs = CostModel(budget, baselines, speed=speed, used_seconds=used_seconds)
     return plan(settings, given, costs)
 
 
-class _MissingBaselines:
+class MissingBaselines:
     """Counts the baselines' trainings that are not in the cache, once per relevant setting."""
 
     def __init__(self, description: TaskDescription, hardware: Hardware) -> None:

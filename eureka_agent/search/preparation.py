@@ -128,11 +128,8 @@ async def prepared(
     """
     began = time.monotonic()
     values = with_defaults(values)
-    asked = parse_settings(SearchSettings, values, "the settings")
-    check_fitness_setting(asked, given, confirm)
-    check_judge_setting(asked, given)
+    asked = checked(values, given, confirm)
     budget = None if asked.budget is None else parse_budget(asked.budget)
-    time_limit(asked)  # raises SettingsError before anything is started
     surroundings = _surroundings(asked, given, observer, context)
     async with surroundings as (models, wall, scratch, stack):
         machine = context.machine if asked.fitness == "task" else None
@@ -173,6 +170,20 @@ async def prepared(
             recorded |= {"budget": plan.text, "seconds_before": ready.seconds}
         ready.created = RunCreated(**recorded)
         yield ready
+
+
+def checked(
+    values: Mapping[str, Any], given: GivenDesigner | None, confirm: Confirm | None
+) -> SearchSettings:
+    """The settings that the user gave. Raises SettingsError for all that is wrong with them before
+    the task is known."""
+    asked = parse_settings(SearchSettings, values, "the settings")
+    check_fitness_setting(asked, given, confirm)
+    check_judge_setting(asked, given)
+    if asked.budget is not None:
+        parse_budget(asked.budget)
+    time_limit(asked)
+    return asked
 
 
 @asynccontextmanager

@@ -23,22 +23,24 @@ _NEVER_ENDING_ENV_STEPS = 10**12
 
 
 async def measure_speed(
-    fleet: Fleet, population: Population, description: TaskDescription, workers: int
+    fleet: Fleet,
+    population: Population,
+    description: TaskDescription,
+    workers: int,
+    trainings: int | None = None,
 ) -> Speed:
-    """Train the task's own reward for a few seconds, about as many times as a generation of eight
-    has candidates.
+    """Train the task's own reward for a few seconds, in this many trainings; by default about as
+    many as a generation of eight has candidates.
 
     Raises EurekaError if the trainings cannot be started or end at once.
     """
     began = time.monotonic()
-    watch = _Watch(max(workers, min(PREFERRED_SAMPLES, workers * population.slots)))
+    watch = _Watch(trainings or max(workers, min(PREFERRED_SAMPLES, workers * population.slots)))
     endless = population.settings.model_copy(update={"env_steps": _NEVER_ENDING_ENV_STEPS})
     reward = description.sparse_reward or description.human_reward or _any_reward(description)
-    async with fleet.trainings(
-        replace(population, settings=endless), on_progress=watch
-    ) as trainings:
+    async with fleet.trainings(replace(population, settings=endless), on_progress=watch) as pool:
         training = [
-            asyncio.create_task(trainings.train(job, reward, seed))
+            asyncio.create_task(pool.train(job, reward, seed))
             for seed, job in enumerate(watch.marks)
         ]
         done = asyncio.create_task(watch.done.wait())

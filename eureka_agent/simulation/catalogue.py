@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from eureka_agent.errors import EnvironmentLoadError, did_you_mean
 from eureka_agent.resources import resource_folder
 
 ENVIRONMENT_FILE = "env.py"
 TASKS_FOLDER = "tasks"
+GYMNASIUM_PREFIX = "gymnasium:"
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,32 @@ def list_environments() -> tuple[CatalogueEntry, ...]:
     """The built-in environments by name."""
     folders = sorted(path.parent for path in resource_folder("envs").glob(f"*/{ENVIRONMENT_FILE}"))
     return tuple(read_entry(folder) for folder in folders)
+
+
+def find_folder(reference: str) -> Path:
+    """Folder of a built-in environment, or the given one. Raises EnvironmentLoadError."""
+    built_in = {
+        path.parent.name: path.parent
+        for path in resource_folder("envs").glob(f"*/{ENVIRONMENT_FILE}")
+    }
+    if reference in built_in:
+        return built_in[reference]
+    folder = Path(os.path.expanduser(reference))
+    is_path = os.sep in reference or (os.altsep is not None and os.altsep in reference)
+    if folder.is_file():
+        raise EnvironmentLoadError(
+            f"{reference!r} is a file, expected an environment's folder",
+            f"name the folder that holds {ENVIRONMENT_FILE}",
+        )
+    if not is_path and not folder.is_dir():
+        raise EnvironmentLoadError(
+            f"there is no environment {reference!r}",
+            f"name a built-in one, a folder with an {ENVIRONMENT_FILE}, or {GYMNASIUM_PREFIX}<id>;"
+            f" {did_you_mean(reference, built_in)}",
+        )
+    if not folder.is_dir():
+        raise EnvironmentLoadError(f"there is no folder {reference!r}", "check the path")
+    return folder.resolve()
 
 
 def first_paragraph(docstring: str | None) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -25,11 +24,12 @@ from eureka_agent.records import (
     VariableSpec,
     WrittenFitness,
 )
-from eureka_agent.resources import resource_folder
 from eureka_agent.settings import TrainingSettings, parse_settings
 from eureka_agent.simulation.catalogue import (
     ENVIRONMENT_FILE,
+    GYMNASIUM_PREFIX,
     default_first,
+    find_folder,
     first_paragraph,
     further_paragraphs,
     task_files,
@@ -45,8 +45,6 @@ from eureka_agent.simulation.hooks import misspelt
 from eureka_agent.simulation.user_modules import import_file, import_folder, user_code
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Channel, Task
-
-GYMNASIUM_PREFIX = "gymnasium:"
 
 _SIZES_OF_MADE = {"MAX_EPISODE_LENGTH": "max_episode_length", "CONTROL_DT": "control_dt"}
 """Constants of an env.py with `make`, and the class attributes that they set."""
@@ -204,32 +202,6 @@ def _read_source(path: Path) -> str:
 
 
 # ── folders ───────────────────────────────────────────────────────────────────────────────────────
-
-
-def find_folder(reference: str) -> Path:
-    """Folder of a built-in environment, or the given one. Raises EnvironmentLoadError."""
-    built_in = {
-        path.parent.name: path.parent
-        for path in resource_folder("envs").glob(f"*/{ENVIRONMENT_FILE}")
-    }
-    if reference in built_in:
-        return built_in[reference]
-    folder = Path(os.path.expanduser(reference))
-    is_path = os.sep in reference or (os.altsep is not None and os.altsep in reference)
-    if folder.is_file():
-        raise EnvironmentLoadError(
-            f"{reference!r} is a file, expected an environment's folder",
-            f"name the folder that holds {ENVIRONMENT_FILE}",
-        )
-    if not is_path and not folder.is_dir():
-        raise EnvironmentLoadError(
-            f"there is no environment {reference!r}",
-            f"name a built-in one, a folder with an {ENVIRONMENT_FILE}, or {GYMNASIUM_PREFIX}<id>;"
-            f" {did_you_mean(reference, built_in)}",
-        )
-    if not folder.is_dir():
-        raise EnvironmentLoadError(f"there is no folder {reference!r}", "check the path")
-    return folder.resolve()
 
 
 def _environment_class(module: ModuleType, folder: Path) -> type[VecTask]:

@@ -39,6 +39,10 @@ ANSWERS = (
     f"```python\n{REWARD.replace('return pole_upright', 'return pole_uprigt')}```",
     f"```python\n{REWARD.replace('return pole_upright', 'return 2.0 * pole_upright')}```",
 )
+PLAN = (
+    *("search", "--env", "cartpole", "--plan"),
+    *("--model", "openai/test", "--base-url", "http://127.0.0.1:1/v1"),
+)
 SEARCH = (
     *("search", "balance the pole", "--env", "cartpole", "--model", "openai/test"),
     *("--strategy", "best-of-n", "--iterations", "1", "--samples", "3", "--confirm", "0"),
@@ -97,6 +101,7 @@ def section(title: str) -> str:
     ("title", "arguments"),
     [
         ("eureka show RUN", ("show", "latest")),
+        ("eureka search --plan", PLAN),
         ("eureka show RUN ATTEMPT", ("show", "latest", "1-01")),
         ("eureka show RUN --cost", ("show", "latest", "--cost")),
         ("eureka resume", ("resume", "latest")),

@@ -1,0 +1,277 @@
+"""Estimate of a search before it starts: its trainings, wall time, requests and cost.
+
+A worker describes the task and trains for some seconds, once (`calibration.py`). The first prompt
+of each role is made and counted (`request_counts.py`), and the search is played through at the
+measured pace (`wall_time.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from eureka_agent import wording
+from eureka_agent.estimates import Estimate, RoleEstimate, SearchPlan
+from eureka_agent.fleet.devices import Hardware, choose_hardware
+from eureka_agent.journal.entries import Observer
+from eureka_agent.records import TaskDescription, Verdict, WrittenFitness
+from eureka_agent.sandbox.choose import choose_wall
+from eureka_agent.sandbox.wall import Wall
+from eureka_agent.search.budget import parse_budget
+from eureka_agent.search.budget_plan import PREFERRED_SAMPLES, Speed, steps_of_a_training
+from eureka_agent.search.calibration import Calibration, OpenedTask
+from eureka_agent.search.capacity import plan_capacity
+from eureka_agent.search.models import Models, models_of
+from eureka_agent.search.planning import MissingBaselines, plan_within
+from eureka_agent.search.preparation import checked, effective_settings
+from eureka_agent.search.request_counts import count_requests
+from eureka_agent.search.resumption import driver_scratch
+from eureka_agent.search.speed import MEASURED_SECONDS
+from eureka_agent.search.time_limit import time_limit
+from eureka_agent.search.unmeasured import with_defaults
+from eureka_agent.search.wall_time import REPLY_SECONDS, Latency, scoring_of, wall_time
+from eureka_agent.search.written_fitness import Acceptance
+from eureka_agent.settings import SearchSettings
+from eureka_agent.training_counts import TrainingCounts
+
+__all__ = ["Estimate", "Estimator", "SearchPlan"]
+
+_SETTINGS_OF_MODELS = (
+    "model",
+    "base_url",
+    "api",
+    "temperature",
+    "reply_tokens",
+    "request_timeout",
+    "outage",
+    "reviewer",
+    "analyst",
+    "judge",
+    "fitness",
+    "price",
+    "max_cost",
+    "max_tokens",
+)
+
+
+class Estimator:
+    """Estimates searches, several of them in the time of one: what it has learned about tasks,
+    walls and models it keeps."""
+
+    def __init__(self, observer: Observer = lambda entry: None) -> None:
+        """`observer` gets a notice before a measurement that takes seconds."""
+        self._stack = AsyncExitStack()
+        self._turn = asyncio.Lock()
+        self._calibration = Calibration(observer, self._scratch_folder)
+        self._models: dict[str, Models | None] = {}
+        self._walls: dict[str, Wall] = {}
+        self._scratch: Path | None = None
+
+    async def __aenter__(self) -> Estimator:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._stack.aclose()
+
+    async def estimate(self, values: Mapping[str, Any]) -> Estimate:
+        """The estimate of a search with these settings by name, as `session.start` takes them.
+
+        Raises the EurekaError that the search would raise before its first training.
+        """
+        return (await self.plan(values)).estimate
+
+    async def plan(self, values: Mapping[str, Any]) -> SearchPlan:
+        """The estimate with its parts. Raises the errors of `estimate`."""
+        async with self._turn:  # two measurements at once would slow each other
+            return await self._plan(with_defaults(values))
+
+    async def _plan(self, values: Mapping[str, Any]) -> SearchPlan:
+        asked = checked(values, None, _nobody)
+        models = self._models_of(asked)
+        wall = self._wall(asked.sandbox)
+        task = await self._calibration.opened(asked, wall)
+        description = task.opened.description
+        hardware = choose_hardware(asked.device, task.opened)
+        settings = effective_settings(values, description)
+        notes: list[str] = []
+        if asked.budget is not None:
+            settings, sentence = await self._within_budget(
+                settings, values, task, hardware, wall, asked.budget
+            )
+            notes.append(sentence)
+        pace = await self._calibration.pace(settings, task, hardware, wall)
+        live = None if models is None or models.replayed else models
+        latency = Latency.of(
+            settings,
+            designs=live is not None,
+            analyses=live is not None and live.analyst is not None,
+        )
+        baselines = _baselines(settings, description, hardware)
+
+        def seconds_of(iterations: int) -> float:
+            some = settings.model_copy(update={"iterations": iterations})
+            before = task.seconds
+            if some.fitness != "task":  # the task is opened with its own metric, then without
+                before += task.seconds + (REPLY_SECONDS if live is not None else 0.0)
+            return before + wall_time(
+                some,
+                TrainingCounts.of(some, baselines=baselines),
+                pace,
+                plan_capacity(some, hardware.places).slots,
+                scoring_of(some, description, pace),
+                latency,
+            )
+
+        seconds = seconds_of(settings.iterations)
+        limit = time_limit(settings)
+        if limit is not None and seconds > limit.seconds:
+            possible = _most_within(
+                lambda number: seconds_of(number) <= limit.seconds, settings.iterations
+            )
+            generations = wording.plural(settings.iterations, "generation")
+            if possible < settings.iterations:
+                notes.append(f"about {possible:,} of {generations} fit into {limit.text}")
+            else:
+                notes.append(f"one generation takes longer than {limit.text}")
+            settings = settings.model_copy(update={"iterations": possible})
+            seconds = seconds_of(possible)
+        counts = TrainingCounts.of(settings, baselines=baselines)
+        roles = [] if live is None else await count_requests(live, settings, description)
+        estimate = _sum(settings, counts, seconds, roles)
+        workers = plan_capacity(settings, hardware.places).workers
+        notes += [*_limits(settings, estimate), *_assumed(models, roles)]
+        notes.append(f"the pace of trainings was measured on {pace.measured}")
+        return SearchPlan(
+            estimate, settings, description, counts, roles, hardware.sentence(workers), notes
+        )
+
+    async def _within_budget(
+        self,
+        settings: SearchSettings,
+        values: Mapping[str, Any],
+        task: OpenedTask,
+        hardware: Hardware,
+        wall: Wall,
+        budget: str,
+    ) -> tuple[SearchSettings, str]:
+        """The settings that a budget chooses, and a sentence on it. The search will measure its
+        speed anew, so it may choose others."""
+        used = task.seconds
+
+        async def measure(largest: SearchSettings) -> Speed:
+            nonlocal used
+            pace = await self._calibration.pace(largest, task, hardware, wall)
+            slots = min(plan_capacity(largest, hardware.places).slots, PREFERRED_SAMPLES)
+            return pace.speed(largest, max(1, min(slots, PREFERRED_SAMPLES // pace.workers)))
+
+        if parse_budget(budget).seconds is not None:
+            used += MEASURED_SECONDS
+        began = time.monotonic() - used
+        plan = await plan_within(
+            parse_budget(budget),
+            settings,
+            values,
+            task.opened.description,
+            hardware,
+            began,
+            measure,
+        )
+        return plan.settings, plan.text
+
+    # ── what is known once ────────────────────────────────────────────────────────────────────────
+
+    def _models_of(self, asked: SearchSettings) -> Models | None:
+        key = repr([getattr(asked, name) for name in _SETTINGS_OF_MODELS])
+        if key not in self._models:
+            models = self._models[key] = models_of(asked, lambda reason: None)
+            if models is not None:
+                self._stack.push_async_callback(models.close)
+        return self._models[key]
+
+    def _wall(self, name: str) -> Wall:
+        if name not in self._walls:
+            self._walls[name] = choose_wall(name)
+        return self._walls[name]
+
+    def _scratch_folder(self) -> Path:
+        """A temporary folder that ends with the estimator."""
+        if self._scratch is None:
+            self._scratch = self._stack.enter_context(driver_scratch())
+        return self._scratch
+
+
+async def _nobody(fitness: WrittenFitness, verdict: Verdict, folder: Path) -> Acceptance | None:
+    """Accept no fitness: an estimate has none written."""
+    return None
+
+
+def _baselines(settings: SearchSettings, description: TaskDescription, hardware: Hardware) -> int:
+    """Trainings of baselines that no earlier run has left in the cache."""
+    if not settings.trains_baselines:
+        return 0
+    if settings.fitness != "task":  # a new metric has the sparse reward alone
+        return settings.seeds_of_baselines
+    return MissingBaselines(description, hardware)(settings)
+
+
+def _most_within(fits: Callable[[int], bool], most: int) -> int:
+    """The largest number below `most` that fits, at least 1."""
+    return max(1, bisect_left(range(1, most), True, key=lambda number: not fits(number)))
+
+
+def _sum(
+    settings: SearchSettings,
+    counts: TrainingCounts,
+    seconds: float,
+    roles: Sequence[RoleEstimate],
+) -> Estimate:
+    """The estimate of the whole search. `counts` has candidates and confirmations of one
+    generation."""
+    generations = settings.iterations * (counts.candidates + counts.confirmations)
+    trainings = generations + counts.finals + counts.baselines
+    known = [each.money for each in roles if each.money is not None]
+    return Estimate(
+        trainings=trainings,
+        env_steps=trainings * steps_of_a_training(settings),
+        seconds=seconds,
+        requests=sum(each.requests for each in roles),
+        prompt_tokens=sum(each.prompt_tokens for each in roles),
+        reply_tokens=sum(each.reply_tokens for each in roles),
+        money=sum(known, Decimal(0)) if len(known) == len(roles) else None,
+    )
+
+
+def _limits(settings: SearchSettings, estimate: Estimate) -> list[str]:
+    """Sentences on limits that the estimate exceeds."""
+    found = []
+    if settings.max_cost is not None and (estimate.money or 0) > settings.max_cost:
+        found.append(f"--max-cost {settings.max_cost} ends the designing before all proposals")
+    tokens = estimate.prompt_tokens + estimate.reply_tokens
+    if settings.max_tokens is not None and tokens > settings.max_tokens:
+        found.append(f"--max-tokens {settings.max_tokens} ends the designing before all proposals")
+    return found
+
+
+def _assumed(models: Models | None, roles: Sequence[RoleEstimate]) -> list[str]:
+    """Sentences on what is assumed of models."""
+    if models is None:
+        return []
+    if models.replayed:
+        return [f"replies are played back from {models.replayed}: no model is asked"]
+    found = [
+        f"a reply is assumed to take {REPLY_SECONDS:g} s and to be as long as recorded ones; hidden"
+        " reasoning and revisions come on top"
+    ]
+    unpriced = dict.fromkeys(each.model for each in roles if each.money is None)
+    if unpriced:
+        found.append(
+            f"the price of {' and '.join(unpriced)} is not known: --price <provider>/<model>="
+            "<dollars for a million tokens of prompts>,<of replies> gives it"
+        )
+    return found

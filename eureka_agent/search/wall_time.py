@@ -1,0 +1,122 @@
+"""Wall time of a search before it starts: its schedule, played through on the measured pace."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from eureka_agent.records import TaskDescription
+from eureka_agent.search.judging import AT_ONCE, COMPARISONS
+from eureka_agent.search.pace import Pace
+from eureka_agent.search.played_machine import Kind, PlayedMachine, Scoring
+from eureka_agent.settings import SearchSettings, schedule_of
+from eureka_agent.training_counts import TrainingCounts
+
+ROLLOUT_SHARE = 0.4
+"""Seconds of an evaluation's env step, in those of a training's, which also updates. It gives the
+waits for the scores of 18 trainings on cartpole, quadcopter and hopper (benchmarks/LOG.md)."""
+VIDEO_SECONDS = 6.0
+"""Video of the best policy at the end, its worker included (benchmarks/LOG.md)."""
+PROPOSAL_SECONDS = 0.05
+"""Design and dry run of a proposal without a model (benchmarks/results/where_time_goes.json)."""
+REPLY_SECONDS = 20.0
+"""Assumed latency of a model's reply, as in benchmarks/model_latency.py. Models differ much."""
+_MOST_PLAYED = 4
+"""Generations that are played through. Each further one takes as long as the last of them."""
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Seconds that a search waits for its designer and other models."""
+
+    at_once: int
+    """Proposals that are designed at the same time."""
+    design: float
+    """Until a proposal is there."""
+    analysis: float
+    """Before a later generation is designed; a steady search seldom waits for one."""
+    judging: float
+    """After a generation."""
+
+    @classmethod
+    def of(cls, settings: SearchSettings, *, designs: bool, analyses: bool) -> Latency:
+        """Latency where a model `designs` and another one `analyses`."""
+        if not designs:
+            return cls(1, PROPOSAL_SECONDS, 0.0, 0.0)
+        judged = settings.fitness == "judged"
+        passes = math.ceil(COMPARISONS * settings.samples / AT_ONCE) if judged else 0
+        analysis = REPLY_SECONDS if analyses else 0.0
+        return cls(settings.concurrency, REPLY_SECONDS, analysis, REPLY_SECONDS * passes)
+
+
+def scoring_of(settings: SearchSettings, description: TaskDescription, pace: Pace) -> Scoring:
+    """Seconds of a training's scores, in episodes of full length: its kept policies are scored in
+    one pass, then the best of them in another."""
+    steps = description.max_episode_length * ROLLOUT_SHARE
+    kept = settings.kept_policies if settings.kept_policies > 1 else 0
+    episodes = kept * settings.scoring_episodes + settings.evaluation_episodes
+    any_pass = max(0.0, pace.alone - pace.further) / settings.horizon * steps
+    row = pace.further / (settings.horizon * settings.num_envs) * steps
+    return Scoring(any_pass * (2 if kept else 1), row * episodes)
+
+
+def wall_time(
+    settings: SearchSettings,
+    counts: TrainingCounts,
+    pace: Pace,
+    slots: int,
+    scoring: Scoring,
+    latency: Latency,
+) -> float:
+    """Seconds from the workers' start to the end of the search. `counts` has the candidates and
+    confirmations of one generation."""
+
+    def played(generations: int) -> float:
+        machine = PlayedMachine(pace, slots, settings.updates, scoring)
+        machine.submit(Kind.BASELINE, counts.baselines)
+        play = _play_steady if schedule_of(settings) == "steady" else _play_generations
+        play(machine, generations, counts, latency)
+        machine.finish(*Kind)
+        machine.submit(Kind.AGAIN, counts.finals)
+        machine.finish(*Kind)
+        return machine.now
+
+    generations = min(settings.iterations, _MOST_PLAYED)
+    seconds = played(generations)
+    if (further := settings.iterations - generations) > 0:
+        seconds += further * (seconds - played(generations - 1))
+    seconds += settings.iterations * latency.judging
+    return pace.start_seconds + seconds + (VIDEO_SECONDS if settings.video else 0.0)
+
+
+def _play_generations(
+    machine: PlayedMachine, generations: int, counts: TrainingCounts, latency: Latency
+) -> None:
+    design = math.ceil(counts.candidates / latency.at_once) * latency.design
+    for generation in range(generations):
+        if generation:
+            machine.finish(Kind.BASELINE)
+        delay = design + (latency.analysis if generation else 0.0)
+        machine.submit(Kind.CANDIDATE, counts.candidates, delay)
+        machine.finish(Kind.CANDIDATE)
+        machine.submit(Kind.AGAIN, counts.confirmations)
+        machine.finish(Kind.AGAIN)
+
+
+def _play_steady(
+    machine: PlayedMachine, generations: int, counts: TrainingCounts, latency: Latency
+) -> None:
+    size, total = counts.candidates, generations * counts.candidates
+    for place in range(size):
+        machine.submit(Kind.CANDIDATE, 1, (place // latency.at_once + 1) * latency.design)
+    planned, scored = size, 0
+    while scored < total:
+        for kind in machine.next_scored():
+            if kind is not Kind.CANDIDATE:
+                continue
+            scored += 1
+            if planned < total:
+                planned += 1
+                machine.submit(Kind.CANDIDATE, 1, latency.design)
+            if scored % size == 0:
+                machine.submit(Kind.AGAIN, counts.confirmations)

@@ -1,0 +1,210 @@
+"""Estimates of searches on the puck, with real workers for the calibration and none after it."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import CommandLine
+from model_rewards import answer
+from model_server import Asked, ModelServer
+from script_wall import ScriptWall
+
+from eureka_agent.errors import EurekaError
+from eureka_agent.search import estimate as estimates
+from eureka_agent.search.estimate import Estimate, Estimator, SearchPlan
+
+SIZES = {"iterations": 2, "samples": 3, "finalists": 2, "final_seeds": 2, "confirm": 1}
+# 2 x (3 + 1) in the generations, 2 x 2 finals, 2 x 2 baselines
+TRAININGS = 16
+FLAGS = tuple(
+    word for name, value in SIZES.items() for word in (f"--{name.replace('_', '-')}", str(value))
+)
+
+
+@pytest.fixture(scope="module")
+def planned(puck: Path, shared_eureka: CommandLine) -> dict[str, Any]:
+    """The first plan of the puck, as JSON, which leaves a calibration."""
+    document: dict[str, Any] = shared_eureka.json("search", "--env", str(puck), *FLAGS, "--plan")
+    return document
+
+
+@pytest.fixture
+def calibrated(
+    planned: dict[str, Any],
+    shared_eureka: CommandLine,
+    puck: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> dict[str, Any]:
+    """Settings of a search whose calibration is known."""
+    monkeypatch.setenv("EUREKA_RUNS", str(shared_eureka.folder / "runs"))
+    return {"env": str(puck), **SIZES}
+
+
+@pytest.fixture
+def wall(monkeypatch: pytest.MonkeyPatch) -> ScriptWall:
+    """The wall of the estimates, which counts the workers and ends each at once."""
+    found = ScriptWall("")
+    monkeypatch.setattr(estimates, "choose_wall", lambda name: found)
+    return found
+
+
+async def planned_with(values: dict[str, Any]) -> SearchPlan:
+    async with Estimator() as estimator:
+        return await estimator.plan(values)
+
+
+@pytest.mark.slow
+def test_a_plan_starts_no_search(planned: dict[str, Any], shared_eureka: CommandLine) -> None:
+    assert planned["trainings"] == TRAININGS
+    assert planned["env_steps"] == TRAININGS * 8192
+    assert planned["per_generation"] == {"candidates": 3, "confirmations": 1}
+    assert (planned["finals"], planned["baselines"]) == (4, 4)
+    assert planned["seconds"] > 0
+    assert (planned["requests"], planned["money"]) == (0, "0")
+    assert [path.name for path in (shared_eureka.folder / "runs").iterdir()] == [".cache"]
+
+
+@pytest.mark.slow
+def test_a_second_plan_is_for_people_and_needs_no_measurement(
+    planned: dict[str, Any], shared_eureka: CommandLine, puck: Path
+) -> None:
+    process = shared_eureka.popen("search", "--env", str(puck), *FLAGS, "--plan")
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert errors == ""  # the first one said that it measured
+    assert "at most 16: 6 of proposals, 2 to confirm the best, 4 final, 4 of baselines" in (
+        " ".join(output.split())
+    )
+    assert "Nothing was started." in output
+
+
+@pytest.mark.slow
+async def test_a_hundred_further_estimates_take_no_worker_and_no_time(
+    calibrated: dict[str, Any], wall: ScriptWall
+) -> None:
+    began, found = time.process_time(), list[Estimate]()
+    async with Estimator() as estimator:
+        for seed in range(100):
+            values = {**calibrated, "seed": seed, "env_steps": 8192 * (1 + seed % 5)}
+            found.append(await estimator.estimate(values))
+    assert time.process_time() - began < 2.0
+    assert wall.started == 0
+    assert found[0] == found[5]
+    # five times the steps
+    assert found[4].env_steps == 5 * found[0].env_steps
+    assert (found[4].seconds or 0) > (found[0].seconds or 0)
+
+
+@pytest.mark.slow
+async def test_another_file_in_the_environment_is_another_task(
+    calibrated: dict[str, Any], wall: ScriptWall, tmp_path: Path
+) -> None:
+    changed = tmp_path / "puck"
+    shutil.copytree(calibrated["env"], changed)
+    (changed / "env.py").write_text((changed / "env.py").read_text() + "# heavier\n")
+    with pytest.raises(EurekaError):  # its worker ends at once
+        await planned_with({**calibrated, "env": str(changed)})
+    assert wall.started > 0
+
+
+@pytest.mark.slow
+async def test_limits_cut_the_generations(calibrated: dict[str, Any], wall: ScriptWall) -> None:
+    whole = await planned_with({**calibrated, "iterations": 200, "video": False})
+    half = (whole.estimate.seconds or 0) / 2
+    cut = await planned_with(
+        {**calibrated, "iterations": 200, "video": False, "max_time": f"{half:.0f}s"}
+    )
+    assert 60 < cut.settings.iterations < 110
+    assert (cut.estimate.seconds or 0) <= half + 1
+    assert any("of 200 generations fit into" in note for note in cut.notes)
+
+
+@pytest.mark.slow
+async def test_a_budget_chooses_before_the_estimate(
+    calibrated: dict[str, Any], wall: ScriptWall
+) -> None:
+    found = await planned_with({"env": calibrated["env"], "budget": "500k"})
+    assert found.estimate.env_steps <= 500_000
+    assert found.notes[0].startswith("the budget of 500k gives ")
+
+
+FAULTS: dict[str, tuple[dict[str, Any], str]] = {
+    "environment": ({"env": "hoper"}, "there is no environment 'hoper'"),
+    "key": ({"model": ("openai/gpt-5",)}, "needs a key and OPENAI_API_KEY is not set"),
+    "setting": ({"samples": 0}, "'samples'"),
+    "unknown setting": ({"smaples": 3}, "unknown setting 'smaples'"),
+    "horizon": ({"horizon": 9000}, "horizon is 9000"),
+    "budget": ({"budget": "ten"}, "the budget is 'ten'"),
+    "time": ({"max_time": "soon"}, "--max-time is 'soon'"),
+    "written": ({"fitness": "written"}, "needs a language model"),
+    "task": ({"task": "left"}, "ended with exit status 0"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAULTS)
+async def test_the_errors_of_a_search_come_out(
+    name: str, calibrated: dict[str, Any], wall: ScriptWall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    values, message = FAULTS[name]
+    with pytest.raises(EurekaError, match=message):
+        await planned_with({**calibrated, **values})
+    if name != "task":  # which a worker looks for
+        assert wall.started == 0
+
+
+@pytest.mark.slow
+async def test_a_limit_on_money_needs_a_price(
+    calibrated: dict[str, Any], wall: ScriptWall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    unpriced = {**calibrated, "model": ("openai/mine",)}
+    with pytest.raises(EurekaError, match="the price of openai/mine is not known"):
+        await planned_with({**unpriced, "max_cost": "5"})
+    found = await planned_with(unpriced)
+    assert found.estimate.money is None
+    assert any("--price" in note for note in found.notes)
+
+
+@pytest.mark.slow
+def test_the_first_prompts_have_the_estimated_size(
+    planned: dict[str, Any], shared_eureka: CommandLine, puck: Path
+) -> None:
+    def reply(asked: Asked) -> str:
+        prompt = "\n".join(f"# {role}\n{text}" for role, text in asked.turns)
+        return answer(prompt, len(server.requests))
+
+    with ModelServer(reply) as server:
+        shared_eureka.environment["OPENAI_API_KEY"] = "sk-test"
+        search = (
+            *("search", "--env", str(puck), "--iterations", "1", "--samples", "2"),
+            *("--model", "openai/test", "--base-url", server.base_url, "--confirm", "0"),
+            *("--finalists", "0", "--env-steps", "512", "--max-tokens", "100000"),
+        )
+        plan = shared_eureka.json(*search, "--plan")
+        assert server.requests == []
+        shared_eureka(*search)
+    (designer,) = (each for each in plan["roles"] if each["role"] == "designer")
+    designs = [each for each in server.requests if "contradict" not in each.prompt]
+    assert designer["requests"] == 2
+    sizes = [(len(each.system) + len(each.prompt)) / 4 for each in designs]
+    # the second proposal is told an angle of its own
+    assert designer["prompt_tokens"] / 2 == pytest.approx(min(sizes), abs=1)
+    assert designer["prompt_tokens"] == pytest.approx(sum(sizes[:2]), rel=0.1)
+
+
+def test_estimates_at_once_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Faults of one leave the others alone."""
+
+    async def several() -> list[object]:
+        async with Estimator() as estimator:
+            asked = [estimator.estimate({"env": name}) for name in ("nowhere", "nobody")]
+            return list(await asyncio.gather(*asked, return_exceptions=True))
+
+    assert all(isinstance(each, EurekaError) for each in asyncio.run(several()))

@@ -1,0 +1,135 @@
+"""Searches played through at a given pace; every time is worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from eureka_agent.records import TaskDescription
+from eureka_agent.search.pace import Pace
+from eureka_agent.search.played_machine import Kind, PlayedMachine, Scoring
+from eureka_agent.search.wall_time import (
+    REPLY_SECONDS,
+    ROLLOUT_SHARE,
+    VIDEO_SECONDS,
+    Latency,
+    scoring_of,
+    wall_time,
+)
+from eureka_agent.settings import SearchSettings
+from eureka_agent.training_counts import TrainingCounts
+
+AT_ONCE = Scoring(0.0, 0.0)
+NO_MODEL = Latency(1, 0.5, 0.0, 0.0)
+
+
+def pace(workers: int = 1, *, further: float = 0.5) -> Pace:
+    """A second for an update of a training alone."""
+    return Pace(
+        workers=workers, alone=1.0, further=further, start_seconds=2.0, measured="2026-11-24"
+    )
+
+
+@pytest.mark.parametrize(
+    ("trainings", "seconds"),
+    [
+        (2, 10 + 5),  # each alone in a worker; a pass over two trainings takes 3 + 2 s
+        (4, 15 + 7),  # two in each worker, 1.5 s an update
+        (5, 25 + 4),  # the fifth begins at 15 s and is alone; the first four are scored by 22 s
+    ],
+)
+def test_trainings_share_workers_and_wait_for_slots(trainings: int, seconds: float) -> None:
+    machine = PlayedMachine(pace(2), slots=2, updates=10, scoring=Scoring(3.0, 1.0))
+    machine.submit(Kind.CANDIDATE, trainings)
+    machine.finish(*Kind)
+    assert machine.now == pytest.approx(seconds)
+
+
+def test_a_later_training_slows_the_one_beside_it() -> None:
+    machine = PlayedMachine(pace(), slots=2, updates=10, scoring=Scoring(3.0, 1.0))
+    machine.submit(Kind.CANDIDATE, 1)
+    machine.submit(Kind.CANDIDATE, 1, after=4.0)
+    # the first has 6 updates left, at 1.5 s: it ends at 13 s. The second has 4 left then and ends
+    # at 17 s, as does the pass of 4 s over the first
+    assert machine.next_scored() == [Kind.CANDIDATE]
+    assert machine.now == pytest.approx(17.0)
+    machine.finish(Kind.CANDIDATE)
+    assert machine.now == pytest.approx(21.0)
+
+
+def test_baselines_take_the_slots_that_no_candidate_needs() -> None:
+    machine = PlayedMachine(pace(), slots=1, updates=10, scoring=AT_ONCE)
+    machine.submit(Kind.BASELINE, 1)
+    machine.submit(Kind.CANDIDATE, 1)
+    assert machine.next_scored() == [Kind.CANDIDATE]
+    assert machine.now == pytest.approx(10.0)
+    machine.finish(Kind.BASELINE)
+    assert machine.now == pytest.approx(20.0)
+
+
+def settings(**values: object) -> SearchSettings:
+    """Trainings of ten updates."""
+    sizes: dict[str, object] = {"env_steps": 160, "num_envs": 4, "horizon": 4, "video": False}
+    return SearchSettings.model_validate({**sizes, "iterations": 2, "samples": 2, **values})
+
+
+COUNTS = TrainingCounts(candidates=2, confirmations=1, finals=1, baselines=0)
+
+
+def seconds_of(search: SearchSettings, latency: Latency = NO_MODEL) -> float:
+    return wall_time(search, COUNTS, pace(further=0.0), 4, AT_ONCE, latency)
+
+
+def test_generations_wait_for_each_other() -> None:
+    # twice: 1 s of design, 10 s of candidates, 10 s of confirmation; then 10 s of finals; the start
+    assert seconds_of(settings()) == pytest.approx(2 * 21 + 10 + 2)
+    assert seconds_of(settings(video=True)) == pytest.approx(54 + VIDEO_SECONDS)
+
+
+def test_a_later_generation_waits_for_the_analyst_and_then_for_designs() -> None:
+    # 5 s for two designs one after the other, in the second generation 7 s more; 3 s of judging
+    latency = Latency(1, 2.5, 7.0, 3.0)
+    assert seconds_of(settings(), latency) == pytest.approx(2 * (5 + 20 + 3) + 7 + 10 + 2)
+
+
+def test_the_second_generation_waits_for_baselines() -> None:
+    counts = TrainingCounts(candidates=2, confirmations=1, finals=1, baselines=3)
+    found = wall_time(settings(), counts, pace(further=0.0), 2, AT_ONCE, NO_MODEL)
+    # two baselines train from 0 to 10 s, while one candidate after the other is designed in 1 s. The
+    # candidates train until 20 s. The third baseline and the confirmation then take until 30 s,
+    # and the second generation another 21 s
+    assert found == pytest.approx(30 + 21 + 10 + 2)
+
+
+def test_a_steady_search_designs_when_a_place_is_free() -> None:
+    latency = Latency(8, 5.0, 0.0, 0.0)
+    # replies at 5 s, trained at 15 s; the next two are designed by 20 s and trained at 30 s, and
+    # their confirmation ends at 40 s
+    steady = settings(schedule="steady", model=("openai/test",))
+    assert seconds_of(steady, latency) == pytest.approx(40 + 10 + 2)
+    # one request at a time: the second reply comes at 10 s, so its place goes on 5 s later
+    one_by_one = Latency(1, 5.0, 0.0, 0.0)
+    assert seconds_of(steady, one_by_one) == pytest.approx(45 + 10 + 2)
+
+
+@pytest.mark.parametrize("schedule", ["generations", "steady"])
+def test_each_of_many_generations_takes_as_long_as_the_one_before(schedule: str) -> None:
+    known = [seconds_of(settings(schedule=schedule, iterations=number)) for number in (4, 5, 6)]
+    assert known[2] - known[1] == pytest.approx(known[1] - known[0])
+    many = seconds_of(settings(schedule=schedule, iterations=1_000_000))
+    assert many == pytest.approx(known[0] + 999_996 * (known[1] - known[0]))
+
+
+def test_models_are_waited_for() -> None:
+    search = settings(model=("openai/test",), fitness="judged", samples=4, concurrency=3)
+    found = Latency.of(search, designs=True, analyses=True)
+    # two comparisons for each of four attempts, four at a time
+    assert found == Latency(3, REPLY_SECONDS, REPLY_SECONDS, 2 * REPLY_SECONDS)
+    assert Latency.of(search, designs=False, analyses=False).judging == 0.0
+
+
+def test_a_score_steps_whole_episodes(description: TaskDescription) -> None:
+    search = settings(kept_policies=3, scoring_episodes=10, evaluation_episodes=20)
+    found = scoring_of(search, description, pace(further=0.25))
+    # 500 steps; an update alone takes 1 s, of which 0.25 s are for its 4 x 4 samples
+    assert found.any == pytest.approx(2 * 500 * ROLLOUT_SHARE * 0.75 / 4)
+    assert found.each == pytest.approx((3 * 10 + 20) * 500 * ROLLOUT_SHARE * 0.25 / 16)
