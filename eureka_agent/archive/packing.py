@@ -97,6 +97,13 @@ def pack(folder: Path, output: Path) -> Packed:
     written = 0
 
     def write(draft: Path) -> None:
+        try:
+            fill(draft)
+        except BaseException:  # a key in a file, Ctrl-C
+            draft.unlink(missing_ok=True)
+            raise
+
+    def fill(draft: Path) -> None:
         nonlocal written
         with (
             tempfile.TemporaryDirectory(prefix="eureka-") as scratch,

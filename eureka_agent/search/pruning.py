@@ -40,6 +40,8 @@ from eureka_agent.search.summary import best_attempt
 
 REMOVED = ".removed-"
 """Beginning of the name of a run that is being removed."""
+WHOLE, EMPTY = "the whole run", "nothing came of it"
+"""Reasons to remove a whole run."""
 _DRAFT = re.compile(r"\..+\.draft-\d+-\d+")
 _CLIP = re.compile(r"clip-\d+\.(mp4|npz)")
 _KINDS = {
@@ -108,8 +110,7 @@ def _plan(folder: Path, whole: bool, untouched: str = "") -> PrunePlan:
         # one that has not begun may wait for its turn
         is_empty = run.archive.facts.started is not None and not has_results(run)
         if whole or is_empty:
-            reason = "nothing came of it" if is_empty else "the whole run"
-            return PrunePlan(folder, size, last_time, whole=reason)
+            return PrunePlan(folder, size, last_time, whole=EMPTY if is_empty else WHOLE)
         return PrunePlan(folder, size, last_time, tuple(_removable(run, files)))
 
 
@@ -146,7 +147,8 @@ def prune(plan: PrunePlan) -> PrunePlan:
     """Remove what a plan names, if it still may go. Returns what was removed. Raises RunFolderError
     while a process works on the run."""
     with locked(plan.folder):
-        now = _plan(plan.folder, bool(plan.whole))
+        # an empty one may have come to something
+        now = _plan(plan.folder, plan.whole == WHOLE)
         if now.untouched or bool(now.whole) != bool(plan.whole):
             return PrunePlan(plan.folder, now.size, untouched=now.untouched or "it has changed")
         if plan.whole:
