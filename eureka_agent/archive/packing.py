@@ -92,18 +92,9 @@ def pack(folder: Path, output: Path) -> Packed:
         if not entry.name.endswith(_BESIDE_DATABASES)
     )
     names = [name for name in names if not any(part[0] == "." for part in name.split(os.sep))]
-    # what `show` reads comes first
-    names.sort(key=lambda name: os.path.basename(name) not in _SHOWN)
     written = 0
 
     def write(draft: Path) -> None:
-        try:
-            fill(draft)
-        except BaseException:  # a key in a file, Ctrl-C
-            draft.unlink(missing_ok=True)
-            raise
-
-    def fill(draft: Path) -> None:
         nonlocal written
         with (
             tempfile.TemporaryDirectory(prefix="eureka-") as scratch,

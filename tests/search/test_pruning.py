@@ -25,12 +25,13 @@ from eureka_agent.report.follow import Follower, RunClock
 from eureka_agent.search.pruning import prune, prune_plan, remove_leftovers
 
 MakeRun = Callable[..., Run]
+FEW = ("--finalists", "1", "--no-baselines", "--env-steps", "2048")
 
 
 @pytest.fixture(scope="module")
 def searched(shared_eureka: CommandLine, small: Callable[..., tuple[str, ...]]) -> CommandLine:
     """A finished search of three proposals, of which one is a finalist."""
-    shared_eureka(*small(), "--iterations", "1", "--finalists", "1", "--env-steps", "2048")
+    shared_eureka(*small(), "--iterations", "1", *FEW)
     return shared_eureka
 
 
