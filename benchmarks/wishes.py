@@ -30,7 +30,7 @@ from benchmarks._wish_table import BASE, ROUNDS, rows_of, table_text
 from eureka_agent.archive.run_folder import RUNS_VARIABLE, Run, list_runs, open_run
 from eureka_agent.errors import EurekaError
 from eureka_agent.feedback_records import Wish
-from eureka_agent.fleet.fleet import Fleet
+from eureka_agent.fleet.machine import Machine
 from eureka_agent.journal.entries import (
     AttemptEnded,
     BaseEntry,
@@ -43,6 +43,7 @@ from eureka_agent.journal.entries import (
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import RunStatus
 from eureka_agent.sandbox.process_wall import ProcessWall
+from eureka_agent.search.context import SearchContext
 from eureka_agent.search.session import refine, resume, start
 from eureka_agent.search.table import Decision, Table
 
@@ -113,25 +114,27 @@ def observer_of(name: str) -> Observer:
     return observe
 
 
-async def base_run(values: Mapping[str, Any], folder: Path, fleet: Fleet) -> Path:
+async def base_run(values: Mapping[str, Any], folder: Path, context: SearchContext) -> Path:
     """Make the base run, or go on with it. Returns its folder."""
     observer, parent = observer_of(BASE), folder / BASE
     known = list_runs(parent)
     if not known:
         os.environ[RUNS_VARIABLE] = str(parent)
-        run = await start(values, None, ["eureka"], observer, fleet=fleet)
+        run = await start(values, None, ["eureka"], observer, context=context)
     else:
         with closing((run := open_run(known[-1], reading=True)).archive):
             finished = run.status is RunStatus.FINISHED
         if finished:
             return known[-1]
         changes = {"base_url": values["base_url"]}
-        run = await resume(known[-1], observer, changes, fleet)
+        run = await resume(known[-1], observer, changes, context)
     run.archive.close()
     return run.folder
 
 
-async def wish_run(name: str, words: str, base: Path, base_url: str | None, fleet: Fleet) -> None:
+async def wish_run(
+    name: str, words: str, base: Path, base_url: str | None, context: SearchContext
+) -> None:
     """Say a wish to a copy of the base run, or go on with that."""
     folder = base.parent.parent / name
     if not folder.exists():
@@ -143,7 +146,7 @@ async def wish_run(name: str, words: str, base: Path, base_url: str | None, flee
         if rounds_made(run) >= ROUNDS:
             return
     changes = {"base_url": base_url, "iterations": 1 + ROUNDS}
-    run = await refine(folder, observer_of(name), OneWish(words), changes, fleet)
+    run = await refine(folder, observer_of(name), OneWish(words), changes, context)
     run.archive.close()
 
 
@@ -158,9 +161,10 @@ async def make_runs(
     goals = GOALS[environment]
     scratch = folder / ".workers"
     shutil.rmtree(scratch, ignore_errors=True)  # of a killed process
-    async with Fleet(ProcessWall(), scratch) as fleet:
-        base = await base_run(values, folder, fleet)
-        runs = [wish_run(name, goal.words, base, base_url, fleet) for name, goal in goals.items()]
+    async with Machine(ProcessWall(), scratch, workers=1) as machine:
+        context = SearchContext(machine)
+        base = await base_run(values, folder, context)
+        runs = [wish_run(name, goal.words, base, base_url, context) for name, goal in goals.items()]
         ends = await asyncio.gather(*runs, return_exceptions=True)
     failures = 0
     for name, end in zip(goals, ends, strict=True):

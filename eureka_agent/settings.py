@@ -131,6 +131,9 @@ class SearchSettings(TrainingSettings):
     anthropic/."""
     request_timeout: float = Field(600.0, gt=0, le=DAY_SECONDS)
     """Seconds to wait for a model's reply."""
+    outage: str = "10m"
+    """Longest wait for a model whose server is out, such as 2h: its requests wait, all else goes
+    on. Off or 0: no wait, the search ends its generations after the retries."""
     concurrency: int = Field(8, gt=0, le=1000)
     """Requests to models at a time."""
     reviewer: str = "auto"
@@ -231,11 +234,11 @@ class SearchSettings(TrainingSettings):
         """Number of seeds of each baseline, the first of the final seeds."""
         return self.baseline_seeds or self.final_seeds
 
-    @field_validator("budget", mode="before")
+    @field_validator("budget", "outage", mode="before")
     @classmethod
-    def _budget_as_text(cls, budget: Any) -> Any:
-        """Text of a budget that is a plain number in YAML."""
-        return str(budget) if isinstance(budget, int) else budget
+    def _number_as_text(cls, value: Any) -> Any:
+        """Text of a plain number in YAML."""
+        return str(value) if isinstance(value, int) else value
 
     @field_validator("model", "price", mode="before")
     @classmethod
@@ -311,6 +314,7 @@ FREE_SETTINGS = frozenset(
         "max_cost",
         "max_time",
         "max_tokens",
+        "outage",
         "price",
         "request_timeout",
         "finalists",

@@ -124,3 +124,32 @@ def _yaml_problem(error: Exception, content: bytes) -> str:
     if isinstance(error, yaml.reader.ReaderError):
         return "it is not a text: it has control characters"
     return " ".join(str(error).split())
+
+
+def read_value(text: str) -> Any:
+    """A value that is typed as in a settings file. Raises SettingsError."""
+    try:
+        return yaml.load(text, _SettingsLoader)  # a subclass of the safe loader
+    except (yaml.YAMLError, ValueError, RecursionError):
+        raise SettingsError(f"{text!r} is no value", "write it as in a settings file") from None
+
+
+def line_numbers(path: Path) -> dict[tuple[str | int, ...], int]:
+    """Line of every key and list member in a YAML file that `read_settings_file` has read."""
+    lines: dict[tuple[str | int, ...], int] = {}
+
+    def visit(node: yaml.Node, place: tuple[str | int, ...]) -> None:
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                inside = (*place, str(key.value))
+                lines[inside] = key.start_mark.line + 1
+                visit(value, inside)
+        elif isinstance(node, yaml.SequenceNode):
+            for number, member in enumerate(node.value):
+                lines[*place, number] = member.start_mark.line + 1
+                visit(member, (*place, number))
+
+    root = yaml.compose(_first_bytes(path, MOST_SETTINGS_BYTES).decode(), _SettingsLoader)
+    if root is not None:
+        visit(root, ())
+    return lines

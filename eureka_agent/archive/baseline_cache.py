@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
 
@@ -16,6 +20,8 @@ from eureka_agent.rewards import RewardSpecification
 from eureka_agent.settings import SearchSettings, training_part
 
 CACHE_FOLDER = ".cache"
+_LOCKS: WeakValueDictionary[Path, asyncio.Lock] = WeakValueDictionary()
+"""Locks of baselines that are looked for."""
 _CODE_THAT_TRAINS = (
     "training/*.py",
     "simulation/*.py",
@@ -65,6 +71,16 @@ class BaselineCache:
     def _entry(self, reward: RewardSpecification, seed: int) -> Path:
         key = f"{self._context}\0{reward.source}\0{seed}"
         return self._folder / hashlib.sha256(key.encode()).hexdigest()
+
+    @asynccontextmanager
+    async def alone(self, reward: RewardSpecification, seed: int) -> AsyncIterator[None]:
+        """Let one search of this process at a time look for this baseline, train it and put it."""
+        entry = self._entry(reward, seed)
+        lock = _LOCKS.get(entry)
+        if lock is None:
+            lock = _LOCKS[entry] = asyncio.Lock()
+        async with lock:
+            yield
 
     def find(self, reward: RewardSpecification, seed: int) -> tuple[Outcome, Path] | None:
         """Outcome and policy file of this reward and seed; None where they are not cached."""

@@ -67,6 +67,17 @@ def shown_runs_folder() -> str:
         return repr(str(runs_folder()))
 
 
+BATCH_FILE = "batch.sqlite"
+"""Queue of a batch, in the folder of its runs."""
+
+
+def cache_parent(run: Path) -> Path:
+    """Folder of the cache that a run shares with others: the runs folder, also for the runs of a
+    batch in it."""
+    parent = run.parent
+    return parent.parent if (parent / BATCH_FILE).is_file() else parent
+
+
 class Run:
     """An open run folder."""
 
@@ -156,19 +167,24 @@ def create_run(
     began: RunCreated | None = None,
     parent: Path | None = None,
     seconds: float = 0.0,
+    folder: Path | None = None,
 ) -> Run:
     """Make `runs/<time>_<env>_<task>/` with its settings, its environment and an archive.
 
     `began`: the journal's first entry, to which command, settings and versions are added;
-    `seconds`: wall time that the run has taken already. The archive comes last, so a folder with
+    `seconds`: wall time that the run has taken already; `folder`: one to make in place of
+    `<time>_<env>_<task>`. The archive comes last, so a folder with
     one is a complete run. Raises RunFolderError where it cannot be made.
     """
-    parent = runs_folder() if parent is None else parent
+    parent = folder.parent if folder is not None else parent or runs_folder()
     environment = re.sub(r"[^A-Za-z0-9.-]+", "-", Path(description.environment).name).strip("-")
     stem = f"{datetime.now():%Y%m%d-%H%M%S}_{environment}_{description.task}"
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        folder = _first_free(parent, stem)
+        if folder is None:
+            folder = _first_free(parent, stem)
+        else:
+            folder.mkdir()
     except OSError as error:
         raise _no_run(parent, system_reason(error)) from None
     try:
@@ -300,8 +316,9 @@ def unknown_attempt(run: Run, attempt: str, known: Sequence[str]) -> RunFolderEr
 def find_run(word: str) -> Path:
     """Run folder by a path, a name, the unique beginning of a name, or `latest`."""
     path = Path(word)
-    if path.is_dir():
-        return path
+    for folder in (path, runs_folder() / word):  # the second one for `<batch>/<search>`
+        if folder.is_dir() and (folder is path or "/" in word):
+            return folder
     if word.endswith(".tar.zst") and path.is_file():
         raise RunFolderError(
             f"{word!r} is a packed run, which only `show` reads as it is",

@@ -20,8 +20,9 @@ _LOCK_CHARACTERS = 20
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold the run's lock in the block. The system releases it when the process ends."""
+def locked(folder: Path, what: str = "run", next_step: str = "") -> Iterator[None]:
+    """Hold the lock of a run, or of another folder, in the block. The system releases it when the
+    process ends. `what` and `next_step`: for the error."""
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
     with storage_errors(folder):
         handle = os.fdopen(open_plain(folder / LOCK_FILE, flags), "a+")
@@ -29,9 +30,9 @@ def locked(folder: Path) -> Iterator[None]:
         if not _locks(handle):
             handle.seek(0)
             raise RunFolderError(
-                f"the run {folder.name!r} is being worked on by process"
+                f"the {what} {folder.name!r} is being worked on by process"
                 f" {handle.read(_LOCK_CHARACTERS).strip() or 'unknown'}",
-                f"wait for it, or stop it and `{resume_command(folder)}`",
+                next_step or f"wait for it, or stop it and `{resume_command(folder)}`",
             )
         handle.truncate(0)
         handle.write(str(os.getpid()))

@@ -71,6 +71,16 @@ def runs(context: click.Context, parameter: click.Parameter, begun: str) -> list
     return _named(begun, ["latest", *names] if names else [])
 
 
+def batches(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Batches in the runs folder; folders for the beginning of a path."""
+    from eureka_agent.archive.run_folder import BATCH_FILE, runs_folder
+
+    if os.sep in begun or begun.startswith("."):
+        return [CompletionItem(begun, type="dir")]
+    found = sorted(path.parent.name for path in runs_folder().glob(f"*/{BATCH_FILE}"))
+    return _named(begun, found)
+
+
 def attempts(
     context: click.Context, parameter: click.Parameter, begun: str
 ) -> list[CompletionItem]:

@@ -27,6 +27,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "search": ("search", "Search a reward function for a task in plain words."),
     "resume": ("search", "Go on with a run that was stopped or killed."),
     "refine": ("refine", "Refine a run by your words, choices and edits."),
+    "batch": ("batch", "Run many searches from one file, over night."),
+    "batches": ("batch", "List the batches."),
     "train": ("train", "Train a reward function of your own and score it."),
     "critique": ("critique", "Check a reward function, like a linter."),
     "evaluate": ("evaluate", "Score a run's policy on fresh episodes."),

@@ -23,6 +23,7 @@ OPTION_GROUPS = {
         "temperature",
         "reply_tokens",
         "request_timeout",
+        "outage",
         "concurrency",
         "reviewer",
         "analyst",

@@ -172,6 +172,21 @@ def watch(work: Callable[[Screen], Coroutine[Any, Any, Run]], output_format: str
     return finished
 
 
+def run_stoppable(work: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
+    """Run a coroutine that signals cancel. Raises KeyboardInterrupt where one did."""
+
+    async def run() -> ResultT:
+        main = asyncio.current_task()
+        assert main is not None  # this is a coroutine of asyncio.run
+        with _cancelled_by_signals(main):
+            return await work()
+
+    try:
+        return asyncio.run(run())
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+
+
 def _run_shown(
     work: Callable[[], Coroutine[Any, Any, ResultT]], view: _View, *logs: LogFile
 ) -> ResultT:

@@ -1,8 +1,9 @@
 """Placement of trainings on workers, and of workers on populations.
 
-A worker holds one population. Jobs start by priority, then in the order of their calls. Each
-population with work gets at least its share of the workers. If it has less, a worker of the largest
-population takes no further jobs, and ends for the smaller population after its last one.
+A worker holds one population. Searches take turns (`fleet/turns.py`); the jobs of one start by
+priority, then in the order of their calls. Each population with work gets at least its share of the
+workers. If it has less, a worker of the largest population takes no further jobs, and ends for the
+smaller population after its last one.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from eureka_agent.errors import EnvironmentFaultError, EurekaError, WorkerDiedEr
 from eureka_agent.fleet.devices import Device, DeviceLeases
 from eureka_agent.fleet.jobs import Population, TrainingJob
 from eureka_agent.fleet.training_worker import TrainingWorker
+from eureka_agent.fleet.turns import Turns
 from eureka_agent.sandbox.wall import Limits, Wall
 
 _MOST_DEATHS_AT_START = 2
@@ -37,6 +39,7 @@ class Dispatcher:
         self._leases = DeviceLeases(devices)
         self._most_workers = workers
         self._waiting: list[TrainingJob] = []
+        self._turns = Turns()
         self._workers: list[TrainingWorker] = []
         self._reserved: dict[TrainingWorker, Population] = {}
         """Workers that take no further job, with the population that gets their place."""
@@ -50,8 +53,31 @@ class Dispatcher:
 
     def submit(self, job: TrainingJob) -> None:
         """Queue a job for the next free slot."""
+        self._turns.arrived(job.share, self._waiting)
         self._waiting.append(job)
-        self._dispatch()
+        self.dispatch()
+
+    def dispatch(self) -> None:
+        """Start what may start."""
+        if self._closed:
+            return
+        wanted = {job.population for job in self._waiting if not job.share.held}
+        for worker, population in list(self._reserved.items()):
+            if population not in wanted:
+                del self._reserved[worker]
+        for job in self._turns.order(self._waiting):
+            free = self._worker_for(job.population)
+            if free is not None:
+                self._waiting.remove(job)
+                self._turns.started(job)
+                free.reserve(job)
+                if free.ready:
+                    self.in_background(self._send(free, job))
+
+    @property
+    def busy(self) -> bool:
+        """True while a worker has jobs."""
+        return any(worker.jobs for worker in self._workers)
 
     async def drop(self, job: TrainingJob) -> None:
         """Drop a cancelled job and give its slot to the next."""
@@ -60,7 +86,7 @@ class Dispatcher:
         for worker in self._workers:
             if worker.jobs.get(job.key) is job:
                 await worker.cancel(job)
-        self._dispatch()
+        self.dispatch()
 
     async def save(self, jobs: Iterable[TrainingJob], timeout_s: float) -> None:
         """Store the states of these jobs that arrive within the timeout."""
@@ -96,22 +122,6 @@ class Dispatcher:
         return task
 
     # ── placement ─────────────────────────────────────────────────────────────────────────────────
-
-    def _dispatch(self) -> None:
-        if self._closed:
-            return
-        self._waiting.sort(key=lambda job: job.order)
-        wanted = {job.population for job in self._waiting}
-        for worker, population in list(self._reserved.items()):
-            if population not in wanted:
-                del self._reserved[worker]
-        for job in list(self._waiting):
-            free = self._worker_for(job.population)
-            if free is not None:
-                self._waiting.remove(job)
-                free.reserve(job)
-                if free.ready:
-                    self.in_background(self._send(free, job))
 
     def _worker_for(self, population: Population) -> TrainingWorker | None:
         """The worker with the most free slots, or a new one before a busy one; None if all slots
@@ -184,9 +194,9 @@ class Dispatcher:
             self._deaths_at_start.pop(worker.population, None)
             for job in list(worker.jobs.values()):
                 await worker.send(job)
-            self._dispatch()
+            self.dispatch()
             try:
-                await worker.serve(self._dispatch)
+                await worker.serve(self.dispatch)
             except WorkerDiedError as error:
                 self._remove(worker)
                 for job in list(worker.jobs.values()):
@@ -204,7 +214,7 @@ class Dispatcher:
             del self._runs[worker]
             for job in worker.jobs.values():
                 job.result.cancel()
-            self._dispatch()  # its place is free
+            self.dispatch()  # its place is free
             await worker.close()
 
     def _start_failed(self, worker: TrainingWorker, error: EurekaError) -> None:

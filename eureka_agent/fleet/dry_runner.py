@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import itertools
 import math
 import struct
@@ -48,6 +49,16 @@ class DryRunner:
         self._turn = asyncio.Lock()
         self._jobs = itertools.count(1)
         self._measured: Measurements | None = None
+        self._prefix = ""
+        """Begin of the names of its files in the worker."""
+        self._owns_worker = True
+
+    def view(self, prefix: str, timeout_s: float) -> DryRunner:
+        """A dry runner with the same worker, which it does not end. `prefix` keeps its files apart
+        from those of other views."""
+        view = copy.copy(self)
+        view._prefix, view._timeout_s, view._owns_worker = prefix, timeout_s, False
+        return view
 
     @property
     def description(self) -> TaskDescription:
@@ -127,7 +138,7 @@ class DryRunner:
     async def _send_episodes(self, episodes: Mapping[str, Path]) -> tuple[str, ...]:
         """Send the files that the worker lacks. Returns the names of all files there."""
         client = await self._worker.ready()
-        names = {name: f"{EPISODES_PREFIX}{name}.npz" for name in episodes}
+        names = {name: f"{EPISODES_PREFIX}{self._prefix}{name}.npz" for name in episodes}
         for name, path in episodes.items():
             try:
                 await client.give(path, names[name], once=True)
@@ -137,8 +148,9 @@ class DryRunner:
         return tuple(names.values())
 
     async def close(self) -> None:
-        """End the worker."""
-        await self._worker.drop()
+        """End the worker, unless it is another's."""
+        if self._owns_worker:
+            await self._worker.drop()
 
 
 def _is_whole(answer: Scored, files: int) -> bool:

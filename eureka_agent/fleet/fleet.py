@@ -16,6 +16,7 @@ from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.film_maker import FilmMaker
 from eureka_agent.fleet.jobs import Population, ProgressObserver
 from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.share import Share
 from eureka_agent.fleet.trainings import Trainings
 from eureka_agent.sandbox.cores import usable_cores
 from eureka_agent.sandbox.wall import Limits, Wall, shared_limits
@@ -66,15 +67,24 @@ class Fleet:
         on_progress: ProgressObserver = lambda job, points: None,
         on_retry: Callable[[str, str], None] = lambda job, reason: None,
         on_resume: ProgressObserver = lambda job, points: None,
+        share: Share | None = None,
     ) -> AsyncIterator[Trainings]:
         """The trainings of one search, which end with the block.
 
         `snapshots` stores their states; None: nothing is saved. Each observer gets a job's name:
         `on_progress` with new points of its curve, `on_retry` with the reason of its worker's
-        death, `on_resume` with the points before its saved state.
+        death, `on_resume` with the points before its saved state. `share`: its share of the fleet,
+        by default an equal one.
         """
         trainings = Trainings(
-            self._dispatcher, self._order, population, snapshots, on_progress, on_retry, on_resume
+            self._dispatcher,
+            self._order,
+            population,
+            snapshots,
+            on_progress,
+            on_retry,
+            on_resume,
+            share,
         )
         try:
             yield trainings
@@ -104,6 +114,15 @@ class Fleet:
             yield maker
         finally:
             await maker.close()
+
+    def dispatch(self) -> None:
+        """Start what may start, after a share was released."""
+        self._dispatcher.dispatch()
+
+    @property
+    def busy(self) -> bool:
+        """True while a training runs or is about to."""
+        return self._dispatcher.busy
 
     async def close(self) -> None:
         """End all workers. Callers that wait get a CancelledError."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.share import Share
 from eureka_agent.protocol.commands import Train
 from eureka_agent.records import CurvePoint, Outcome
 from eureka_agent.settings import SNAPSHOT_SECONDS, TrainingSettings
@@ -76,6 +77,8 @@ class TrainingJob:
     """Gets the job and the reason; restarts it or gives it up."""
     on_rung: RungObserver | None = None
     """Gets the policies at the command's rungs."""
+    share: Share = field(default_factory=Share)
+    """Share of its search."""
     points: list[CurvePoint] = field(default_factory=list)
     state: Path | None = None
     """Saved state to resume from, at the end of `points`."""

@@ -20,6 +20,7 @@ from eureka_agent.fleet.jobs import (
     TrainingJob,
     TrainingResult,
 )
+from eureka_agent.fleet.share import Share
 from eureka_agent.protocol.commands import Train
 from eureka_agent.rewards import RewardSpecification
 
@@ -39,6 +40,7 @@ class Trainings:
         on_progress: ProgressObserver,
         on_retry: Callable[[str, str], None],
         on_resume: ProgressObserver,
+        share: Share | None = None,
     ) -> None:
         """See `Fleet.trainings`. `order` numbers the jobs of all searches."""
         self._dispatcher = dispatcher
@@ -48,6 +50,7 @@ class Trainings:
         self._on_progress = on_progress
         self._on_retry = on_retry
         self._on_resume = on_resume
+        self._share = share or Share()
         self._jobs: set[TrainingJob] = set()
         self._policies: list[Path] = []
         """Policy files of all results."""
@@ -83,6 +86,7 @@ class Trainings:
             self._on_progress,
             self._restart,
             on_rung,
+            self._share,
         )
         self._jobs.add(job)
         try:

@@ -14,6 +14,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from eureka_agent.errors import SettingsError
+from eureka_agent.llm.breaker import OutageGuard
 from eureka_agent.llm.interface import RetryObserver
 from eureka_agent.llm.secrets import redact
 
@@ -57,7 +58,7 @@ def _ignore(reason: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """Address, interface, timeout and retries of a model."""
+    """Address, interface, timeout, retries and circuit breaker of a model."""
 
     base_url: str | None = None
     """None: the provider's own address, or the one in its environment variable."""
@@ -67,6 +68,8 @@ class Access:
     """Timeout of a whole reply: models that reason take minutes."""
     on_retry: RetryObserver = _ignore
     retries: RetryPolicy = RetryPolicy()
+    guard: OutageGuard | None = None
+    """None: an outage of its server ends a request after its retries."""
 
 
 DEFAULT_ACCESS = Access()

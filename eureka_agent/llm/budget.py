@@ -32,6 +32,10 @@ class Limits:
     """US dollars."""
     tokens: int | None = None
     """Tokens of prompts and replies together."""
+    origin: Mapping[str, str] = field(
+        default_factory=lambda: {"money": "--max-cost", "tokens": "--max-tokens"}
+    )
+    """Names of the limits where the user wrote them."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,8 @@ class Reservation:
     role: str
     expected: Amount
     most: Amount
+    shared: Reservation | None = None
+    """The reservation in the budget of several runs."""
 
 
 @dataclass
@@ -85,14 +91,17 @@ class Budget:
         time_is_up: Callable[[], str] = lambda: "",
         closed: str = "",
         on_closed: Callable[[str], None] = _nothing,
+        shared: Budget | None = None,
     ) -> None:
         """`spent`: the run's messages so far. `time_is_up`: reason why no request may be made, or
         "". `closed`: reason of an earlier refusal. `on_closed` is called at the first refusal. With
-        a limit in money every model needs a price."""
+        a limit in money every model needs a price. `shared`: a budget of several runs, which must
+        have room too."""
         self._limits = limits
         self._prices = prices
         self._time_is_up = time_is_up
         self._on_closed = on_closed
+        self._shared = shared
         self.closed = closed
         """Reason why nothing more may be spent, or ""."""
         self._spent = Amount()
@@ -140,11 +149,21 @@ class Budget:
             most = self._estimate(model, prompt_tokens, bound)
             reservation = Reservation(model, request.role.value, expected, most)
             self._in_flight.append(reservation)
-            return reservation
+        if self._shared is not None:
+            try:
+                reservation.shared = await self._shared.reserve(model, request)
+            except BaseException as error:
+                await self.release(reservation)
+                if isinstance(error, BudgetSpentError):
+                    self._close(self._shared.closed)
+                raise
+        return reservation
 
     async def settle(self, reservation: Reservation, cost: Cost, request: str, reply: str) -> None:
         """Replace a reservation by a cost; texts are counted where the server did not."""
         self._count(reservation.model, reservation.role, cost, request, reply)
+        if self._shared is not None and reservation.shared is not None:
+            await self._shared.settle(reservation.shared, cost, request, reply)
         await self.release(reservation)
 
     async def release(self, reservation: Reservation) -> None:
@@ -153,6 +172,8 @@ class Budget:
             if reservation in self._in_flight:
                 self._in_flight.remove(reservation)
             self._changed.notify_all()
+        if self._shared is not None and reservation.shared is not None:
+            await self._shared.release(reservation.shared)
 
     def _longest_reply(self, model: str) -> int:
         """Most tokens of a reply without a bound, at least that of any reply so far."""
@@ -170,9 +191,9 @@ class Budget:
     def _refusal(self, needed: Amount) -> str:
         money, tokens = self._limits.money, self._limits.tokens
         if money is not None and self._spent.money + needed.money > money:
-            spent = f"${self._spent.money:,.4f} of ${money:,.4f} (--max-cost)"
+            spent = f"${self._spent.money:,.4f} of ${money:,.4f} ({self._limits.origin['money']})"
             return f"{spent} are spent, and the next one takes about ${needed.money:,.4f}"
-        spent = f"{self._spent.tokens:,} of {tokens:,} tokens (--max-tokens)"
+        spent = f"{self._spent.tokens:,} of {tokens:,} tokens ({self._limits.origin['tokens']})"
         return f"{spent} are spent, and the next one takes about {needed.tokens:,}"
 
     def _close(self, reason: str) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
+from types import MappingProxyType
 
+from eureka_agent.llm.breaker import OutageGuard
 from eureka_agent.llm.budget import Budget, Reservation
 from eureka_agent.llm.interface import (
     Completion,
@@ -30,6 +33,38 @@ def _unobserved(model: str, request: CompletionRequest) -> Callable[[Message | N
     return lambda message: None
 
 
+class _Watch:
+    """Tells an observer of a request once, however often it is tried."""
+
+    def __init__(self, begin: Callable[[], Callable[[Message | None], None]]) -> None:
+        self._begin = begin
+        self._end: Callable[[Message | None], None] | None = None
+        self._in_flight = self._left = False
+
+    def sent(self) -> None:
+        """Note the beginning of a try."""
+        self._in_flight = True
+        if self._end is None:
+            self._end = self._begin()
+
+    def tried(self, message: Message | None) -> None:
+        """Note the end of a try; without a reply another may follow."""
+        self._in_flight = False
+        if message is not None or self._left:
+            self._tell(message)
+
+    def leave(self) -> None:
+        """Note that no try follows."""
+        self._left = True
+        if not self._in_flight:
+            self._tell(None)
+
+    def _tell(self, message: Message | None) -> None:
+        if self._end is not None:
+            self._end(message)
+            self._end = None
+
+
 class Gateway:
     """Passes requests on to models, a bounded number at a time."""
 
@@ -39,8 +74,14 @@ class Gateway:
         budget: Budget,
         concurrency: int,
         on_request: RequestObserver = _unobserved,
+        before_request: Callable[[], Awaitable[None]] | None = None,
+        guards: Mapping[str, OutageGuard] = MappingProxyType({}),
     ) -> None:
-        """`store` is looked up before a model is asked. `concurrency`: most requests in flight."""
+        """`store` is looked up before a model is asked. `concurrency`: most requests in flight.
+        `before_request` is awaited before a request is made. `guards`, by model, have requests
+        wait for a server that is out."""
+        self._guards = guards
+        self._before_request = before_request
         self._store = store
         self._budget = budget
         self._on_request = on_request
@@ -57,17 +98,14 @@ class Gateway:
             known = self._store.find(key)
             if known is not None:
                 return known
-            await self._places.acquire()
+            watch = _Watch(partial(self._on_request, model.name, request))
+            make = partial(self._ask_once, model, request, key, watch)
+            guard = self._guards.get(model.name)
             try:
-                reservation = await self._budget.reserve(model.name, request)
-            except BaseException:
-                self._places.release()
-                raise
-            # from here on it is paid for: its reply is stored even if the caller is cancelled
-            task = asyncio.create_task(self._make(model, request, key, reservation))
-            self._tasks.add(task)
-            task.add_done_callback(self._ended)
-            return await asyncio.shield(task)
+                # a wait for a server that is out takes neither a place nor a reservation
+                return await (make() if guard is None else guard.patiently(make))
+            finally:
+                watch.leave()
 
     @property
     def under_way(self) -> int:
@@ -85,11 +123,33 @@ class Gateway:
             for task in pending:
                 task.cancel()
 
+    async def _ask_once(
+        self, model: LanguageModel, request: CompletionRequest, key: str, watch: _Watch
+    ) -> Message:
+        if self._before_request is not None:
+            await self._before_request()
+        await self._places.acquire()
+        try:
+            reservation = await self._budget.reserve(model.name, request)
+        except BaseException:
+            self._places.release()
+            raise
+        # from here on it is paid for: its reply is stored even if the caller is cancelled
+        task = asyncio.create_task(self._make(model, request, key, reservation, watch))
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return await asyncio.shield(task)
+
     async def _make(
-        self, model: LanguageModel, request: CompletionRequest, key: str, reservation: Reservation
+        self,
+        model: LanguageModel,
+        request: CompletionRequest,
+        key: str,
+        reservation: Reservation,
+        watch: _Watch,
     ) -> Message:
         message: Message | None = None
-        ended = self._on_request(model.name, request)
+        watch.sent()
         PAUSES.set(self._pauses)  # in this task's own context
         try:
             completion = await model.complete(request)
@@ -99,7 +159,7 @@ class Gateway:
         finally:
             self._places.release()
             await self._budget.release(reservation)
-            ended(message)
+            watch.tried(message)
         return message
 
     def _ended(self, task: asyncio.Task[Message]) -> None:

@@ -6,11 +6,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from dataclasses import replace
 
 from tenacity import AsyncRetrying, RetryCallState, stop_after_attempt
 
 from eureka_agent.llm.access import Access
+from eureka_agent.llm.breaker import ModelOutError
 from eureka_agent.llm.failures import RequestFailedError, Service, Trouble
 from eureka_agent.llm.interface import Completion
 from eureka_agent.llm.pauses import PAUSES, Pauses
@@ -29,18 +31,27 @@ class Retries:
         self._service = service
         self._policy = access.retries
         self._tell = access.on_retry
+        self._guard = access.guard
         self._reached = False
         """True once the server has answered."""
         self._told_tries = 0
         """Reported tries since its last answer in which the server was not reached."""
 
     async def complete(self, attempt: Callable[[], Awaitable[Completion]]) -> Completion:
-        """Complete a request by calls of `attempt`. Raises LanguageModelError at the end."""
+        """Complete a request by calls of `attempt`. Raises LanguageModelError at the end,
+        ModelOutError where its server is out."""
+        with nullcontext() if self._guard is None else self._guard.trying():
+            return await self._complete(attempt)
+
+    async def _complete(self, attempt: Callable[[], Awaitable[Completion]]) -> Completion:
         timeouts = 0
         tries = 0
+        last: RequestFailedError | None = None
 
         async def attempt_in_time() -> Completion:
-            nonlocal timeouts, tries
+            nonlocal timeouts, tries, last
+            if last is not None and self._is_out:
+                raise last
             tries += 1
             started = time.monotonic()
             try:
@@ -48,8 +59,10 @@ class Retries:
                     completion = await attempt()
             except TimeoutError:
                 timeouts += 1
-                raise RequestFailedError(Trouble.TIMEOUT) from None
+                last = RequestFailedError(Trouble.TIMEOUT)
+                raise last from None
             except RequestFailedError as failure:
+                last = failure
                 timeouts += failure.trouble is Trouble.TIMEOUT
                 if failure.trouble in (Trouble.STATUS, Trouble.NONSENSE, Trouble.DROPPED):
                     self._answered()
@@ -59,11 +72,11 @@ class Retries:
 
         def is_due(state: RetryCallState) -> bool:
             failure = _failure(state)
-            if failure is None or not failure.passing:
+            if failure is None or not failure.passing or self._is_out:
                 return False
             if failure.trouble is Trouble.TIMEOUT:
                 return timeouts < self._policy.timeout_tries
-            if failure.trouble is Trouble.UNREACHABLE and not self._reached:
+            if self._is_wrong_address(failure):
                 return state.attempt_number < self._policy.first_contact_tries
             asked = failure.asked_wait_s(self._policy.now()) or 0
             return asked <= self._policy.longest_asked_wait_s
@@ -83,20 +96,38 @@ class Retries:
                 return refused()
             wait = failure.asked_wait_s(self._policy.now())
             too_long = wait is not None and wait > self._policy.longest_asked_wait_s
-            raise self._service.explain(failure, tries, wait if too_long else None) from None
+            error = self._service.explain(failure, tries, wait if too_long else None)
+            if failure.passing and not self._is_wrong_address(failure):
+                error = ModelOutError(error.message, error.hint, failure.short, wait or 0.0)
+            raise error from None
+
+    @property
+    def _is_out(self) -> bool:
+        return self._guard is not None and self._guard.is_out
+
+    def _is_wrong_address(self, failure: RequestFailedError) -> bool:
+        """True for a server that was not reached, and never was before."""
+        reached = self._reached or (self._guard is not None and self._guard.reached)
+        return failure.trouble is Trouble.UNREACHABLE and not reached
 
     def _answered(self) -> None:
         self._reached, self._told_tries = True, 0
+        if self._guard is not None:
+            self._guard.answered()
 
     async def _sleep(self, seconds: float) -> None:
-        await (PAUSES.get(None) or Pauses()).sleep(seconds, self._policy.sleep)
+        await (PAUSES.get(None) or Pauses()).sleep(seconds, self._pause)
+
+    async def _pause(self, seconds: float) -> None:
+        sleep = self._policy.sleep
+        await (sleep(seconds) if self._guard is None else self._guard.pause(seconds, sleep))
 
     def _wait(self, state: RetryCallState) -> float:
         """Seconds until the next try."""
         failure = _failure(state)
         policy = self._policy
         first = policy.first_wait_s
-        if failure is not None and failure.trouble is Trouble.UNREACHABLE and not self._reached:
+        if failure is not None and self._is_wrong_address(failure):
             first = policy.first_contact_wait_s
         mean = min(first * 2 ** (state.attempt_number - 1), policy.longest_wait_s)
         own = mean * (0.5 + policy.random())

@@ -24,6 +24,7 @@ from eureka_agent.llm.budget import Budget
 from eureka_agent.llm.gateway import Gateway
 from eureka_agent.llm.prices import Price
 from eureka_agent.report.requests import request_observer
+from eureka_agent.search.context import ALONE, SearchContext
 from eureka_agent.search.models import Models
 from eureka_agent.search.summary import model_limits
 
@@ -86,9 +87,14 @@ def recorded_of(models: Models | None) -> dict[str, Any]:
 
 
 def budget_of(
-    models: Models, run: Run, time_is_up: Callable[[], str], observer: Observer
+    models: Models,
+    run: Run,
+    time_is_up: Callable[[], str],
+    observer: Observer,
+    shared: Budget | None = None,
 ) -> Budget:
-    """The run's budget for models, with the prices from its start and what it has spent."""
+    """The run's budget for models, with the prices from its start and what it has spent. `shared`:
+    the budget of several runs."""
     frozen = {
         name: Price.model_validate(price) for name, price in run.archive.state.began.prices.items()
     }
@@ -107,6 +113,7 @@ def budget_of(
         time_is_up=time_is_up,
         closed=spent.text if spent is not None and spent.limits == limits else "",
         on_closed=closed,
+        shared=shared,
     )
 
 
@@ -116,6 +123,7 @@ def advisers_of(
     run: Run,
     time_is_up: Callable[[], str],
     observer: Observer,
+    context: SearchContext = ALONE,
 ) -> Advisers:
     """The advisers of a run: a given reward, the models, or the offline designer."""
     if given is not None:
@@ -126,8 +134,15 @@ def advisers_of(
         return Advisers(designer, reader=OfflineReader(run.description))
     from eureka_agent.designer.llm_designer import LanguageModelDesigner
 
-    budget = budget_of(models, run, time_is_up, observer)
-    gateway = Gateway(run.archive, budget, run.settings.concurrency, request_observer(observer))
+    budget = budget_of(models, run, time_is_up, observer, context.budget)
+    gateway = Gateway(
+        run.archive,
+        budget,
+        run.settings.concurrency,
+        request_observer(observer),
+        context.before_request,
+        models.guards,
+    )
     model_designer = LanguageModelDesigner(
         [models.configured(model, gateway) for model in models.designers]
     )

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from eureka_agent.archive.baseline_cache import BaselineCache
-from eureka_agent.archive.run_folder import Run
+from eureka_agent.archive.run_folder import Run, cache_parent
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.tuning.designer import worth_tuning
@@ -31,6 +31,7 @@ from eureka_agent.search.advisers import Advisers
 from eureka_agent.search.attempts import AttemptRunner
 from eureka_agent.search.briefing import Analyses, Briefing
 from eureka_agent.search.capacity import plan_capacity
+from eureka_agent.search.context import ALONE, SearchContext
 from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.engine import SearchEngine, first_error
 from eureka_agent.search.final import FinalTrainings, keep_best
@@ -58,13 +59,16 @@ async def search(
     deadline: Deadline | None,
     observer: Recorder,
     person: Asks | None = None,
+    context: SearchContext = ALONE,
 ) -> None:
     """Run a search on a fleet: its generations, its final trainings, and the files of its best
     attempt. With a `person` there are generations as long as they are wanted, and final
     trainings if they are."""
     settings, description = run.settings, run.description
     snapshots = SnapshotStore(run.folder)
-    population = ready.population(plan_capacity(settings, ready.hardware.places).slots)
+    slots = plan_capacity(settings, ready.hardware.places).slots
+    # in company of other searches all slots are filled
+    population = ready.population(slots if context.machine is None else settings.slots)
 
     def on_progress(job: str, points: Sequence[CurvePoint]) -> None:
         evaluator.warm_up()  # policies to score follow soon
@@ -83,6 +87,7 @@ async def search(
             on_progress,
             lambda job, reason: observer(TrainingRetried(job=job, reason=reason)),
             on_resume,
+            context.share,
         ) as trainings,
     ):
         trials = TrialRunner(
@@ -94,7 +99,9 @@ async def search(
             observer,
             settings.scoring_episodes,
         )
-        engine, final = _engine(run, ready, advisers, trials, deadline, observer, person, maker)
+        engine, final = _engine(
+            run, ready, advisers, trials, deadline, observer, person, maker, context
+        )
         with keeping_best(run), first_error():
             work = (
                 _all_trainings(engine, final, settings.finalists, settings.trains_baselines)
@@ -115,6 +122,7 @@ def _engine(
     observer: Recorder,
     person: Asks | None,
     maker: FilmMaker,
+    context: SearchContext,
 ) -> tuple[SearchEngine, FinalTrainings]:
     settings, description = run.settings, run.description
     critic = Critic(
@@ -133,7 +141,7 @@ def _engine(
             analyst = SeeingAnalyst(advisers.analyst, run, maker, observer)
         analyst = AnalystIfReachable(analyst, observer)
     briefing = Briefing(run, strategy_of(settings), observer, advisers.models, analyst)
-    cache = BaselineCache(run.folder.parent, description, settings, ready.hardware.kind)
+    cache = BaselineCache(cache_parent(run.folder), description, settings, ready.hardware.kind)
     final = FinalTrainings(run, trials, cache, observer)
     known = final.known if settings.trains_baselines else None
     engine = SearchEngine(
@@ -147,6 +155,7 @@ def _engine(
         known,
         person,
         None if advisers.judge is None else Judging(advisers.judge, run, maker, observer),
+        context.refuses,
     )
     return engine, final
 

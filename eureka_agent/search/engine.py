@@ -36,7 +36,11 @@ from eureka_agent.search.confirmation import repeat_seeds, to_confirm
 from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.resumption import record_changes
 from eureka_agent.search.schedules import Asks, Generations, Rounds, Steady
-from eureka_agent.settings import schedule_of
+from eureka_agent.settings import SearchSettings, schedule_of
+
+
+class LimitReachedError(EurekaError):
+    """A limit of several searches that leaves no room for another generation."""
 
 
 class SearchFailedError(EurekaError):
@@ -70,11 +74,12 @@ class SearchEngine:
         baselines: Callable[[], Awaitable[None]] | None = None,
         person: Asks | None = None,
         judge: Judges | None = None,
+        refuses: Callable[[SearchSettings, int], str] = lambda settings, generations: "",
     ) -> None:
         """`deadline` is there for a limit in wall time. `spent` tells if the budget for models has
         refused a request. `baselines` waits until all of them are archived; None if there are
         none. `person` decides on each generation; None: the settings do. `judge` compares what
-        each generation has trained; None: nobody does."""
+        each generation has trained; None: nobody does. `refuses`: see `SearchContext`."""
         self._person = person
         self._judge = judge
         self.run = run
@@ -84,6 +89,7 @@ class SearchEngine:
         self.observer = observer
         self._deadline = deadline
         self._spent = spent
+        self._refuses = refuses
         self.baselines = baselines
         self._why_ended: tuple[int, EurekaError] | None = None
         """The last generation, and the error that makes it the last."""
@@ -169,8 +175,16 @@ class SearchEngine:
         return self._spent() or self._why_ended is not None
 
     def allows(self, iteration: int) -> bool:
-        """True if there is time for this generation."""
-        return self._deadline is None or self._deadline.allows(iteration)
+        """True if limits leave room for this generation."""
+        if self._deadline is not None and not self._deadline.allows(iteration):
+            return False
+        begun = any(each.iteration >= iteration for each in self.run.archive.attempts())
+        if iteration == 0 or begun:
+            return True
+        reason = self._refuses(self.run.settings, iteration + 1)
+        if reason:
+            self.end_with(iteration - 1, LimitReachedError(reason))
+        return not reason
 
     async def baselines_are_known(self) -> bool:
         """Wait for the baselines. False if there are none or the time was up before, which is

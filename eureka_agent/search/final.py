@@ -76,6 +76,12 @@ class FinalTrainings:
         kind: TrainingKind = "human" if name == "human" else "sparse"
         if self._report_if_known(name, kind, seed):
             return
+        async with self._cache.alone(reward, seed):
+            await self._found_or_trained(name, kind, reward, seed)
+
+    async def _found_or_trained(
+        self, name: str, kind: TrainingKind, reward: RewardSpecification, seed: int
+    ) -> None:
         cached = self._cache.find(reward, seed)
         if cached is not None:
             outcome, policy = cached

@@ -13,6 +13,7 @@ from typing import Any
 from eureka_agent.archive.run_folder import Run, find_run, open_run
 from eureka_agent.errors import RunFolderError, SettingsError
 from eureka_agent.invocation import command
+from eureka_agent.llm.breaker import Breakers, OutageGuard
 from eureka_agent.llm.budget import Limits
 from eureka_agent.llm.configured_model import ConfiguredModel
 from eureka_agent.llm.interface import Asks, LanguageModel, RetryObserver
@@ -26,6 +27,7 @@ from eureka_agent.llm.replay import (
     read_recording,
 )
 from eureka_agent.resources import resource_folder
+from eureka_agent.search.time_limit import outage_limit
 from eureka_agent.search.typed_settings import flag_text
 from eureka_agent.settings import SearchSettings, judge_of, parse_settings, schedule_of
 
@@ -59,6 +61,8 @@ class Models:
     """The recording's settings."""
     judge: LanguageModel | None = None
     """None where no model judges attempts."""
+    guards: Mapping[str, OutageGuard] = field(default_factory=dict)
+    """By model. Replies that are replayed, and requests that wait for no server, have none."""
 
     @property
     def all(self) -> tuple[LanguageModel, ...]:
@@ -79,30 +83,42 @@ class Models:
         return ConfiguredModel(model, gateway, self.temperature, self.reply_tokens)
 
 
-def models_of(settings: SearchSettings, on_retry: RetryObserver) -> Models | None:
-    """The models that the settings name; None for the offline designer. Raises SettingsError for a
-    model that cannot be had or a limit that cannot hold."""
+def models_of(
+    settings: SearchSettings, on_retry: RetryObserver, breakers: Breakers | None = None
+) -> Models | None:
+    """The models that the settings name; None for the offline designer. Searches in one process may
+    share `breakers`. Raises SettingsError for a model that cannot be had or a limit that cannot
+    hold."""
+    outage_s = outage_limit(settings)
     if settings.model == ("offline",):
         _refuse_models_without_designer(settings)
         return None
     if settings.model[0].startswith(REPLAY):
         return _replayed(settings)
-    return _live(settings, on_retry)
+    return _live(settings, on_retry, breakers or Breakers(), outage_s)
 
 
-def _live(settings: SearchSettings, on_retry: RetryObserver) -> Models:
+def _live(
+    settings: SearchSettings, on_retry: RetryObserver, breakers: Breakers, outage_s: float
+) -> Models:
     from eureka_agent.llm.registry import Access, language_model
 
     own_server = _provider(settings.model[0]) if settings.base_url else None
     known: dict[str, LanguageModel] = {}
+    guards: dict[str, OutageGuard] = {}
 
     def model(name: str) -> LanguageModel:
         if name not in known:
+            base_url = settings.base_url if _provider(name) == own_server else None
+            if outage_s:
+                breaker = breakers.of(name, base_url)
+                guards[name] = OutageGuard(name, breaker, outage_s, on_retry)
             access = Access(
-                base_url=settings.base_url if _provider(name) == own_server else None,
+                base_url=base_url,
                 api=settings.api,
                 timeout_s=settings.request_timeout,
                 on_retry=on_retry,
+                guard=guards.get(name),
             )
             known[name] = language_model(name, access)
         return known[name]
@@ -140,6 +156,7 @@ def _live(settings: SearchSettings, on_retry: RetryObserver) -> Models:
         settings.reply_tokens,
         review_all=settings.reviewer != AUTO,
         judge=judging,
+        guards=guards,
     )
 
 

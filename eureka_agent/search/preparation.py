@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eureka_agent.archive.run_folder import Run, runs_folder
+from eureka_agent.archive.run_folder import Run, cache_parent, runs_folder
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.given import GivenDesigner, given_reward
 from eureka_agent.errors import (
@@ -28,6 +28,7 @@ from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.fleet import Fleet
 from eureka_agent.fleet.jobs import Population
 from eureka_agent.fleet.kernels import kernels_for
+from eureka_agent.fleet.machine import Machine
 from eureka_agent.fleet.problem import Problem
 from eureka_agent.journal.entries import Notice, Observer, RunCreated
 from eureka_agent.llm.interface import RetryObserver
@@ -38,6 +39,7 @@ from eureka_agent.search.advisers import recorded_of
 from eureka_agent.search.budget import parse_budget
 from eureka_agent.search.budget_plan import Speed
 from eureka_agent.search.capacity import plan_capacity
+from eureka_agent.search.context import ALONE, SearchContext
 from eureka_agent.search.models import Models, models_of
 from eureka_agent.search.planning import plan_within
 from eureka_agent.search.resumption import driver_scratch
@@ -118,6 +120,7 @@ async def prepared(
     given: GivenDesigner | None,
     observer: Observer,
     confirm: Confirm | None = None,
+    context: SearchContext = ALONE,
 ) -> AsyncIterator[Prepared]:
     """The prepared parts of a new run, until the block ends. See `session.start` for the arguments.
 
@@ -130,8 +133,10 @@ async def prepared(
     check_judge_setting(asked, given)
     budget = None if asked.budget is None else parse_budget(asked.budget)
     time_limit(asked)  # raises SettingsError before anything is started
-    async with _surroundings(asked, given, observer) as (models, wall, scratch, stack):
-        dry_runner = await _dry_runner(stack, wall, asked, scratch)
+    surroundings = _surroundings(asked, given, observer, context)
+    async with surroundings as (models, wall, scratch, stack):
+        machine = context.machine if asked.fitness == "task" else None
+        dry_runner = await _dry_runner(stack, wall, asked, scratch, machine=machine)
         written = await _written_fitness(asked, models, dry_runner, confirm, observer)
         if written is not None:
             began += written.shown_seconds
@@ -171,13 +176,17 @@ async def prepared(
 
 
 @asynccontextmanager
-async def prepared_again(run: Run, observer: Observer) -> AsyncIterator[Prepared]:
+async def prepared_again(
+    run: Run, observer: Observer, context: SearchContext = ALONE
+) -> AsyncIterator[Prepared]:
     """The prepared parts of a resumed run, until the block ends. Raises EnvironmentLoadError if its
     environment has changed."""
     settings, source = run.settings, run.archive.state.began.given_source
     given = None if source is None else GivenDesigner(given_reward(source), "the run's own record")
-    async with _surroundings(settings, given, observer) as (models, wall, scratch, stack):
-        dry_runner = await _dry_runner(stack, wall, settings, scratch, run.written_fitness)
+    surroundings = _surroundings(settings, given, observer, context)
+    async with surroundings as (models, wall, scratch, stack):
+        fitness = run.written_fitness
+        dry_runner = await _dry_runner(stack, wall, settings, scratch, fitness, context.machine)
         if dry_runner.description.fingerprint != run.description.fingerprint:
             raise EnvironmentLoadError(
                 f"the environment {run.description.environment!r} has changed since the run"
@@ -186,18 +195,22 @@ async def prepared_again(run: Run, observer: Observer) -> AsyncIterator[Prepared
                 " start a new search",
             )
         hardware = choose_hardware(settings.device, dry_runner.opened)
-        ready = Prepared(settings, wall, hardware, dry_runner, models, given, run.written_fitness)
-        await _add_kernels(ready, run.folder.parent, scratch)
+        ready = Prepared(settings, wall, hardware, dry_runner, models, given, fitness)
+        await _add_kernels(ready, cache_parent(run.folder), scratch)
         yield ready
 
 
 @asynccontextmanager
 async def _surroundings(
-    settings: SearchSettings, given: GivenDesigner | None, observer: Observer
+    settings: SearchSettings,
+    given: GivenDesigner | None,
+    observer: Observer,
+    context: SearchContext,
 ) -> AsyncIterator[tuple[Models | None, Wall, Path, AsyncExitStack]]:
     """Models, wall, a scratch folder, and a stack for what else ends with the block."""
     models = None if given is not None else models_of(settings, _retry_notices(observer))
-    wall = choose_wall(settings.sandbox)
+    machine = context.machine
+    wall = choose_wall(settings.sandbox) if machine is None else machine.wall
     with driver_scratch() as scratch:
         async with AsyncExitStack() as stack:
             if models is not None:
@@ -274,8 +287,12 @@ async def _dry_runner(
     settings: SearchSettings,
     scratch: Path,
     fitness: WrittenFitness | None = None,
+    machine: Machine | None = None,
 ) -> DryRunner:
     problem = Problem(settings.env, settings.task, fitness)
+    if machine is not None:
+        shared = machine.dry_runner(problem, settings.dry_run_timeout)
+        return await stack.enter_async_context(shared)
     dry_runner = DryRunner(wall, problem, scratch / "dry-runs", settings.dry_run_timeout)
     stack.push_async_callback(dry_runner.close)
     await dry_runner.start()

@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from eureka_agent.archive.safe_files import inside
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.designer.given import GivenDesigner
 from eureka_agent.errors import EurekaError, SettingsError
-from eureka_agent.fleet.fleet import Fleet
 from eureka_agent.invocation import resume_command
 from eureka_agent.journal.entries import FeedbackGiven, Notice, Observer, RunStarted
 from eureka_agent.llm.interface import LanguageModelError, MissingReplyError
@@ -25,7 +25,9 @@ from eureka_agent.report.requests import asked_before
 from eureka_agent.search.advisers import advisers_of, designer_name, notes_on
 from eureka_agent.search.assembly import search
 from eureka_agent.search.capacity import plan_capacity
+from eureka_agent.search.context import ALONE, SearchContext
 from eureka_agent.search.deadline import Deadline
+from eureka_agent.search.engine import LimitReachedError
 from eureka_agent.search.filming import film_best
 from eureka_agent.search.preparation import Prepared, prepared, prepared_again
 from eureka_agent.search.recorder import Recorder
@@ -47,27 +49,30 @@ async def start(
     command: Sequence[str],
     observer: Observer,
     confirm: Confirm | None = None,
-    fleet: Fleet | None = None,
+    context: SearchContext = ALONE,
 ) -> Run:
     """Run a new search from settings by name.
 
     `given` is the user's own reward in place of a search. `confirm` asks the user to accept a
-    written fitness. `fleet` may be shared; None makes an own one. Raises RewardRejectedError before
-    a run is made.
+    written fitness. `context`: what it shares with other searches. Raises RewardRejectedError
+    before a run is made, LimitReachedError where the context has no room for one generation.
     """
-    async with prepared(values, given, observer, confirm) as ready:
+    async with prepared(values, given, observer, confirm, context) as ready:
         assert ready.created is not None  # it is new
+        if reason := context.refuses(ready.settings, 1):
+            raise LimitReachedError(reason)
         run = create_run(
             ready.settings,
             ready.dry_runner.description,
             list(command),
             ready.created,
             seconds=ready.seconds,
+            folder=context.folder,
         )
         if judge := RANKED_BY.get(ready.settings.fitness):
             who = f"--fitness {ready.settings.fitness}"
             run.archive.append(FeedbackGiven(who=who, feedback=judge))
-        await run_search(run, ready, observer, fleet)
+        await run_search(run, ready, observer, context)
     return run
 
 
@@ -75,7 +80,7 @@ async def resume(
     folder: Path,
     observer: Observer,
     changes: Mapping[str, Any] | None = None,
-    fleet: Fleet | None = None,
+    context: SearchContext = ALONE,
 ) -> Run:
     """Resume a run, with some settings changed. The caller trusts what the folder asks for; the run
     is this user's from then on.
@@ -87,8 +92,8 @@ async def resume(
     check_resumable(run)
     run.settings = with_changes(run, changes or {})
     time_limit(run.settings)  # it may be edited
-    async with prepared_again(run, observer) as ready:
-        await run_search(run, ready, observer, fleet, resumed=True)
+    async with prepared_again(run, observer, context) as ready:
+        await run_search(run, ready, observer, context, resumed=True)
     return run
 
 
@@ -97,7 +102,7 @@ async def refine(
     observer: Observer,
     person: Person,
     changes: Mapping[str, Any] | None = None,
-    fleet: Fleet | None = None,
+    context: SearchContext = ALONE,
 ) -> Run:
     """Go on with a run, in generations that a person asks for after seeing the last one. What was
     said before stands. Raises the errors of `resume`."""
@@ -109,8 +114,8 @@ async def refine(
             "refine a run of `search`, and give the reward there",
         )
     run.settings = with_changes(run, changes or {})
-    async with prepared_again(run, observer) as ready:
-        await run_search(run, ready, observer, fleet, resumed=True, person=person)
+    async with prepared_again(run, observer, context) as ready:
+        await run_search(run, ready, observer, context, resumed=True, person=person)
     return run
 
 
@@ -118,7 +123,7 @@ async def run_search(
     run: Run,
     ready: Prepared,
     observer: Observer,
-    fleet: Fleet | None = None,
+    context: SearchContext = ALONE,
     *,
     resumed: bool = False,
     person: Person | None = None,
@@ -157,7 +162,7 @@ async def run_search(
         status, message, kept = RunStatus.FAILED, "", True
         keeping = asyncio.create_task(recorder.keep_current())
         try:
-            await _search(run, ready, recorder, fleet, person)
+            await _search(run, ready, recorder, context, person)
             status = RunStatus.FINISHED
             SnapshotStore(run.folder).clear()
         except asyncio.CancelledError:
@@ -178,14 +183,24 @@ async def run_search(
 
 
 async def _search(
-    run: Run, ready: Prepared, recorder: Recorder, fleet: Fleet | None, person: Person | None
+    run: Run,
+    ready: Prepared,
+    recorder: Recorder,
+    context: SearchContext,
+    person: Person | None,
 ) -> None:
-    limit = time_limit(run.settings)
+    limit, shared = time_limit(run.settings), context.time_limit()
+    if shared is not None:
+        shared = replace(shared, seconds=recorder.seconds() + shared.seconds)
+        limit = min(filter(None, (limit, shared)), key=lambda each: each.seconds)
     deadline = None if limit is None else Deadline(run, limit, recorder.seconds, recorder)
-    time_is_up = deadline.is_up if deadline is not None and run.settings.max_time else lambda: ""
-    advisers = advisers_of(ready.models, ready.given, run, time_is_up, recorder)
+    stops_models = run.settings.max_time or limit is shared
+    time_is_up = deadline.is_up if deadline is not None and stops_models else lambda: ""
+    advisers = advisers_of(ready.models, ready.given, run, time_is_up, recorder, context)
     async with AsyncExitStack() as stack:
-        if fleet is None:
+        if context.machine is not None:
+            fleet = context.machine.fleet(ready.hardware)
+        else:
             scratch = inside(run.folder, WORKERS_FOLDER)
             shutil.rmtree(scratch, ignore_errors=True)  # of a run that was killed
             fleet = await stack.enter_async_context(ready.new_fleet(scratch))
@@ -196,7 +211,7 @@ async def _search(
             stack.push_async_callback(table.close)
             at_table = AtTheTable(table, person)
         try:
-            await search(run, ready, fleet, advisers, deadline, recorder, at_table)
+            await search(run, ready, fleet, advisers, deadline, recorder, at_table, context)
         finally:
             await advisers.finish(recorder)
     if (

@@ -1,4 +1,4 @@
-"""Limits of wall time by `--budget` or `--max-time`."""
+"""Limits of wall time: `--budget`, `--max-time`, and `--outage` for a model's server."""
 
 from __future__ import annotations
 
@@ -28,13 +28,23 @@ def time_limit(settings: SearchSettings) -> TimeLimit | None:
     ):
         limits.append(TimeLimit(settings.budget, seconds))
     if settings.max_time is not None:
-        limits.append(TimeLimit(f"{settings.max_time} (--max-time)", _seconds(settings.max_time)))
+        limits.append(
+            TimeLimit(f"{settings.max_time} (--max-time)", _seconds("max-time", settings.max_time))
+        )
     return min(limits, key=lambda limit: limit.seconds, default=None)
 
 
-def _seconds(max_time: str) -> float:
-    what, hint = f"--max-time is {max_time!r}", "write 90s, 10m, 8h or 1h30m"
-    seconds = wall_time(max_time, what, hint)
+def outage_limit(settings: SearchSettings) -> float:
+    """Seconds that requests wait for a server that is out; 0 for no wait. Raises SettingsError for
+    an `--outage` that cannot be read."""
+    if settings.outage.strip() in ("off", "0"):
+        return 0.0
+    return _seconds("outage", settings.outage, "write 10m, 2h or 1h30m, or off for no wait")
+
+
+def _seconds(setting: str, text: str, hint: str = "write 90s, 10m, 8h or 1h30m") -> float:
+    what = f"--{setting} is {text!r}"
+    seconds = wall_time(text, what, hint)
     if seconds is None:
         raise SettingsError(f"{what}: expected a wall time", hint)
     return seconds

@@ -144,7 +144,8 @@ async def before_a_run(
     archive = Archive(drafts)
     store = _NotedStore(archive)
     budget = Budget(models.limits, models.prices)
-    gateway = Gateway(store, budget, settings.concurrency, request_observer(observer))
+    told = request_observer(observer)
+    gateway = Gateway(store, budget, settings.concurrency, told, guards=models.guards)
     try:
         yield gateway, store.keys
     except LanguageModelError as error:  # no run exists yet

@@ -17,17 +17,17 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from eureka_agent.archive.run_folder import runs_folder, shown_runs_folder, unknown_attempt
+from eureka_agent.archive.run_folder import shown_runs_folder, unknown_attempt
 from eureka_agent.errors import EurekaError, RunFolderError
 from eureka_agent.invocation import FIRST_SEARCH, command
 from eureka_agent.report.html.assets import FOLDER as CHART_FILES
-from eureka_agent.web import attempt_page, run_page
+from eureka_agent.web import attempt_page, batch_page, run_page
 from eureka_agent.web.access import Access
 from eureka_agent.web.live import MOST_WATCHING, Feeds, LiveRun, Parts
 from eureka_agent.web.refine.forms import RefineForms
 from eureka_agent.web.refine.session import RefineSessions
 from eureka_agent.web.rendering import FOLDER, compile_all, render
-from eureka_agent.web.runs import OpenRun, OpenRuns, Reader
+from eureka_agent.web.runs import OpenRun, OpenRuns, Reader, folder_of
 from eureka_agent.web.security import Guard, set_cookie
 from eureka_agent.web.videos import media_type, video_file
 
@@ -46,12 +46,14 @@ class Page:
         self._access = access
         self._reader = Reader(_prepare)
         self._runs = OpenRuns()
+        self._batches = batch_page.Batches()
         self.feeds = Feeds(self._reader, self._parts)
         self._door = asyncio.Lock()
         self.sessions = RefineSessions(self._reader)
         routes = [
             Route("/", self._list),
             Route("/login", self._login, methods=["POST"]),
+            Route("/batches/{batch}", self._batch),
             Route("/runs/{run}", self._run),
             Route("/runs/{run}/live", self._live),
             Route("/runs/{run}/attempts", self._attempts),
@@ -112,11 +114,16 @@ class Page:
                 amount=len(names),
                 page=number,
                 pages=pages,
+                batches=batch_page.links() if number == 1 else [],
                 folder=shown_runs_folder(),
                 command=command(FIRST_SEARCH),
             )
 
         return HTMLResponse(await self._reader(read))
+
+    async def _batch(self, request: Request) -> Response:
+        name = str(request.path_params["batch"])
+        return HTMLResponse(await self._reader(lambda: self._batches.page(name)))
 
     async def _run(self, request: Request) -> Response:
         def make(opened: OpenRun) -> str:
@@ -193,9 +200,7 @@ class Page:
         run, place, name = (str(request.path_params[key]) for key in ("run", "place", "name"))
 
         def find() -> Path | None:
-            if run not in self._runs.names():
-                raise RunFolderError(f"there is no run {run[:100]!r} here")
-            return video_file(runs_folder() / run, place, name)
+            return video_file(folder_of(run), place, name)
 
         file = await self._reader(find)
         if file is None:

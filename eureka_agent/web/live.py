@@ -16,12 +16,11 @@ from pathlib import Path
 from markupsafe import escape
 
 from eureka_agent.archive.rows import brief_proposal
-from eureka_agent.archive.run_folder import runs_folder
 from eureka_agent.errors import EurekaError, RunFolderError
 from eureka_agent.journal.entries import BaseEntry, Proposed
 from eureka_agent.report.follow import Follower, RunClock
 from eureka_agent.report.state import SearchView
-from eureka_agent.web.runs import Reader, mark_of
+from eureka_agent.web.runs import Reader, folder_of, mark_of
 
 POLL_S = 1.0
 SLOW_PARTS_S = 2.0
@@ -169,7 +168,7 @@ class Feed:
 
     async def _send_parts(self) -> None:
         """Send parts until no process works on the run."""
-        loop, folder = asyncio.get_running_loop(), runs_folder() / self.name
+        loop, folder = asyncio.get_running_loop(), folder_of(self.name)
         run, mark = LiveRun(folder), None
         held, dirty, quick_at, slow_from = True, True, -math.inf, -math.inf
         while held:

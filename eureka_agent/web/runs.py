@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TypeVar
@@ -21,6 +21,7 @@ from eureka_agent.archive.growing import GrowingArchive
 from eureka_agent.archive.run_folder import SETTINGS_FILE, Run, list_runs, open_run, runs_folder
 from eureka_agent.archive.run_lock import is_held
 from eureka_agent.archive.storage_errors import FILE_NAME
+from eureka_agent.batch.folder import list_batches
 from eureka_agent.errors import EurekaError, RunFolderError
 from eureka_agent.records import Attempt, Message, Stage
 from eureka_agent.report.run_report import RunReport
@@ -36,6 +37,25 @@ MOST_CARDS = 2000
 ResultT = TypeVar("ResultT")
 Mark = tuple[int, int, int, bool]
 """File, size and time of change of an archive, and whether a process works on it."""
+
+
+def run_names() -> list[str]:
+    """Names of all runs outside batches, newest first."""
+    return [folder.name for folder in reversed(list_runs())]
+
+
+def folder_of(name: str) -> Path:
+    """Folder of a run by its name, or by `<batch>:<search>`. Raises RunFolderError for a run that
+    is not there."""
+    batch, colon, search = name.partition(":")
+    for folder in list_runs(runs_folder() / batch) if colon and _is_batch(batch) else list_runs():
+        if folder.name == (search if colon else name):
+            return folder
+    raise RunFolderError(f"there is no run {name[:100]!r} here", "the list has all runs")
+
+
+def _is_batch(name: str) -> bool:
+    return any(folder.name == name for folder in list_batches())
 
 
 class Reader:
@@ -93,8 +113,9 @@ def mark_of(folder: Path) -> Mark | None:
 class OpenRun:
     """A run that is read further at each look."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, name: str) -> None:
         self.folder = folder
+        self.name = name
         self._files, self._first = _files(folder), mark_of(folder)  # before they are read
         self.run: Run = open_run(folder, reading=True, archive=GrowingArchive)
         self._mark: Mark | None = None
@@ -111,7 +132,7 @@ class OpenRun:
         """Overview of the run now: attempts in brief."""
         mark = mark_of(self.folder)
         if self._report is None or mark != self._mark:
-            self._report = run_overview(self.run)
+            self._report = replace(run_overview(self.run), run_name=self.name)
             self._mark = mark
         return self._report
 
@@ -142,7 +163,7 @@ class OpenRuns:
 
     def names(self) -> list[str]:
         """Names of all runs, newest first."""
-        return [folder.name for folder in reversed(list_runs())]
+        return run_names()
 
     def card(self, name: str) -> RunCard:
         """Facts of a run for the list."""
@@ -172,9 +193,7 @@ class OpenRuns:
         return work(self._opened(name))
 
     def _opened(self, name: str) -> OpenRun:
-        if name not in self.names():
-            raise RunFolderError(f"there is no run {name!r} here", "the list has all runs")
-        self._open[name] = opened = OpenRun(runs_folder() / name)
+        self._open[name] = opened = OpenRun(folder_of(name), name)
         while len(self._open) > MOST_OPEN:
             self.drop(next(iter(self._open)))
         return opened
@@ -188,7 +207,7 @@ class OpenRuns:
 
 def _card(folder: Path) -> RunCard:
     try:
-        opened = OpenRun(folder)
+        opened = OpenRun(folder, folder.name)
         with closing(opened.run.archive):
             return _facts_of(opened.report())
     except EurekaError as error:

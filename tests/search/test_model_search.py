@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from command_line import CommandLine
 from model_rewards import answer
-from model_server import Asked, HttpFailure, ModelServer, Reply
+from model_server import Asked, HttpFailure, ModelServer, Reply, Stall
 
 pytestmark = pytest.mark.slow
 KEY = "sk-secret-key-of-the-test"
@@ -30,12 +30,14 @@ class Designing:
 
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()
+        self.replies = 0
 
     def __call__(self, asked: Asked) -> Reply:
         prompt = "\n".join(
             f"# {role}\n{text}" for role, text in [("system", asked.system), *asked.turns]
         )
         self._seen[prompt] += 1
+        self.replies += 1
         text = answer(prompt, self._seen[prompt])
         return Reply(text=text, prompt_tokens=PROMPT_TOKENS, completion_tokens=REPLY_TOKENS)
 
@@ -182,6 +184,31 @@ def _has_stored(eureka: CommandLine, count: int) -> bool:
         return False
 
 
+def test_after_an_outage_that_lasts_too_long_it_ends_with_what_it_has_and_can_be_resumed(
+    eureka: CommandLine, command: Callable[..., tuple[str, ...]], server: ModelServer
+) -> None:
+    designing = Designing()
+    first_generation = 2  # a proposal and its review
+    server.answers = lambda asked: (
+        Stall() if designing.replies == first_generation else designing(asked)
+    )
+    limits = ("--request-timeout", "1.5", "--outage", "2s", "--analyst", "off", "--no-baselines")
+    output = " ".join(eureka(*command(*limits, samples=1)).split())
+    assert (
+        "openai/test does not answer (no answer in time): its requests wait, at most 2 s" in output
+    )
+    found = eureka.json("show", "latest")
+    assert found["status"] == "finished"
+    assert [each["stage"] for each in found["attempts"]] == ["trained"]
+    report = " ".join((eureka.run_folder() / "report.md").read_text().split())
+    assert "did not answer within 1.5 s; it has been out for" in report
+    assert f"resume {eureka.run_folder()}\\` tries again" in report
+    server.answers = designing
+    eureka("resume", "latest", "--outage", "5m", "--request-timeout", "60")
+    assert len(eureka.json("show", "latest")["attempts"]) == 2
+    assert len(stored(eureka.run_folder())) == designing.replies == 4
+
+
 def test_interrupted_it_waits_for_the_replies_under_way(
     eureka: CommandLine, command: Callable[..., tuple[str, ...]], server: ModelServer
 ) -> None:
@@ -286,6 +313,7 @@ def _environments_of_children(driver: int) -> list[bytes]:
         (("--max-cost", "-1"), (), "--max-cost"),
         (("--max-cost", "much"), (), "--max-cost"),
         (("--max-time", "soon"), (), "expected a wall time"),
+        (("--outage", "soon"), (), "--outage is 'soon': expected a wall time"),
         (("--price", "openai/test"), (), "cannot be read"),
         (("--price", "openai/other=1,2"), (), "does not ask"),
         (("--model", "offline"), (), "cannot be combined"),

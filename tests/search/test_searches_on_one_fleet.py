@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.fleet.fleet import Fleet
+from eureka_agent.fleet.machine import Machine
 from eureka_agent.sandbox.process_wall import ProcessWall
+from eureka_agent.search.context import SearchContext
 from eureka_agent.search.session import start
 
 pytestmark = pytest.mark.slow
@@ -21,8 +22,9 @@ def settings(puck: Path, seed: int, env_steps: int) -> dict[str, Any]:
     return {"env": str(puck), "seed": seed, "env_steps": env_steps, "num_envs": 16, **small}
 
 
-async def search(values: dict[str, Any], fleet: Fleet | None = None) -> Run:
-    return await start(values, None, ["eureka", "search"], lambda entry: None, fleet=fleet)
+async def search(values: dict[str, Any], machine: Machine | None = None) -> Run:
+    context = SearchContext(machine)
+    return await start(values, None, ["eureka", "search"], lambda entry: None, context=context)
 
 
 def numbers(run: Run) -> list[tuple[object, ...]]:
@@ -45,8 +47,8 @@ async def test_two_searches_find_what_each_finds_alone(
     monkeypatch.setenv("EUREKA_RUNS", str(tmp_path / "shared"))
     # one worker for two populations: they take turns
     both = settings(puck, 1, 8192), settings(puck, 2, 4096)
-    async with Fleet(ProcessWall(), tmp_path / "workers") as fleet:
-        together = await asyncio.gather(*(search(values, fleet) for values in both))
+    async with Machine(ProcessWall(), tmp_path / "workers", workers=1) as machine:
+        together = await asyncio.gather(*(search(values, machine) for values in both))
     monkeypatch.setenv("EUREKA_RUNS", str(tmp_path / "alone"))
     for values, run in zip(both, together, strict=True):
         found = numbers(run)

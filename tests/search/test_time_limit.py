@@ -7,7 +7,7 @@ import pytest
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.errors import SettingsError
 from eureka_agent.search.deadline import Deadline
-from eureka_agent.search.time_limit import TimeLimit, time_limit
+from eureka_agent.search.time_limit import TimeLimit, outage_limit, time_limit
 from eureka_agent.settings import SearchSettings
 
 
@@ -41,6 +41,22 @@ def test_a_wall_time_out_of_range_says_the_range(text: str) -> None:
         SettingsError, match=rf"^--max-time is '{text}': expected 1 to 1,000,000,000 s\n"
     ):
         time_limit(SearchSettings(env="cart", max_time=text))
+
+
+@pytest.mark.parametrize(
+    ("outage", "seconds"), [("10m", 600.0), ("1h30m", 5400.0), ("off", 0.0), ("0", 0.0), (0, 0.0)]
+)
+def test_a_wait_for_a_server_that_is_out_is_read_like_a_time_limit(
+    outage: str | int, seconds: float
+) -> None:
+    settings = SearchSettings.model_validate({"env": "cart", "outage": outage})
+    assert outage_limit(settings) == seconds
+
+
+@pytest.mark.parametrize("text", ["soon", "5M", "", "0s"])
+def test_a_wait_that_cannot_be_read_is_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match=rf"^--outage is '{text}': expected"):
+        outage_limit(SearchSettings(env="cart", outage=text))
 
 
 def test_the_time_is_up_when_it_has_passed(make_run: Callable[..., Run]) -> None:

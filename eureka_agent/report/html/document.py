@@ -57,11 +57,12 @@ def write_html_report(path: Path, report: RunReport) -> None:
 
 def html_report(report: RunReport) -> Iterator[str]:
     """The document in parts of bounded size."""
-    return _templates().get_template("report.html.j2").generate(**_values(report))
+    return templates().get_template("report.html.j2").generate(**_values(report))
 
 
 @cache
-def _templates() -> jinja2.Environment:
+def templates() -> jinja2.Environment:
+    """Environment of the templates in this folder, which escapes all values."""
     import jinja2
 
     templates = jinja2.Environment(

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from eureka_agent.archive.run_folder import list_runs, open_run, runs_folder
-from eureka_agent.errors import EurekaError, RunFolderError
+from eureka_agent.archive.run_folder import open_run
+from eureka_agent.errors import EurekaError
 from eureka_agent.feedback_records import Reading, Wish
 from eureka_agent.invocation import command
 from eureka_agent.journal.entries import BaseEntry
@@ -22,7 +22,7 @@ from eureka_agent.report.state import SearchView
 from eureka_agent.search.resumption import is_own
 from eureka_agent.search.session import refine
 from eureka_agent.search.table import Decision, Table
-from eureka_agent.web.runs import Reader
+from eureka_agent.web.runs import Reader, folder_of
 
 TICK_S = 1.0
 
@@ -49,8 +49,8 @@ class PendingWish:
 class RefineSession:
     """One session: a task of the server's event loop, on which all of its methods run."""
 
-    def __init__(self, folder: Path) -> None:
-        self.name = folder.name
+    def __init__(self, folder: Path, name: str) -> None:
+        self.name = name
         self.phase = Phase.PREPARING
         self.turn = 0
         """Number of phases so far, by which a browser knows whether it shows this one."""
@@ -171,7 +171,7 @@ class RefineSessions:
                 return
             raise EurekaError(f"this page works on the run {last.name!r}", "end that session first")
         if not self._closed:
-            self._last = RefineSession(runs_folder() / name)
+            self._last = RefineSession(folder_of(name), name)
 
     async def close(self) -> None:
         """End the session that is open."""
@@ -183,10 +183,7 @@ class RefineSessions:
 
 def _check(name: str) -> None:
     """Raise EurekaError for a run that this person may not go on with unasked."""
-    folder = next((each for each in list_runs() if each.name == name), None)
-    if folder is None:
-        raise RunFolderError(f"there is no run {name[:100]!r} here", "the list has all runs")
-    run = open_run(folder, reading=True)
+    run = open_run(folder_of(name), reading=True)
     try:
         if not is_own(run, attempts=True):
             raise EurekaError(

@@ -1,0 +1,1 @@
+"""Batches: many searches from one file, on one machine, in one folder."""

@@ -1,0 +1,105 @@
+"""What all searches of a batch together may use: env steps, time, money and tokens."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from decimal import Decimal
+
+from eureka_agent import wording
+from eureka_agent.batch.file import BatchSettings, seconds_of
+from eureka_agent.llm.budget import Budget, Limits
+from eureka_agent.llm.prices import Price
+from eureka_agent.records import Message
+from eureka_agent.search.budget_plan import steps_of_a_training
+from eureka_agent.search.time_limit import TimeLimit
+from eureka_agent.settings import SearchSettings
+from eureka_agent.training_counts import TrainingCounts
+
+
+def steps_of(settings: SearchSettings, generations: int) -> int:
+    """Env steps of a search with so many generations, its confirmations and finals included."""
+    made = TrainingCounts.of(settings.model_copy(update={"iterations": generations}))
+    trainings = made.candidates * generations + made.confirmations * generations
+    return (trainings + made.finals + made.baselines) * steps_of_a_training(settings)
+
+
+class EnvSteps:
+    """Env steps that searches have claimed. A search claims a generation, and the finals after it,
+    before it begins it."""
+
+    def __init__(self, limit: int | None) -> None:
+        self.limit = limit
+        self._claimed: dict[str, int] = {}
+
+    @property
+    def claimed(self) -> int:
+        """Env steps that all searches have claimed."""
+        return sum(self._claimed.values())
+
+    def claim(self, search: str, settings: SearchSettings, generations: int) -> str:
+        """Claim all steps of a search up to this generation. Returns the reason of a refusal, or
+        ""."""
+        total = steps_of(settings, generations)
+        others = self.claimed - self._claimed.get(search, 0)
+        if self.limit is not None and others + total > self.limit:
+            return (
+                f"another generation would take the batch to {wording.count(others + total)} env"
+                f" steps, and its max_env_steps is {wording.count(self.limit)}"
+            )
+        self._claimed[search] = max(total, self._claimed.get(search, 0))
+        return ""
+
+    def ended(self, search: str, used: int) -> None:
+        """Replace a search's claim by what it has used."""
+        self._claimed[search] = used
+
+
+class TimeLeft:
+    """Time until the batch ends, by the clock on the wall and by a stopwatch."""
+
+    def __init__(
+        self,
+        settings: BatchSettings,
+        clock: Callable[[], float] = time.time,
+        stopwatch: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock, self._stopwatch = clock, stopwatch
+        self._end = settings.end_time(clock)
+        self._seconds = None if settings.max_time is None else seconds_of(settings.max_time)
+        self._began = stopwatch()
+        self._max_time = settings.max_time
+
+    def limits(self) -> list[tuple[float, str]]:
+        """Seconds left by each limit, with its name."""
+        found = []
+        if self._end is not None:
+            text = f"{datetime.fromtimestamp(self._end):%Y-%m-%d %H:%M} (until, of the batch)"
+            found.append((self._end - self._clock(), text))
+        if self._seconds is not None:
+            left = self._began + self._seconds - self._stopwatch()
+            found.append((left, f"{self._max_time} (max_time of the batch)"))
+        return found
+
+    def limit(self) -> TimeLimit | None:
+        """Wall time that is left; None without a limit."""
+        found = min(self.limits(), default=None)
+        return None if found is None else TimeLimit(found[1], max(0.0, found[0]))
+
+    def is_up(self) -> str:
+        """The limit that is reached; empty while there is time."""
+        found = min(self.limits(), default=None)
+        return found[1] if found is not None and found[0] <= 0 else ""
+
+
+def shared_budget(
+    settings: BatchSettings, prices: Mapping[str, Price], spent: list[Message]
+) -> Budget | None:
+    """The budget for models of all searches; None without a limit."""
+    if settings.max_cost is None and settings.max_tokens is None:
+        return None
+    money: Decimal | None = settings.max_cost
+    origin = {"money": "max_cost of the batch", "tokens": "max_tokens of the batch"}
+    limits = Limits(money=money, tokens=settings.max_tokens, origin=origin)
+    return Budget(limits, prices, spent)

@@ -1,0 +1,196 @@
+"""Expansion of a batch file: every search with its name and settings, and every mistake in them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from eureka_agent.batch.faults import BatchFileError, Fault, Place
+from eureka_agent.batch.file import BatchFile, Group
+from eureka_agent.errors import EurekaError, did_you_mean
+from eureka_agent.settings import SearchSettings, parse_settings
+
+MOST_SEARCHES = 1000
+_LONGEST_NAME = 100
+_LONGEST_WORD = 40
+OF_THE_BATCH = {"workers": "workers", "sandbox": "sandbox"}
+"""Settings that all searches of a batch share."""
+NAME = "name"
+"""Key of a case in a matrix whose value is its word in the names of searches."""
+
+
+@dataclass(frozen=True)
+class PlannedSearch:
+    """One search of a batch."""
+
+    name: str
+    values: dict[str, Any]
+    """Settings by name, as a search's settings file has them."""
+    places: Mapping[str, Place] = field(compare=False, hash=False)
+    """Where each setting stands in the file."""
+    place: Place = ()
+    """The group's place."""
+
+
+def expand(file: BatchFile) -> tuple[PlannedSearch, ...]:
+    """All searches of a batch file, in its order. Raises BatchFileError with every mistake."""
+    faults: list[Fault] = []
+    groups = {group.name: group for group in file.groups}
+    searches: list[PlannedSearch] = []
+    for group in file.groups:
+        if group.template:
+            continue
+        chain = _chain(file, group, groups, faults)
+        if chain:
+            searches += _searches(file, chain, faults)
+    checked: set[tuple[Place, str]] = set()
+    for search in searches:
+        _check_settings(file, search, checked, faults)
+    _check_names(file, searches, faults)
+    if not searches and not faults:
+        faults.append(Fault((), "no search is left: all are templates or skipped"))
+    if faults:
+        raise BatchFileError(str(file.path), faults)
+    return tuple(searches)
+
+
+def _chain(
+    file: BatchFile, group: Group, groups: Mapping[str, Group], faults: list[Fault]
+) -> list[Group]:
+    """The group and those that it extends, the most general first; empty for a faulty chain."""
+    chain = [group]
+    while (name := chain[-1].extends) is not None:
+        place = (*chain[-1].place, "extends")
+        names = [each.name for each in chain]
+        if name not in groups or not name:
+            hint = did_you_mean(name, filter(None, groups))
+            faults.append(file.fault(place, f"there is no group {name!r}", hint))
+            return []
+        if name in names:
+            circle = " → ".join([*names[names.index(name) :], name])
+            faults.append(file.fault(place, f"groups extend each other in a circle: {circle}"))
+            return []
+        chain.append(groups[name])
+    return chain[::-1]
+
+
+def _searches(file: BatchFile, chain: list[Group], faults: list[Fault]) -> list[PlannedSearch]:
+    """The searches of a group, whose chain of groups is given."""
+    axes = {
+        axis: [(group, number, member) for number, member in enumerate(members)]
+        for group in chain
+        for axis, members in group.matrix.items()
+    }
+    group = chain[-1]
+    count = math.prod(len(members) for members in axes.values())
+    if count > MOST_SEARCHES:
+        message = f"{count:,} searches, expected at most {MOST_SEARCHES:,}"
+        hint = "take a part of the matrix, or several files"
+        faults.append(file.fault((*group.place, "matrix"), message, hint))
+        return []
+    common: dict[str, tuple[Any, Place]] = {
+        name: (value, ("defaults", name)) for name, value in file.defaults.items()
+    }
+    for each in chain:
+        for name, value in each.settings.items():
+            common[name] = (value, (*each.place, "settings", name))
+    found = []
+    for members in itertools.product(*axes.values()):
+        values = dict(common)
+        words = [group.name] if group.name else []
+        for axis, (origin, number, member) in zip(axes, members, strict=True):
+            place = (*origin.place, "matrix", axis, number)
+            case = member if isinstance(member, dict) else {axis: member}
+            values |= {
+                name: (value, (*place, name) if isinstance(member, dict) else place)
+                for name, value in case.items()
+                if name != NAME or not isinstance(member, dict)
+            }
+            words.append(_word(axis, case))
+        if any(_matches(values, skipped) for each in chain for skipped in each.skip):
+            continue
+        for each in chain:
+            for number, override in enumerate(each.overrides):
+                if _matches(values, override.get("when", {})):
+                    place = (*each.place, "overrides", number, "set")
+                    values |= {
+                        name: (value, (*place, name))
+                        for name, value in override.get("set", {}).items()
+                    }
+        name = "-".join(filter(None, words))[:_LONGEST_NAME].strip("-.") or "search"
+        found.append(
+            PlannedSearch(
+                name,
+                {name: value for name, (value, _) in values.items()},
+                {name: place for name, (_, place) in values.items()},
+                group.place,
+            )
+        )
+    return found
+
+
+def _word(axis: str, case: Mapping[str, Any]) -> str:
+    """The part of a search's name that an axis gives."""
+    if NAME in case and axis != NAME:
+        parts = [str(case[NAME])]
+    else:
+        parts = [
+            f"{name}{value}" if isinstance(value, int | float) else str(value)
+            for name, value in case.items()
+        ]
+    # of a path and of a model's name the last part
+    short = [part.rstrip("/").rpartition("/")[2] for part in parts]
+    return re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(short)).strip("-.")[:_LONGEST_WORD].strip("-.")
+
+
+def _matches(values: Mapping[str, tuple[Any, Place]], condition: Mapping[str, Any]) -> bool:
+    """True if every setting has the value, or one of the values, of the condition."""
+    return all(
+        name in values
+        and values[name][0] in (expected if isinstance(expected, list) else [expected])
+        for name, expected in condition.items()
+    )
+
+
+def _check_settings(
+    file: BatchFile,
+    search: PlannedSearch,
+    checked: set[tuple[Place, str]],
+    faults: list[Fault],
+) -> None:
+    """Check each setting once where it stands."""
+    for name, value in search.values.items():
+        place = search.places[name]
+        if (place, name) in checked:
+            continue
+        checked.add((place, name))
+        if name in OF_THE_BATCH:
+            hint = f"write `{OF_THE_BATCH[name]}:` at the top of the file"
+            faults.append(file.fault(place, f"{name} is for the whole batch", hint))
+            continue
+        try:
+            settings = parse_settings(SearchSettings, {name: value}, "it")
+        except EurekaError as error:
+            message = error.message.replace(f"setting {name!r} in it ", "it ").replace(" in it", "")
+            faults.append(file.fault(place, message, error.hint))
+            continue
+        if name == "fitness" and settings.fitness in ("written", "chosen"):
+            message = f"a batch cannot search with fitness {settings.fitness!r}: nobody is asked"
+            hint = "use `task` or `judged`, or start that search by itself"
+            faults.append(file.fault(place, message, hint))
+
+
+def _check_names(file: BatchFile, searches: list[PlannedSearch], faults: list[Fault]) -> None:
+    first: dict[str, PlannedSearch] = {}
+    told = set()
+    for search in searches:
+        same = first.setdefault(search.name.lower(), search)  # some disks ignore capitals
+        if same is not search and search.name not in told:
+            told.add(search.name)
+            message = f"two searches have the name {search.name!r}"
+            hint = "give the cases of a matrix a `name`, or the group another one"
+            faults.append(file.fault(search.place, message, hint))

@@ -1,0 +1,216 @@
+"""A batch from its file to its summary, in one process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eureka_agent.archive.files import copy_file
+from eureka_agent.archive.run_folder import open_run
+from eureka_agent.archive.run_lock import is_held, locked
+from eureka_agent.archive.storage_errors import FILE_NAME
+from eureka_agent.batch.control import NobodyListensError, ask, listening
+from eureka_agent.batch.driver import BatchDriver
+from eureka_agent.batch.file import BatchFile, BatchSettings
+from eureka_agent.batch.folder import BATCH_COPY, STOP_FILE, bring_up_to_date, check_folder
+from eureka_agent.batch.limits import shared_budget
+from eureka_agent.batch.matrix import PlannedSearch
+from eureka_agent.batch.notifications import Notifications, notifier
+from eureka_agent.batch.queue import ENDED, Entry, Event, Queue, State
+from eureka_agent.batch.requests import Requests
+from eureka_agent.batch.summary import Row, Summary
+from eureka_agent.errors import RunFolderError
+from eureka_agent.fleet.machine import Machine
+from eureka_agent.invocation import command
+from eureka_agent.llm.prices import Price
+from eureka_agent.records import Message
+from eureka_agent.sandbox.choose import choose_wall
+from eureka_agent.search.models import models_of
+from eureka_agent.search.resumption import driver_scratch
+from eureka_agent.settings import SearchSettings, parse_settings
+
+SUMMARY_S = 30.0
+"""Seconds between two summaries while nothing ends."""
+SOCKET = "socket"
+"""Fact of the queue: path of the control socket of the process that works on the batch."""
+
+
+@dataclass
+class BatchEnd:
+    """How a call of the command left a batch."""
+
+    rows: list[Row]
+    message: str
+    states: dict[str, State] = field(default_factory=dict)
+
+    @property
+    def in_words(self) -> str:
+        """`3 finished, 1 failed`."""
+        states = [state.value for state in self.states.values()]
+        return ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
+
+    @property
+    def failed(self) -> bool:
+        """True if a search failed."""
+        return State.FAILED in self.states.values()
+
+
+async def run_batch(
+    file: BatchFile,
+    searches: Sequence[PlannedSearch],
+    folder: Path,
+    command_line: list[str],
+    observer: Callable[[Event], None],
+    *,
+    trust: bool = False,
+    ready: Callable[[Mapping[str, Any]], None] = lambda facts: None,
+) -> BatchEnd:
+    """Run the searches that have not ended. `observer` gets each event; `ready` gets id, folder and
+    socket once the batch runs.
+
+    Raises RunFolderError for a folder that is another's or in use, BatchChangedError for a file
+    that has changed.
+    """
+    service = notifier()
+    check_folder(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    next_step = f"`{command(f'batch status {folder}')}` shows it"
+    with locked(folder, "batch", next_step), closing(Queue(folder, make=True)) as queue:
+        bring_up_to_date(queue, searches)
+        if file.path.resolve() != (folder / BATCH_COPY).resolve():
+            copy_file(file.path, folder / BATCH_COPY)
+        (folder / STOP_FILE).unlink(missing_ok=True)
+        summary = Summary(folder)
+        if all(entry.state in ENDED for entry in queue.entries()):
+            return _end(queue, summary, "nothing is left to do")
+        async with AsyncExitStack() as stack:
+            wall = choose_wall(file.settings.sandbox)
+            scratch = stack.enter_context(driver_scratch())
+            machine = Machine(wall, scratch, file.settings.workers)
+            await stack.enter_async_context(machine)
+            renewing = _Renewing(queue, summary)
+
+            told = Notifications(service, lambda text: observer(queue.record("warning", text)))
+
+            def observe(event: Event) -> None:
+                renewing.observe(event)
+                observer(event)
+                if event.kind == State.FAILED.value and event.search is not None:
+                    told.failed(folder.name, event.search, event.text)
+
+            driver = BatchDriver(
+                queue,
+                file.settings,
+                machine,
+                command_line,
+                observe,
+                _budget(file.settings, queue),
+                trust=trust,
+            )
+            path = await stack.enter_async_context(listening(Requests(driver).answer))
+            queue.put(SOCKET, str(path))
+            queue.record("started", f"process {os.getpid()}")
+            stack.callback(queue.put, SOCKET, "")
+            ready({"id": folder.name, "folder": str(folder.resolve()), "socket": str(path)})
+            task = asyncio.create_task(renewing.work())
+            told.started(folder.name, sum(each.state not in ENDED for each in queue.entries()))
+            try:
+                await driver.run()
+            finally:
+                task.cancel()
+                told.ended(folder.name, _end(queue, summary, "").in_words)
+                await told.finish()
+        return _end(queue, summary, driver.stopping)
+
+
+class _Renewing:
+    """Keeps the summaries current beside the searches."""
+
+    def __init__(self, queue: Queue, summary: Summary) -> None:
+        self._queue, self._summary = queue, summary
+        self._due = asyncio.Event()
+
+    def observe(self, event: Event) -> None:
+        """Renew them soon after a search has changed its state."""
+        if event.kind in {state.value for state in State}:
+            self._due.set()
+
+    async def work(self) -> None:
+        """Write them until this is cancelled."""
+        while True:
+            try:
+                async with asyncio.timeout(SUMMARY_S):
+                    await self._due.wait()
+            except TimeoutError:
+                pass
+            self._due.clear()
+            entries = self._queue.entries()
+            # read here, since SQLite's connections belong to a thread; written beside the loop
+            began = time.monotonic()
+            try:
+                self._summary.write(entries, state_in_words(entries, running=True))
+            except RunFolderError as error:  # a full disk: the next one may work
+                self._queue.record("warning", error.message)
+            # a slow disk must not take the driver's time
+            await asyncio.sleep(20 * (time.monotonic() - began))
+
+
+def state_in_words(entries: Sequence[Entry], *, running: bool) -> str:
+    """`Running: 3 of 12 searches have ended`."""
+    ended = sum(entry.state in ENDED for entry in entries)
+    if ended == len(entries):
+        return "Finished"
+    return f"{'Running' if running else 'Stopped'}: {ended} of {len(entries)} searches have ended"
+
+
+def _end(queue: Queue, summary: Summary, message: str) -> BatchEnd:
+    entries = queue.entries()
+    rows = summary.write(entries, state_in_words(entries, running=False))
+    return BatchEnd(rows, message, {entry.name: entry.state for entry in entries})
+
+
+def _budget(settings: BatchSettings, queue: Queue) -> Any:
+    """The shared budget, with what earlier calls have spent."""
+    if settings.max_cost is None and settings.max_tokens is None:
+        return None
+    prices: dict[str, Price] = {}
+    spent: list[Message] = []
+    for entry in queue.entries():
+        models = models_of(
+            parse_settings(SearchSettings, entry.settings, "the batch"), lambda reason: None
+        )
+        if models is not None:
+            prices |= models.prices
+        if (queue.folder / entry.name / FILE_NAME).is_file():
+            run = open_run(queue.folder / entry.name, reading=True)
+            with closing(run.archive):
+                spent += run.archive.messages()
+    return shared_budget(settings, prices, spent)
+
+
+def ask_batch(folder: Path, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Send a request to the process that works on a batch. Raises NobodyListensError."""
+    path = status(folder)["socket"]
+    hint = f"go on with it: `{command(f'batch {folder / BATCH_COPY}')}`"
+    if path is None or not is_held(folder):
+        raise NobodyListensError(f"nobody works on the batch {folder.name!r}", hint)
+    return ask(Path(path), request)
+
+
+def status(folder: Path) -> dict[str, Any]:
+    """The state of a batch for views: is a process at work, and its searches."""
+    with closing(Queue(folder, reading=True)) as queue:
+        entries = queue.entries()
+        return {
+            "batch": folder.name,
+            "folder": str(folder),
+            "running": is_held(folder),
+            "socket": queue.get(SOCKET) or None,
+            "searches": {entry.name: entry.state.value for entry in entries},
+        }

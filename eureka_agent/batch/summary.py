@@ -1,0 +1,195 @@
+"""Summary of a batch: a row for each search, kept current as Markdown, CSV and HTML."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from pathlib import Path
+
+from eureka_agent import wording
+from eureka_agent.archive.files import write_text
+from eureka_agent.archive.run_folder import open_run
+from eureka_agent.archive.storage_errors import FILE_NAME
+from eureka_agent.batch.queue import Entry, Queue, State
+from eureka_agent.errors import RunFolderError
+from eureka_agent.records import Stage
+from eureka_agent.report.html.batch_page import batch_page
+from eureka_agent.report.run_report import RunReport
+from eureka_agent.report.verdict import best_fitness
+from eureka_agent.search.summary import run_overview
+from eureka_agent.text import one_line
+
+SUMMARIES = ("summary.html", "summary.md", "summary.csv")
+_LONGEST_TASK = 60
+
+
+@dataclass(frozen=True)
+class Row:
+    """One search in the summary."""
+
+    search: str
+    state: str
+    task: str = ""
+    """Environment and task."""
+    sentence: str = ""
+    designer: str = ""
+    seed: int | None = None
+    generations: str = ""
+    """Generations that have ended, of how many: `2/3`."""
+    trained: int = 0
+    """Attempts that were trained to their end."""
+    attempts: int = 0
+    best: str = ""
+    """Best fitness with its deviation over fresh seeds, as text."""
+    best_fitness: float | None = None
+    human_fitness: float | None = None
+    human_normalized: float | None = None
+    """1 is the human reward, 0 the sparse one."""
+    env_steps: int = 0
+    money: Decimal | None = None
+    """US dollars; None where unknown."""
+    seconds: float = 0.0
+    message: str = ""
+
+
+class Summary:
+    """Rows of a batch's searches. A search that has ended is read once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._ended: dict[tuple[str, State], Row] = {}
+
+    def rows(self, entries: Sequence[Entry]) -> list[Row]:
+        """The rows in the order of the queue."""
+        found = []
+        for entry in entries:
+            row = self._ended.get((entry.name, entry.state))
+            if row is None:
+                row = _row(self._folder, entry)
+                if entry.state not in (State.RUNNING, State.PAUSED):
+                    self._ended[entry.name, entry.state] = row
+            found.append(row)
+        return found
+
+    def write(self, entries: Sequence[Entry], state: str) -> list[Row]:
+        """Write all summaries. `state`: the batch's state in words."""
+        rows = self.rows(entries)
+        title = self._folder.name
+        write_text(self._folder / "summary.md", markdown(title, state, rows))
+        write_text(self._folder / "summary.csv", as_csv(rows))
+        write_text(self._folder / "summary.html", batch_page(title, state, counts(rows), rows))
+        return rows
+
+
+def rows_of(queue: Queue) -> list[Row]:
+    """The rows of a batch."""
+    return Summary(queue.folder).rows(queue.entries())
+
+
+def _row(folder: Path, entry: Entry) -> Row:
+    if not (folder / entry.name / FILE_NAME).is_file():
+        return Row(entry.name, entry.state.value, message=entry.message)
+    try:
+        run = open_run(folder / entry.name, reading=True)
+        with closing(run.archive):
+            ended = len(run.archive.facts.iterations_ended)
+            return _row_of(run_overview(run), entry, ended)
+    except RunFolderError as error:
+        return Row(entry.name, entry.state.value, message=error.message)
+
+
+def _row_of(report: RunReport, entry: Entry, ended: int) -> Row:
+    score, human = report.best_score, report.score("human")
+    best = None if score is None else score.mean
+    if best is None and report.best is not None and report.by_strength is None:
+        best = report.best.fitness
+    description = report.description
+    return Row(
+        entry.name,
+        entry.state.value,
+        f"{description.environment} · {description.task}",
+        report.sentence,
+        report.designer,
+        report.settings.seed,
+        f"{ended}/{report.settings.iterations}",
+        sum(attempt.stage is Stage.TRAINED for attempt in report.attempts),
+        len(report.attempts),
+        best_fitness(report),
+        best,
+        None if human is None else human.mean,
+        None if score is None else score.human_normalized,
+        report.cost.env_steps,
+        report.cost.money if report.cost.requests else Decimal(0),
+        report.seconds,
+        entry.message or report.message,
+    )
+
+
+def counts(rows: Sequence[Row]) -> dict[str, str]:
+    """Totals of a batch, by their names."""
+    states = [row.state for row in rows]
+    known = [row.money for row in rows if row.money is not None]
+    begun = [row for row in rows if row.attempts]
+    money = wording.MISSING if any(row.money is None for row in begun) else f"${sum(known):,.2f}"
+    return {
+        "searches": str(len(rows)),
+        **{state: str(states.count(state)) for state in dict.fromkeys(states)},
+        "trained": f"{sum(row.trained for row in rows):,}",
+        "env steps": wording.count(sum(row.env_steps for row in rows)),
+        "on models": money,
+    }
+
+
+COLUMNS = ("search", "state", "task", "generations", "trained", "best", "human", "vs human", "time")
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """The row's cells as text, by `COLUMNS`."""
+    normalized = row.human_normalized
+    return (
+        row.search,
+        row.state,
+        one_line(row.task, _LONGEST_TASK),
+        row.generations,
+        f"{row.trained}/{row.attempts}" if row.attempts else "",
+        row.best,
+        wording.number(row.human_fitness) if row.human_fitness is not None else "",
+        f"{normalized:.2f}" if normalized is not None and math.isfinite(normalized) else "",
+        wording.clock_time(row.seconds) if row.seconds else "",
+    )
+
+
+def markdown(title: str, state: str, rows: Sequence[Row]) -> str:
+    """The summary as Markdown."""
+    facts = ", ".join(f"{value} {name}" for name, value in counts(rows).items())
+    lines = [f"# {title}", "", f"{state}. {facts}.", ""]
+    lines += [f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}"]
+    for row in rows:
+        lines.append(f"| {' | '.join(cell.replace('|', '¦') for cell in cells(row))} |")
+    failed = [row for row in rows if row.message]
+    if failed:
+        lines += ["", *(f"- **{row.search}**: {one_line(row.message, 300)}" for row in failed)]
+    return "\n".join(lines) + "\n"
+
+
+def as_csv(rows: Sequence[Row]) -> str:
+    """The summary as CSV, with all numbers in full."""
+    stream = io.StringIO()
+    names = list(asdict(Row("", "")))
+    writer = csv.DictWriter(stream, names, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: _plain(value) for name, value in asdict(row).items()})
+    return stream.getvalue()
+
+
+def _plain(value: object) -> object:
+    """A cell that no spreadsheet takes for a formula."""
+    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@"):
+        return f"'{value}"
+    return "" if value is None else value

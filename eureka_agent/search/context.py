@@ -1,0 +1,40 @@
+"""Surroundings of a search that is one of several in its process."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from eureka_agent.fleet.machine import Machine
+from eureka_agent.fleet.share import Share
+from eureka_agent.llm.budget import Budget
+from eureka_agent.search.time_limit import TimeLimit
+from eureka_agent.settings import SearchSettings
+
+
+async def _at_once() -> None:
+    """Wait for nothing."""
+
+
+@dataclass(frozen=True)
+class SearchContext:
+    """Parts and limits that a search shares with others. The default: it has the machine alone."""
+
+    machine: Machine | None = None
+    """Workers of all searches; None: it starts its own."""
+    share: Share = field(default_factory=Share)
+    """Its share of the trainings."""
+    budget: Budget | None = None
+    """What all searches together may spend on models."""
+    before_request: Callable[[], Awaitable[None]] = _at_once
+    """Waits as long as no model is to be asked."""
+    time_limit: Callable[[], TimeLimit | None] = lambda: None
+    """Wall time from now until all searches end, if that is limited."""
+    refuses: Callable[[SearchSettings, int], str] = lambda settings, generations: ""
+    """Reason why a search with these settings may not have so many generations; empty if it may."""
+    folder: Path | None = None
+    """Folder of a new run; None: one in the runs folder, named by the time."""
+
+
+ALONE = SearchContext()

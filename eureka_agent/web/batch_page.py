@@ -1,0 +1,76 @@
+"""The page of a batch: its searches, what they found so far, and the last events."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import quote
+
+from eureka_agent.archive.run_folder import BATCH_FILE
+from eureka_agent.archive.run_lock import is_held
+from eureka_agent.batch.folder import list_batches
+from eureka_agent.batch.queue import Queue
+from eureka_agent.batch.session import state_in_words
+from eureka_agent.batch.summary import Summary, counts
+from eureka_agent.errors import EurekaError, RunFolderError
+from eureka_agent.invocation import command
+from eureka_agent.web.rendering import render
+from eureka_agent.web.run_page import address
+
+SHOWN_EVENTS = 30
+
+
+def links() -> list[tuple[str, str, str]]:
+    """Address, name and state of every batch, newest first."""
+    folders = sorted(list_batches(), key=_changed, reverse=True)
+    return [
+        (f"/batches/{quote(folder.name, safe='')}", folder.name, _state(folder))
+        for folder in folders
+    ]
+
+
+def _changed(folder: Path) -> float:
+    try:
+        return (folder / BATCH_FILE).stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _state(folder: Path) -> str:
+    try:
+        with closing(Queue(folder, reading=True)) as queue:
+            return state_in_words(queue.entries(), running=is_held(folder))
+    except EurekaError as error:
+        return error.message
+
+
+class Batches:
+    """Makes pages of batches; rows of searches that have ended are read once."""
+
+    def __init__(self) -> None:
+        self._summaries: dict[str, Summary] = {}
+
+    def page(self, name: str) -> str:
+        """HTML of a batch. Raises RunFolderError for one that is not there."""
+        folder = next((each for each in list_batches() if each.name == name), None)
+        if folder is None:
+            raise RunFolderError(f"there is no batch {name[:100]!r} here", "the list has all")
+        with closing(Queue(folder, reading=True)) as queue:
+            entries = queue.entries()
+            rows = self._summaries.setdefault(name, Summary(folder)).rows(entries)
+            events = queue.events()[-SHOWN_EVENTS:]
+        return render(
+            "batch.html",
+            title=name,
+            state=state_in_words(entries, running=is_held(folder)),
+            running=is_held(folder),
+            totals=counts(rows),
+            rows=[(address(f"{name}:{row.search}") if row.task else "", row) for row in rows],
+            events=[(_iso(event.time), event) for event in reversed(events)],
+            steer=command("batch --help"),
+        )
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

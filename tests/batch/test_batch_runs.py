@@ -1,0 +1,240 @@
+"""Batches through the real command line: they go on after every kill, and obey their socket."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import CommandLine
+
+pytestmark = pytest.mark.slow
+
+SMALL = """\
+sandbox: process
+defaults: {iterations: 2, samples: 2, env_steps: 4096, finalists: 1, final_seeds: 1, \
+evaluation_episodes: 2, scoring_episodes: 2, confirm: 1}
+matrix:
+  env: [cartpole]
+  seed: [SEEDS]
+"""
+
+
+@pytest.fixture
+def eureka(tmp_path: Path) -> CommandLine:
+    return CommandLine(tmp_path)
+
+
+def write(eureka: CommandLine, seeds: str = "0, 1, 2", **top: object) -> None:
+    lines = "".join(f"{name}: {json.dumps(value)}\n" for name, value in top.items())
+    text = lines + SMALL.replace("SEEDS", seeds)
+    (eureka.folder / "night.yaml").write_text(text, encoding="utf-8")
+
+
+def query(database: Path, statement: str, *values: object) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(database, timeout=10.0)) as connection, connection:
+        return connection.execute(statement, values).fetchall()
+
+
+def queue(eureka: CommandLine, statement: str, *values: object) -> list[tuple[Any, ...]]:
+    return query(eureka.folder / "runs" / "night" / "batch.sqlite", statement, *values)
+
+
+def states(eureka: CommandLine) -> dict[str, str]:
+    return dict(queue(eureka, "SELECT name, state FROM searches"))
+
+
+def found(eureka: CommandLine, search: str) -> list[tuple[object, ...]]:
+    """All that a search found, without times and folders."""
+    document = eureka.json("show", str(eureka.folder / "runs" / "night" / search))
+    keys = ("id", "stage", "seed", "fitness", "trainings")
+    attempts = [tuple(str(each[key]) for key in keys) for each in document["attempts"]]
+    return [*attempts, document["best"]["fitness_per_seed"], document["human"]["fitness_per_seed"]]
+
+
+def wait_for(condition: Callable[[], object], process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to that"
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+
+
+def trained(eureka: CommandLine) -> int:
+    """Attempts of all searches whose training has ended."""
+    count = 0
+    for archive in (eureka.folder / "runs" / "night").glob("*/archive.sqlite"):
+        if query(archive, "SELECT 1 FROM sqlite_master WHERE name = 'attempts'"):
+            ended = query(archive, "SELECT count(*) FROM attempts WHERE stage = 'trained'")
+            count += ended[0][0]
+    return count
+
+
+def test_a_batch_killed_three_times_finds_what_an_unbroken_one_finds(
+    eureka: CommandLine, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    write(eureka)
+    for number in (1, 4, 8):
+        process = eureka.popen("batch", "night.yaml")
+        wait_for(lambda number=number: trained(eureka) >= number, process)
+        process.kill()
+        process.communicate()
+        assert "running" in states(eureka).values()
+    output = eureka("batch", "night.yaml")
+    assert output.strip().endswith("done")
+    assert set(states(eureka).values()) == {"finished"}
+    unbroken = CommandLine(tmp_path_factory.mktemp("unbroken"))
+    write(unbroken)
+    unbroken("batch", "night.yaml")
+    for search in states(eureka):
+        assert found(eureka, search) == found(unbroken, search)
+    # all searches have one environment, whose baselines are trained once
+    costs = [
+        unbroken.json("show", str(unbroken.folder / "runs" / "night" / search))["cost"]
+        for search in states(unbroken)
+    ]
+    assert sum(cost["baseline_trainings"] for cost in costs) == 2
+    table = (eureka.folder / "runs" / "night" / "summary.md").read_text(encoding="utf-8")
+    assert table.count("| finished |") == 3
+
+    # finished: nothing to do; an added search runs alone; a changed one is refused
+    ((began,),) = queue(eureka, "SELECT max(id) FROM events")
+    assert "nothing is left to do" in eureka("batch", "night.yaml")
+    assert queue(eureka, "SELECT max(id) FROM events") == [(began,)]
+    write(eureka, "0, 1, 2, 9")
+    eureka("batch", "night.yaml")
+    events = queue(eureka, "SELECT search FROM events WHERE id > ?", began)
+    assert {search for (search,) in events} == {None, "cartpole-seed9"}
+    text = (eureka.folder / "night.yaml").read_text(encoding="utf-8")
+    (eureka.folder / "night.yaml").write_text(text.replace("samples: 2", "samples: 3"))
+    refused = eureka("batch", "night.yaml", status=2)
+    assert "cartpole-seed0: samples was 2 and is 3" in refused
+    assert set(states(eureka).values()) == {"finished"}
+
+
+def test_a_detached_batch_is_steered_over_its_socket(eureka: CommandLine) -> None:
+    write(eureka, "0, 1", at_once=1)
+    text = (eureka.folder / "night.yaml").read_text(encoding="utf-8")
+    (eureka.folder / "night.yaml").write_text(text.replace("4096", "1000000"))
+    facts = json.loads(eureka("batch", "night.yaml", "--detach"))
+    try:
+        assert set(facts) == {"id", "folder", "socket"}
+        assert Path(facts["socket"]).is_socket()
+        listed = eureka.json("batches")["batches"]
+        assert [(each["batch"], each["running"]) for each in listed] == [("night", True)]
+        first, second = "cartpole-seed0", "cartpole-seed1"
+        for _ in range(2):  # each request may be repeated
+            assert eureka.json("batch", "pause", "night")["paused"] is True
+        assert eureka.json("batch", "resume", "night")["paused"] is False
+        assert eureka.json("batch", "pause", "night", first)["searches"][first] == "paused"
+        assert eureka.json("batch", "resume", "night", first)["searches"][first] == "running"
+        for _ in range(2):
+            answer = eureka.json("batch", "cancel", "night", second)
+            assert answer["searches"][second] == "cancelled"
+        assert "no search 'cartpole-seed2'" in eureka(
+            "batch", "pause", "night", "cartpole-seed2", status=2
+        )
+        assert "cannot change" in eureka("batch", "retune", "night", first, "seed=3", status=2)
+        eureka("batch", "retune", "night", first, "iterations=1")
+        busy = eureka("batch", "night.yaml", status=2)
+        assert "is being worked on by process" in busy
+        eureka("batch", "stop", "night")
+        (eureka.folder / "runs" / "night" / "STOP").touch()
+        eureka("batch", "cancel", "night", first)
+        deadline = time.monotonic() + 60
+        while eureka.json("batches")["batches"][0]["running"]:
+            assert time.monotonic() < deadline
+        assert not Path(facts["socket"]).exists()
+    finally:
+        stop_process(eureka)
+    assert states(eureka) == {first: "cancelled", second: "cancelled"}
+    output = (eureka.folder / "runs" / "night" / "output.txt").read_text(encoding="utf-8")
+    assert output.splitlines()[-1] == "done"
+    assert "nobody works on the batch" in eureka("batch", "pause", "night", status=2)
+    # a socket of a dead process
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(facts["socket"])
+    queue(eureka, "UPDATE about SET value = ? WHERE name = 'socket'", facts["socket"])
+    assert "nobody works on the batch" in eureka("batch", "pause", "night", status=2)
+    Path(facts["socket"]).unlink()
+
+
+def stop_process(eureka: CommandLine) -> None:
+    """End a detached batch, wherever a test has failed."""
+    lock = eureka.folder / "runs" / "night" / ".lock"
+    text = lock.read_text(encoding="utf-8") if lock.is_file() else ""
+    if text and eureka.json("batches")["batches"][0]["running"]:
+        os.kill(int(text), signal.SIGKILL)
+
+
+def test_a_batch_that_cannot_start_is_no_batch_in_the_background(eureka: CommandLine) -> None:
+    write(eureka)
+    eureka.environment["EUREKA_NOTIFY"] = "nowhere"
+    failed = eureka("batch", "night.yaml", "--detach", status=2)
+    assert "the batch did not start" in failed
+    assert "address 1 in EUREKA_NOTIFY is none that Apprise knows" in failed
+    assert not (eureka.folder / "runs" / "night" / "batch.sqlite").exists()
+
+
+def test_a_failed_search_is_tried_again_and_the_others_go_on(eureka: CommandLine) -> None:
+    write(eureka, "0", retries=1)
+    with (eureka.folder / "night.yaml").open("a", encoding="utf-8") as file:
+        file.write("groups:\n  broken: {settings: {env: nowhere}}\n")
+    broken = eureka.popen("batch", "night.yaml")
+    output, _ = broken.communicate(timeout=300)
+    assert broken.returncode == 1
+    assert states(eureka) == {"cartpole-seed0": "finished", "broken": "failed"}
+    assert "nowhere" in output
+    assert "Traceback" not in output
+
+
+def test_ctrl_c_saves_what_is_under_way(eureka: CommandLine) -> None:
+    write(eureka)
+    process = eureka.popen("batch", "night.yaml")
+    wait_for(lambda: trained(eureka) >= 1, process)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Go on with:" in output
+    assert "Traceback" not in errors
+    assert set(states(eureka).values()) <= {"stopped", "finished", "waiting"}
+    assert "stopped" in states(eureka).values()
+
+
+def test_a_stop_file_ends_it_after_the_trainings_under_way(eureka: CommandLine) -> None:
+    write(eureka, "0, 1")
+    process = eureka.popen("batch", "night.yaml")
+    wait_for(lambda: trained(eureka) >= 1, process)
+    (eureka.folder / "runs" / "night" / "STOP").touch()
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert "there is a file STOP" in output
+    assert "stopped" in states(eureka).values()
+    # what was under way came to its end: no training waits in a saved state
+    assert not list((eureka.folder / "runs" / "night").glob("*/.snapshots/*/*"))
+
+
+def test_env_steps_of_all_searches_stay_within_the_limit(eureka: CommandLine) -> None:
+    # a search of two generations: (2 + 1) a generation, 1 final, 2 baselines; 4096 steps each
+    write(eureka, "0, 1, 2", max_env_steps=str(15 * 4096))
+    eureka("batch", "night.yaml")
+    found = queue(eureka, "SELECT name, state, message FROM searches ORDER BY name")
+    # 9 + 6 trainings are claimed, so one search ends after a generation and one does not begin
+    assert [state for _, state, _ in found].count("waiting") == 1
+    (message,) = [message for _, state, message in found if state == "waiting"]
+    assert "max_env_steps is 61.4k" in message
+    costs = [
+        eureka.json("show", str(eureka.folder / "runs" / "night" / name))["cost"]["env_steps"]
+        for name, state, _ in found
+        if state == "finished"
+    ]
+    assert sum(costs) <= 15 * 4096

@@ -1,0 +1,98 @@
+"""Limits that searches of a batch share, and shares by promise, with figures by hand."""
+
+from __future__ import annotations
+
+import asyncio
+from decimal import Decimal
+
+import pytest
+
+from eureka_agent.batch.file import BatchSettings
+from eureka_agent.batch.limits import EnvSteps, TimeLeft, shared_budget, steps_of
+from eureka_agent.llm.budget import Budget, BudgetSpentError, Limits
+from eureka_agent.llm.interface import ChatMessage, CompletionRequest
+from eureka_agent.llm.prices import Price
+from eureka_agent.records import Cost
+from eureka_agent.settings import SearchSettings
+
+# 8 x 16 = 128 steps an update; 1000 steps are 8 updates = 1024
+SETTINGS = SearchSettings(
+    env_steps=1000, num_envs=8, horizon=16, samples=4, confirm=2, finalists=1, final_seeds=3
+)
+
+
+def test_a_search_claims_its_generations_with_confirmations_and_finals() -> None:
+    # 4 candidates + 2 confirmations a generation, 3 finals, 2 x 3 baselines
+    assert steps_of(SETTINGS, 1) == (4 + 2 + 3 + 6) * 1024
+    assert steps_of(SETTINGS, 3) == (12 + 6 + 3 + 6) * 1024
+
+
+def test_no_generation_begins_that_would_pass_the_limit() -> None:
+    steps = EnvSteps(40 * 1024)
+    assert steps.claim("a", SETTINGS, 1) == ""  # 15
+    assert steps.claim("b", SETTINGS, 1) == ""  # 30
+    assert steps.claim("a", SETTINGS, 2) == ""  # 36
+    reason = steps.claim("b", SETTINGS, 2)  # 42
+    assert "43.0k" in reason
+    assert "max_env_steps is 41.0k" in reason
+    steps.ended("a", 10 * 1024)
+    assert steps.claim("b", SETTINGS, 2) == ""  # 10 + 21
+
+
+def test_time_ends_by_the_clock_or_the_stopwatch() -> None:
+    clock, stopwatch = [1_000_000.0], [50.0]
+    settings = BatchSettings(max_time="10m")
+    left = TimeLeft(settings, lambda: clock[0], lambda: stopwatch[0])
+    limit = left.limit()
+    assert limit is not None
+    assert limit.seconds == 600
+    clock[0] += 10_000  # the clock jumps; max_time goes by the stopwatch
+    assert left.is_up() == ""
+    stopwatch[0] += 600
+    assert "max_time" in left.is_up()
+    until = TimeLeft(BatchSettings(until="07:30"), lambda: clock[0], lambda: stopwatch[0])
+    end = BatchSettings(until="07:30").end_time(lambda: clock[0])
+    assert end is not None
+    clock[0] = end + 1  # also after the machine has slept
+    assert "07:30" in until.is_up()
+
+
+PRICES = {"m": Price(prompt=Decimal(0), completion=Decimal(10), origin="test")}
+
+
+def request(text: str) -> CompletionRequest:
+    return CompletionRequest(messages=(ChatMessage("user", text),), max_tokens=1000)
+
+
+async def test_two_searches_spend_from_one_budget() -> None:
+    shared = shared_budget(BatchSettings(max_tokens=3000), PRICES, [])
+    assert shared is not None
+    closed: list[str] = []
+    one = Budget(Limits(), PRICES, shared=shared)
+    other = Budget(Limits(tokens=10**9), PRICES, shared=shared, on_closed=closed.append)
+    for budget in (one, other):
+        reservation = await budget.reserve("m", request("first"))
+        cost = Cost(prompt_tokens=400, completion_tokens=1000)
+        await budget.settle(reservation, cost, "first", "reply")
+    assert shared.spent.tokens == 2800
+    assert (one.spent.tokens, other.spent.tokens) == (1400, 1400)
+    with pytest.raises(BudgetSpentError, match="max_tokens of the batch"):
+        await other.reserve("m", request("second"))
+    assert closed == [shared.closed]
+
+
+async def test_a_request_in_flight_counts_for_all_searches() -> None:
+    shared = shared_budget(BatchSettings(max_tokens=1000), PRICES, [])
+    assert shared is not None
+    one, other = (Budget(Limits(), PRICES, shared=shared) for _ in range(2))
+    reservation = await one.reserve("m", request("first"))
+    waiting = asyncio.create_task(other.reserve("m", request("second")))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    await one.release(reservation)  # it failed, and costs nothing
+    async with asyncio.timeout(5):
+        await other.release(await waiting)
+
+
+def test_no_budget_without_a_limit() -> None:
+    assert shared_budget(BatchSettings(), PRICES, []) is None

@@ -1,0 +1,331 @@
+"""A model's server that is out, over real HTTP: its requests wait on a clock of the test's."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from model_server import Asked, HttpFailure, ModelServer, Stall
+from outage_clock import TRIES, Clock, Search
+from scripted_models import DictionaryStore, ScriptedModel
+
+from eureka_agent.llm.breaker import ProbePolicy
+from eureka_agent.llm.budget import Budget, Limits
+from eureka_agent.llm.gateway import Gateway
+from eureka_agent.llm.interface import (
+    ChatMessage,
+    CompletionRequest,
+    LanguageModelError,
+    Message,
+)
+
+REQUEST = CompletionRequest(messages=(ChatMessage("user", "a reward, please"),), attempt="1-01")
+BUSY = HttpFailure(503, "overloaded")
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def numbered(count: int) -> list[CompletionRequest]:
+    return [replace(REQUEST, sample=sample) for sample in range(count)]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+class Switch:
+    """A server that is out until it is mended, and counts requests in flight."""
+
+    def __init__(self, failure: Any = BUSY) -> None:
+        self.failure = failure
+        self.out_for = 10**9
+        """Requests that fail from now on."""
+        self.at_once = self.most_at_once = 0
+
+    def __call__(self, asked: Asked) -> Any:
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        time.sleep(0.005)  # long enough for a second one to be seen
+        self.at_once -= 1
+        self.out_for -= 1
+        return self.failure if self.out_for >= 0 else "a reply"
+
+
+async def test_requests_wait_one_tries_and_all_go_on(
+    model_server: ModelServer, clock: Clock
+) -> None:
+    model_server.answers = switch = Switch()
+    search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
+    switch.out_for = TRIES + 3
+    first, *others = numbered(6)
+    asking = [asyncio.create_task(search.gateway.ask(search.model, first))]
+    await until(lambda: search.guard.is_out)
+    switch.most_at_once = 0
+    asking += [asyncio.create_task(search.gateway.ask(search.model, each)) for each in others]
+    replies = await asyncio.gather(*asking)
+    assert [each.reply for each in replies] == ["a reply"] * 6
+    # two tries before the outage, three in it, and each request once
+    assert len(model_server.requests) == TRIES + 3 + 6
+    # 30 + 60 + 120 + 240 s, on a clock that nothing else moves
+    assert clock.now == 1000 + 450
+    assert search.told == [
+        "openai/tiny does not answer (HTTP 503): its requests wait, at most 10 min (--outage),"
+        " tried again in 30 s; trainings go on",
+        "openai/tiny still does not answer (HTTP 503), tried again in 60 s",
+        "openai/tiny still does not answer (HTTP 503), tried again in 120 s",
+        "openai/tiny still does not answer (HTTP 503), tried again in 240 s",
+        "openai/tiny answers again after 450 s: its requests go on",
+    ]
+    await search.model.close()
+
+
+async def test_during_an_outage_one_request_at_a_time_is_made(
+    model_server: ModelServer, clock: Clock
+) -> None:
+    model_server.answers = switch = Switch()
+    search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
+    clock.runs.clear()
+    asking = [asyncio.create_task(search.gateway.ask(search.model, each)) for each in numbered(5)]
+    await until(lambda: search.guard.is_out and search.gateway.under_way == 0)
+    switch.most_at_once = 0
+    clock.runs.set()
+    failed = await asyncio.gather(*asking, return_exceptions=True)
+    assert switch.most_at_once == 1
+    assert all(isinstance(each, LanguageModelError) for each in failed)
+    await search.model.close()
+
+
+async def test_at_the_limit_all_fail_with_the_servers_error_after_a_last_try(
+    model_server: ModelServer, clock: Clock
+) -> None:
+    model_server.answers = [BUSY]
+    search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
+    failed = await asyncio.gather(
+        *(search.gateway.ask(search.model, each) for each in numbered(3)), return_exceptions=True
+    )
+    assert clock.now == 1600
+    for error in failed:
+        assert isinstance(error, LanguageModelError)
+        assert "answers with HTTP 503: overloaded" in error.message
+        assert error.message.endswith("; it has been out for 10 min")
+        assert "a longer --outage waits more" in error.hint
+    # one that comes later is made once, without a wait, and its reply ends the outage
+    made = len(model_server.requests)
+    with pytest.raises(LanguageModelError):
+        await search.gateway.ask(search.model, REQUEST)
+    assert len(model_server.requests) == made + 1
+    model_server.answers = ["a reply"]
+    assert (await search.gateway.ask(search.model, REQUEST)).reply == "a reply"
+    assert clock.now == 1600
+    assert not search.guard.is_out
+    assert search.told[-1] == "openai/tiny answers again after 10 min: its requests go on"
+    await search.model.close()
+
+
+async def test_the_last_try_is_at_the_limit(model_server: ModelServer, clock: Clock) -> None:
+    tried: list[float] = []
+
+    def answer(asked: Asked) -> HttpFailure:
+        tried.append(clock.now - 1000)
+        return BUSY
+
+    model_server.answers = answer
+    search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
+    with pytest.raises(LanguageModelError):
+        await search.gateway.ask(search.model, REQUEST)
+    # 30, 30 + 60, 90 + 120, 210 + 240; the next one would be at 930 s
+    assert tried == [0.0] * TRIES + [30.0, 90.0, 210.0, 450.0, 600.0]
+    await search.model.close()
+
+
+async def test_other_models_have_places_and_room_in_the_budget_meanwhile(
+    model_server: ModelServer, clock: Clock
+) -> None:
+    model_server.answers = [BUSY]
+    store = DictionaryStore()
+    search = Search(clock, clock.breakers(), model_server.base_url, store=store)
+    # each reserves 16,000 tokens at most, so there is room for a single request in flight
+    budget = Budget(Limits(tokens=20_000), {})
+    gateway = Gateway(store, budget, 1, guards={search.model.name: search.guard})
+    clock.runs.clear()
+    waiting = asyncio.create_task(gateway.ask(search.model, REQUEST))
+    await until(lambda: search.guard.is_out and gateway.under_way == 0)
+    async with asyncio.timeout(5):
+        other = await gateway.ask(ScriptedModel("anthropic/other"), REQUEST)
+    assert other.reply == "a reply"
+    model_server.answers = ["late"]
+    clock.runs.set()
+    assert (await waiting).reply == "late"
+    await search.model.close()
+
+
+@pytest.mark.parametrize(
+    ("failure", "message"),
+    [
+        (HttpFailure(401, "no such key"), "does not accept the key"),
+        (HttpFailure(404, "no such model"), "was not found"),
+        (HttpFailure(429, "no credit", code="insufficient_quota"), "refuses more requests"),
+        (HttpFailure(429, "tomorrow", retry_after="90000"), "asks to wait 25 h"),
+    ],
+)
+async def test_what_no_wait_mends_is_told_at_once(
+    model_server: ModelServer, clock: Clock, failure: HttpFailure, message: str
+) -> None:
+    model_server.answers = [failure]
+    search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
+    with pytest.raises(LanguageModelError, match=message):
+        await search.gateway.ask(search.model, REQUEST)
+    assert (len(model_server.requests), clock.now, search.told) == (1, 1000, [])
+    await search.model.close()
+
+
+async def test_a_permanent_failure_in_an_outage_is_told_to_all_that_wait(
+    model_server: ModelServer, clock: Clock
+) -> None:
+    model_server.answers = [BUSY]
+    search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
+    clock.runs.clear()
+    asking = [asyncio.create_task(search.gateway.ask(search.model, each)) for each in numbered(2)]
+    await until(lambda: search.guard.is_out and search.gateway.under_way == 0)
+    model_server.answers = [HttpFailure(401)]
+    clock.runs.set()
+    failed = await asyncio.gather(*asking, return_exceptions=True)
+    assert ["does not accept the key" in str(error) for error in failed] == [True, True]
+    assert clock.now == 1030
+    await search.model.close()
+
+
+async def test_an_address_that_never_answered_is_no_outage_and_one_that_did_is(
+    clock: Clock,
+) -> None:
+    with ModelServer(["a reply"]) as server:
+        search = Search(clock, clock.breakers(), server.base_url, store=DictionaryStore())
+        await search.gateway.ask(search.model, REQUEST)
+        breakers = clock.breakers()
+        known = Search(clock, breakers, server.base_url, store=DictionaryStore())
+    unknown = Search(clock, clock.breakers(), server.base_url, store=DictionaryStore())
+    with pytest.raises(LanguageModelError, match="cannot reach"):
+        await unknown.gateway.ask(unknown.model, REQUEST)
+    assert clock.now == 1000
+    with pytest.raises(LanguageModelError, match=r"cannot reach .* out for 10 min"):
+        await search.gateway.ask(search.model, replace(REQUEST, sample=1))
+    assert clock.now == 1600
+    # a search that shares its breaker with one that was answered takes its word
+    known.guard.answered()
+    fresh = Search(clock, breakers, server.base_url, store=DictionaryStore(), limit_s=60)
+    with pytest.raises(LanguageModelError, match="out for 60 s"):
+        await fresh.gateway.ask(fresh.model, REQUEST)
+    for each in (search, known, unknown, fresh):
+        await each.model.close()
+
+
+async def test_a_server_that_hangs_is_out(model_server: ModelServer, clock: Clock) -> None:
+    model_server.answers = [Stall(), Stall(), "a reply"]
+    search = Search(
+        clock, clock.breakers(), model_server.base_url, store=DictionaryStore(), timeout_s=0.1
+    )
+    assert (await search.gateway.ask(search.model, REQUEST)).reply == "a reply"
+    assert clock.now == 1030
+    assert "does not answer (no answer in time)" in search.told[0]
+    await search.model.close()
+
+
+async def test_searches_share_an_outage_and_each_keeps_its_own_limit(
+    model_server: ModelServer, clock: Clock
+) -> None:
+    model_server.answers = switch = Switch()
+    breakers, store = clock.breakers(), DictionaryStore()
+    patient = Search(clock, breakers, model_server.base_url, store=store)
+    hasty = Search(clock, breakers, model_server.base_url, store=DictionaryStore(), limit_s=60)
+    elsewhere = Search(clock, breakers, model_server.root, store=store, name="openai/other")
+    clock.runs.clear()
+    one = asyncio.create_task(patient.gateway.ask(patient.model, REQUEST))
+    await until(lambda: patient.guard.is_out and patient.gateway.under_way == 0)
+    assert hasty.guard.is_out
+    assert not elsewhere.guard.is_out
+    two = asyncio.create_task(hasty.gateway.ask(hasty.model, REQUEST))
+    await until(lambda: bool(hasty.told))
+    assert len(model_server.requests) == TRIES  # the second search need not find out
+    switch.out_for = 2  # at 30 s and, for the hasty one, at 60 s
+    clock.runs.set()
+    with pytest.raises(LanguageModelError, match="out for 60 s"):
+        await two
+    assert (await one).reply == "a reply"
+    assert clock.now == 1090
+    assert [len(each.told) for each in (patient, hasty, elsewhere)] == [4, 2, 0]
+    for each in (patient, hasty, elsewhere):
+        await each.model.close()
+
+
+async def test_a_stop_ends_requests_that_wait_and_another_one_tries(
+    model_server: ModelServer, clock: Clock
+) -> None:
+    model_server.answers = [BUSY]
+    search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
+    clock.runs.clear()
+    first, second = (
+        asyncio.create_task(search.gateway.ask(search.model, each)) for each in numbered(2)
+    )
+    await until(lambda: search.guard.is_out and search.gateway.under_way == 0)
+    first.cancel()
+    await asyncio.wait({first})
+    assert first.cancelled()
+    model_server.answers = ["a reply"]
+    clock.runs.set()
+    assert (await second).reply == "a reply"
+    await search.gateway.finish()
+    await search.model.close()
+
+
+async def test_a_request_that_alone_fails_gives_up_though_others_are_answered(
+    model_server: ModelServer, clock: Clock
+) -> None:
+    model_server.answers = lambda asked: BUSY if "poison" in asked.prompt else "a reply"
+    search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
+    poison = replace(REQUEST, messages=(ChatMessage("user", "poison"),))
+    doomed = asyncio.create_task(search.gateway.ask(search.model, poison))
+    sample = 0
+    async with asyncio.timeout(20):
+        while not doomed.done():  # each reply ends the outage that the other one began
+            sample += 1
+            await search.gateway.ask(search.model, replace(REQUEST, sample=sample))
+    with pytest.raises(LanguageModelError, match="HTTP 503"):
+        doomed.result()
+    assert 1600 <= clock.now < 1700
+    await search.model.close()
+
+
+async def test_a_view_sees_one_request_however_often_it_is_tried(
+    model_server: ModelServer, clock: Clock
+) -> None:
+    told: list[Message | str | None] = []
+
+    def on_request(model: str, request: CompletionRequest) -> Callable[[Message | None], None]:
+        told.append("sent")
+        return told.append
+
+    model_server.answers = switch = Switch()
+    search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
+    guards = {search.model.name: search.guard}
+    gateway = Gateway(DictionaryStore(), Budget(Limits(), {}), 8, on_request, guards=guards)
+    switch.out_for = TRIES + 1
+    reply = await gateway.ask(search.model, REQUEST)
+    assert told == ["sent", reply]
+    switch.out_for = 10**9
+    with pytest.raises(LanguageModelError):
+        await gateway.ask(search.model, replace(REQUEST, sample=1))
+    assert told == ["sent", reply, "sent", None]
+    await search.model.close()
+
+
+def test_a_wall_clock_that_jumps_does_not_matter() -> None:
+    assert ProbePolicy().now is time.monotonic

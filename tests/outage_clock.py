@@ -1,0 +1,82 @@
+"""A clock of its own for outages, and a model behind a circuit breaker on it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+
+from eureka_agent.llm.access import Access, RetryPolicy
+from eureka_agent.llm.breaker import Breakers, OutageGuard, ProbePolicy
+from eureka_agent.llm.budget import Budget, Limits
+from eureka_agent.llm.gateway import Gateway
+from eureka_agent.llm.interface import LanguageModel, MessageStore
+from eureka_agent.llm.registry import language_model
+
+TRIES = 2
+"""Tries of a request before its server counts as out."""
+
+
+class Clock:
+    """Time that passes where everybody sleeps: no request is in flight."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.runs = asyncio.Event()
+        """Sleeps end only while this is set."""
+        self.runs.set()
+        self.gateways: list[Gateway] = []
+        self._ends: list[float] = []
+
+    def sleep(self, seconds: float) -> Coroutine[None, None, None]:
+        return self._sleep_until(self.now + seconds)
+
+    async def _sleep_until(self, end: float) -> None:
+        self._ends.append(end)
+        try:
+            idle = 0
+            while idle < 5:  # others may be about to make a request, or to sleep
+                await asyncio.sleep(0.001)
+                busy = any(each.under_way for each in self.gateways)
+                waits = busy or end > min(self._ends) or not self.runs.is_set()
+                idle = 0 if waits else idle + 1
+        finally:
+            self._ends.remove(end)
+        self.now = max(self.now, end)
+
+    def breakers(self) -> Breakers:
+        """Breakers without jitter: 30 s, 60 s, 120 s, …"""
+        policy = ProbePolicy(sleep=self.sleep, random=lambda: 0.5, now=lambda: self.now)
+        return Breakers(policy)
+
+
+async def _at_once(seconds: float) -> None:
+    """Pause between the retries before an outage."""
+
+
+class Search:
+    """One search's model, guard and gateway."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        breakers: Breakers,
+        base_url: str,
+        *,
+        store: MessageStore,
+        limit_s: float = 600.0,
+        name: str = "openai/tiny",
+        concurrency: int = 8,
+        timeout_s: float = 20.0,
+    ) -> None:
+        self.told: list[str] = []
+        self.guard = OutageGuard(name, breakers.of(name, base_url), limit_s, self.told.append)
+        access = Access(
+            base_url=base_url,
+            timeout_s=timeout_s,
+            retries=RetryPolicy(tries=TRIES, sleep=_at_once, random=lambda: 0.5),
+            guard=self.guard,
+        )
+        self.model: LanguageModel = language_model(name, access)
+        budget = Budget(Limits(tokens=100_000), {})
+        self.gateway = Gateway(store, budget, concurrency, guards={name: self.guard})
+        clock.gateways.append(self.gateway)

@@ -1,0 +1,47 @@
+"""The page of a batch, and the pages of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from page_runs import make_plain_run
+from page_server import serving
+
+from eureka_agent.batch.queue import Queue, State
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    parent = tmp_path_factory.mktemp("page") / "runs"
+    (parent / "night").mkdir(parents=True)
+    queue = Queue(parent / "night", make=True)
+    queue.add([("jumper-seed0", {"env": "jumper"}), ("<b>x", {"env": "jumper"})])
+    queue.set_state("jumper-seed0", State.FINISHED)
+    queue.set_state("<b>x", State.FAILED, "no <i>engine</i>", 1)
+    queue.close()
+    make_plain_run(parent / "night").rename(parent / "night" / "jumper-seed0")
+    with serving(parent) as server, server.client() as let_in:
+        yield let_in
+
+
+def test_the_list_links_to_the_batch_and_the_batch_to_its_runs(client: httpx.Client) -> None:
+    assert '<a href="/batches/night">night</a>' in client.get("/").text
+    page = client.get("/batches/night").text
+    assert "Finished" in page
+    assert '<a href="/runs/night%3Ajumper-seed0">jumper-seed0</a>' in page
+    assert "&lt;b&gt;x" in page
+    assert "no &lt;i&gt;engine&lt;/i&gt;" in page
+    assert "<b>x" not in page
+    run = client.get("/runs/night%3Ajumper-seed0")
+    assert run.status_code == 200
+    assert 'href="/runs/night%3Ajumper-seed0/attempts/' in run.text
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/batches/day", "/runs/night%3Aother", "/runs/%3Ajumper", "/runs/..%3Aruns"],
+)
+def test_what_is_not_there_is_not_found(client: httpx.Client, path: str) -> None:
+    assert client.get(path).status_code == 404
