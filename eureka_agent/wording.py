@@ -61,6 +61,17 @@ def count(value: float) -> str:
     return f"{value:.0f}"
 
 
+def file_size(size: int) -> str:
+    """`0 B`, `812 kB`, `3.7 MB`, in powers of 1000."""
+    if size < 1000:
+        return f"{size} B"
+    scaled, units = float(size), iter(("kB", "MB", "GB", "TB"))
+    unit = ""
+    while scaled >= 999.5 and (bigger := next(units, "")):
+        scaled, unit = scaled / 1000, bigger
+    return f"{scaled:.{1 if scaled < 9.95 else 0}f} {unit}"
+
+
 def clock_time(seconds: float) -> str:
     """`1:05` or `2:03:04`, for the live view."""
     whole = max(0, round(seconds))

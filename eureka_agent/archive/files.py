@@ -29,7 +29,7 @@ def write_file(path: Path, write: Callable[[Path], object]) -> None:
             os.close(open_plain(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
             write(draft)
             os.replace(draft, path)
-        except OSError:
+        except BaseException:  # also one of `write`, and Ctrl-C
             draft.unlink(missing_ok=True)
             raise
 

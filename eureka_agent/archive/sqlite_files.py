@@ -11,11 +11,13 @@ import os
 import sqlite3
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
 from eureka_agent.archive.safe_files import copy_plain, inside, open_plain
+from eureka_agent.archive.storage_errors import storage_errors
 from eureka_agent.errors import RunFolderError, system_reason
 
 MOST_VALUE_BYTES = 64 << 20
@@ -98,6 +100,20 @@ def connect_to_copy(path: Path) -> sqlite3.Connection:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         connection.execute("PRAGMA query_only=ON")
     return connection
+
+
+def copy_database(path: Path, copy: Path) -> None:
+    """Write one state of a database to a new file, also while another process writes to it."""
+    check_files(path, writing=False)
+    with storage_errors(path.parent):
+        source = connect(path, "ro")
+        try:
+            source.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.OperationalError:  # of a process that was killed in a write
+            source.close()
+            source = connect_to_copy(path)
+        with closing(source), closing(sqlite3.connect(copy)) as target:
+            source.backup(target)
 
 
 def fetch(

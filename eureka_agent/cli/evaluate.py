@@ -56,6 +56,7 @@ def evaluate(
     import asyncio
 
     from eureka_agent.archive.artefacts import BEST, POLICY, attempt_folder
+    from eureka_agent.archive.pruned import check_not_pruned
     from eureka_agent.archive.run_folder import find_run, open_run, unknown_attempt
     from eureka_agent.archive.safe_files import inside
     from eureka_agent.cli.trust import trust_to_evaluate
@@ -74,6 +75,8 @@ def evaluate(
         known = [entry.id for entry in opened.archive.attempts()]
         if attempt is not None and attempt not in known:
             raise unknown_attempt(opened, attempt, known)
+        if attempt is not None:
+            check_not_pruned(opened, attempt)
         what = f"attempt {attempt!r} has no policy" if attempt else "there is no best policy"
         hint = f"`{show_command(opened.folder)}` lists what was trained"
         raise RunFolderError(f"{what} in the run {opened.name!r}", hint)

@@ -10,6 +10,7 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -47,6 +48,8 @@ REQUIRED_PACKAGES = (
     "tensorboard",
     "pyyaml",
     "av",
+    # Python 3.14 has it itself
+    *(("backports.zstd",) if sys.version_info < (3, 14) else ()),
     "pillow",
     "pygments",
     "starlette",

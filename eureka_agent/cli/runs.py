@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -17,18 +19,52 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
+@click.argument("runs", metavar="[RUN]...", nargs=-1, shell_complete=completing.runs)
+@click.option("--prune", is_flag=True, help="Remove files that nothing needs again; asks first.")
+@click.option("--whole", is_flag=True, help="Prune whole runs: those named, or --older-than.")
+@click.option("--older-than", metavar="AGE", help="Prune runs untouched for so long: 30d, 8w.")
+@click.option("--dry-run", is_flag=True, help="Only say what --prune would remove.")
+@click.option("--yes", is_flag=True, help="Prune without a question.")
 @FORMAT
-def runs(output_format: str) -> None:
-    """List the runs, oldest first: what was asked, how it stands, the best fitness.
+def runs(
+    runs: tuple[str, ...],
+    prune: bool,
+    whole: bool,
+    older_than: str | None,
+    dry_run: bool,
+    yes: bool,
+    output_format: str,
+) -> None:
+    """List the runs, oldest first: what was asked, how it stands, the best fitness, the size.
+
+    A RUN is a run, or a folder of runs; without one all are listed. --prune takes policies,
+    episodes and videos from finished runs, but for those of the best attempt, the finalists and the
+    baselines; a run of which nothing came goes as a whole. Reports, rewards and curves stay.
 
     \b
     eureka runs
-    eureka runs --format json
+    eureka runs --prune --dry-run
+    eureka runs --prune --whole --older-than 30d
     """
-    from eureka_agent.archive.run_folder import RUNS_FOLDER_HINT, list_runs, shown_runs_folder
+    from eureka_agent.archive.run_folder import RUNS_FOLDER_HINT, shown_runs_folder
+    from eureka_agent.archive.sizes import folder_size
+    from eureka_agent.cli import housekeeping
 
+    if prune:
+        housekeeping.prune_runs(
+            runs,
+            whole=whole,
+            older_than=None if older_than is None else housekeeping.age(older_than),
+            dry_run=dry_run,
+            yes=yes,
+            output_format=output_format,
+        )
+        return
+    _check_prunes(
+        {"--whole": whole, "--older-than": older_than, "--dry-run": dry_run, "--yes": yes}
+    )
     reports: list[RunReport] = []
-    for folder in list_runs():
+    for folder in housekeeping.named_runs(runs):
         try:
             reports.append(_report(str(folder), in_full=False, costs=False))
         except EurekaError as error:
@@ -37,13 +73,15 @@ def runs(output_format: str) -> None:
         from eureka_agent.report.as_json import to_json
 
         keys = ("run", "folder", "status", "task", "best", "human", "sparse", "seconds")
-        documents = map(to_json, reports)
-        print_json({"runs": [{key: document[key] for key in keys} for document in documents]})
+        found = [(to_json(each), folder_size(each.folder)) for each in reports]
+        rows = [{**{key: run[key] for key in keys}, "bytes": size} for run, size in found]
+        print_json({"runs": rows})
     elif reports:
         from eureka_agent.report.console import list_console
         from eureka_agent.report.tables import render_runs
 
-        list_console().print(render_runs(reports))
+        sizes = [folder_size(each.folder) for each in reports]
+        list_console().print(render_runs(reports, sizes))
     else:
         say(f"no run in {shown_runs_folder()} yet; start one: {command(FIRST_SEARCH)}")
         say(RUNS_FOLDER_HINT)
@@ -101,7 +139,8 @@ def show(
 
 def _show_attempt(word: str, attempt: str, output_format: str) -> None:
     from eureka_agent.archive.artefacts import CURVES, attempt_folder
-    from eureka_agent.archive.run_folder import reading, unknown_attempt
+    from eureka_agent.archive.packing import viewing
+    from eureka_agent.archive.run_folder import unknown_attempt
     from eureka_agent.archive.safe_files import inside
     from eureka_agent.report.as_json import attempt_in_full_to_json
     from eureka_agent.report.attempt_page import render_attempt
@@ -109,7 +148,7 @@ def _show_attempt(word: str, attempt: str, output_format: str) -> None:
     from eureka_agent.report.curves import read_curves_csv
     from eureka_agent.search.summary import attempt_of
 
-    with reading(word) as run:
+    with viewing(word) as run:
         chosen = attempt_of(run, attempt)
         if chosen is None:
             known = [entry.id for entry in run.archive.attempts_in_brief()]
@@ -122,6 +161,13 @@ def _show_attempt(word: str, attempt: str, output_format: str) -> None:
     curves = inside(folder, CURVES)
     points = read_curves_csv(curves) if curves.is_file() else ()
     CleanConsole().print(render_attempt(chosen, run.settings.env_steps, points, folder, origin))
+
+
+def _check_prunes(flags: dict[str, object]) -> None:
+    """Refuse flags of --prune without it."""
+    for flag, given in flags.items():
+        if given:
+            raise UsageError(f"{flag} is for --prune, which is not given", "add --prune")
 
 
 def _check_whole_run(flags: dict[str, bool], attempt: str | None) -> None:
@@ -146,10 +192,10 @@ def _follow(word: str, output_format: str) -> None:
 
 
 def _show_events(word: str, output_format: str) -> None:
-    from eureka_agent.archive.run_folder import reading
+    from eureka_agent.archive.packing import viewing
     from eureka_agent.report.journal_lines import entry_to_json, journal_lines
 
-    with reading(word) as run:
+    with viewing(word) as run:
         if output_format == "json":
             entries = [entry_to_json(each) for each in run.archive.entries()]
             print_json({"run": run.name, "folder": str(run.folder), "entries": entries})
@@ -169,8 +215,10 @@ def _show_cost(report: RunReport, output_format: str) -> None:
 
 
 def _report(word: str, *, in_full: bool, costs: bool = True) -> RunReport:
-    from eureka_agent.archive.run_folder import reading
+    from eureka_agent.archive.packing import is_packed, viewing
     from eureka_agent.search.summary import run_overview, run_report
 
-    with reading(word) as opened:
-        return run_report(opened) if in_full else run_overview(opened, costs=costs)
+    with viewing(word) as opened:
+        report = run_report(opened) if in_full else run_overview(opened, costs=costs)
+    # commands that are shown name the packed file
+    return replace(report, folder=Path(word)) if is_packed(word) else report

@@ -11,6 +11,7 @@ from typing import Any
 
 from eureka_agent.archive.artefacts import BEST, POLICY, REWARD, attempt_folder
 from eureka_agent.archive.files import write_file
+from eureka_agent.archive.pruned import check_not_pruned
 from eureka_agent.archive.run_folder import Run, unknown_attempt
 from eureka_agent.archive.safe_files import inside, open_plain
 from eureka_agent.errors import RunFolderError, system_reason
@@ -81,6 +82,7 @@ def _chosen_attempt(run: Run, report: RunReport, name: str) -> tuple[Exported, P
         raise unknown_attempt(run, name, [entry.id for entry in report.attempts])
     policy = inside(attempt_folder(run.folder, name), POLICY)
     if not policy.is_file():
+        check_not_pruned(run, name)
         reason = f" ({chosen.reason})" if chosen.reason else ""
         raise RunFolderError(
             f"the attempt {name!r} has no policy: it is {chosen.stage.value}{reason}",

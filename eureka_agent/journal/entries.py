@@ -171,6 +171,17 @@ class RunEnded(BaseEntry):
     """Place of the report; not recorded."""
 
 
+class Pruned(BaseEntry):
+    """Files that nothing needs again are about to be removed, to free space."""
+
+    kind: Literal["pruned"] = "pruned"
+    attempts: tuple[str, ...] = ()
+    """Attempts without policies, episodes and pictures from now on."""
+    files: Count
+    size: Count
+    """Bytes of these files."""
+
+
 class Notice(_Passing):
     """A message to the person."""
 

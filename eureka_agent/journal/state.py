@@ -32,6 +32,10 @@ class RunState:
     started: RunStarted | None = None
     status: RunStatus = RunStatus.RUNNING
     message: str = ""
+    last_time: str = ""
+    """Time of the last entry about the run that is not on its pruning."""
+    pruned: dict[str, str] = field(default_factory=dict)
+    """Times of pruning, by attempt."""
     seconds: float = 0.0
     devices: tuple[str, ...] = ()
     """Devices of trainings, an item for each change."""
@@ -59,6 +63,7 @@ class RunState:
             self,
             iterations_ended=set(self.iterations_ended),
             plans=dict(self.plans),
+            pruned=dict(self.pruned),
             by_id=dict(self.by_id),
             by_training=dict(self.by_training),
         )
@@ -87,6 +92,8 @@ class RunState:
     def apply(self, recorded: Recorded) -> None:
         """Apply the next entry. Raises KeyError for one on an attempt without a proposal."""
         self.seconds = recorded.seconds
+        if not isinstance(recorded.entry, entries.Pruned):
+            self.last_time = recorded.time
         match recorded.entry:
             case RunCreated() as entry:
                 self.began, self.created = entry, recorded.time
@@ -97,6 +104,8 @@ class RunState:
                     self.devices = (*self.devices, entry.devices)
             case entries.RunEnded() as entry:
                 self.status, self.message = entry.status, entry.message
+            case entries.Pruned() as entry:
+                self.pruned |= dict.fromkeys(entry.attempts, recorded.time)
             case entries.SettingChanged() as entry:
                 self.changes = (*self.changes, (recorded.time, entry))
             case entries.GateLoosened() as entry:

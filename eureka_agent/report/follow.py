@@ -12,7 +12,7 @@ from pathlib import Path
 from eureka_agent.archive.database import Archive
 from eureka_agent.archive.run_lock import is_held
 from eureka_agent.errors import RunFolderError
-from eureka_agent.journal.entries import Observer, RunEnded
+from eureka_agent.journal.entries import Observer, Pruned, RunEnded
 from eureka_agent.journal.state import Recorded, numbered
 from eureka_agent.records import RunStatus
 
@@ -68,7 +68,7 @@ class Follower:
                 self._last = recorded
         last = self._last
         if not held:
-            if last is None or not isinstance(last.entry, RunEnded):  # it was killed
+            if last is None or not isinstance(last.entry, RunEnded | Pruned):  # it was killed
                 self._observer(RunEnded(status=RunStatus.STOPPED))
         elif last is not None and last is not before:
             self._clock.run(last.seconds + _silence(last.time))

@@ -53,6 +53,10 @@ def _other_line(entry: BaseEntry) -> str:
             return f"made by: {shlex.join(entry.command)}" if entry.command else ""
         case journal.SettingChanged():
             return f"{entry.name} changed from {entry.before} to {entry.now}"
+        case journal.Pruned():
+            files = wording.plural(entry.files, "file")
+            of = f", of {' '.join(entry.attempts)}" if entry.attempts else ""
+            return f"{files} removed to free {wording.file_size(entry.size)}{of}"
         case journal.SearchEndedEarly() if not entry.text:
             return "the search goes on where it had ended early"
         case (

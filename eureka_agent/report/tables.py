@@ -44,9 +44,9 @@ STATUS_STYLES = {
 }
 
 
-def render_runs(reports: Sequence[RunReport]) -> RenderableType:
-    """One line a run, newest last."""
-    table = _RunsTable(reports)
+def render_runs(reports: Sequence[RunReport], sizes: Sequence[int] = ()) -> RenderableType:
+    """One line a run, newest last. `sizes`: bytes of each, if they are shown."""
+    table = _RunsTable(reports, sizes)
     marks = {mark: MARKS[mark] for report in reports if (mark := fitness_mark(report))}
     see = f": see `{command('show RUN')}`"
     notes = [Text(f"{mark} {meaning}{see}", style="dim") for mark, meaning in marks.items()]
@@ -63,8 +63,8 @@ def fitness_mark(report: RunReport) -> str:
 class _RunsTable:
     """A table of runs; a narrow one shortens their names and omits the trainings."""
 
-    def __init__(self, reports: Sequence[RunReport]) -> None:
-        self._reports = reports
+    def __init__(self, reports: Sequence[RunReport], sizes: Sequence[int]) -> None:
+        self._reports, self._sizes = reports, sizes
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         wide = options.max_width >= WIDE_RUNS
@@ -72,10 +72,15 @@ class _RunsTable:
         table.add_column("run", no_wrap=True, style="bold")
         table.add_column("status", no_wrap=True)
         table.add_column("task", ratio=1)
-        for title in (*(["trained"] if wide else []), "best fitness", "time"):
+        for title in (
+            *(["trained"] if wide else []),
+            "best fitness",
+            "time",
+            *(["size"] if self._sizes else []),
+        ):
             table.add_column(title, justify="right", no_wrap=True)
         names = [report.run_name for report in self._reports]
-        for report in self._reports:
+        for place, report in enumerate(self._reports):
             trained = sum(attempt.stage is Stage.TRAINED for attempt in report.attempts)
             table.add_row(
                 report.run_name if wide else _short_name(report.run_name, names),
@@ -84,6 +89,7 @@ class _RunsTable:
                 *([f"{trained}/{len(report.attempts)}"] if wide else []),
                 _best_fitness(report),
                 wording.clock_time(report.seconds),
+                *([wording.file_size(self._sizes[place])] if self._sizes else []),
             )
         yield table
 

@@ -16,6 +16,7 @@ from eureka_agent.archive.artefacts import (
     repeat_folder,
     training_folder,
 )
+from eureka_agent.archive.pruned import check_not_pruned
 from eureka_agent.archive.run_folder import Run, unknown_attempt
 from eureka_agent.archive.safe_files import inside
 from eureka_agent.errors import EurekaError, RunFolderError, SettingsError
@@ -79,6 +80,7 @@ def _trained_policy(run: Run, name: str) -> TrainedPolicy:
     title, seed, folder, reward = find(run, of, int(word) if word else None)
     policy = inside(folder, POLICY)
     if not policy.is_file():
+        check_not_pruned(run, of)
         seeds = sorted(training.seed for training in run.archive.trainings() if training.name == of)
         known = f"; it was trained from the seeds {', '.join(map(str, seeds))}" if seeds else ""
         raise RunFolderError(f"{name!r} has no policy in the run {run.name!r}{known}", _hint(run))

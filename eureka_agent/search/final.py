@@ -160,7 +160,7 @@ class FinalTrainings:
 
 def keep_best(run: Run, best: Attempt, trainings: Sequence[FinalTraining]) -> None:
     """Fill `best/` with the reward, and the policy of the final training nearest to the mean, or of
-    the search without finals."""
+    the search without finals; without a policy where that was pruned."""
     folder = inside(run.folder, BEST)
     write_text(folder / REWARD, best.proposal.reward.source)
     policy = attempt_folder(run.folder, best.id) / POLICY
@@ -168,6 +168,10 @@ def keep_best(run: Run, best: Attempt, trainings: Sequence[FinalTraining]) -> No
     if typical is not None:
         policy = training_folder(run.folder, best.id, typical.seed) / POLICY
     kept = folder / POLICY
+    if not policy.is_file() and best.id in run.archive.state.pruned:
+        for name in (POLICY, VIDEO, GIF):  # of another attempt
+            (folder / name).unlink(missing_ok=True)
+        return
     if not (kept.is_file() and filecmp.cmp(policy, kept, shallow=False)):
         for name in (VIDEO, GIF):  # of another policy
             (folder / name).unlink(missing_ok=True)

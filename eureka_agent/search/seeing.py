@@ -59,7 +59,8 @@ class SeeingAnalyst:
     async def _pictures(self, attempt: str) -> tuple[ImagePart, ...]:
         """The sheet of an attempt's episodes: the stored one, since a request is made once."""
         path = attempt_folder(self._run.folder, attempt) / SHEET
-        if not path.is_file() and not self._blind:
+        is_pruned = attempt in self._run.archive.state.pruned
+        if not path.is_file() and not self._blind and not is_pruned:
             try:
                 await self._film(attempt)
             except (EnvironmentFaultError, RunFolderError):

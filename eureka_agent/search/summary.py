@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from eureka_agent.archive.run_folder import Run
@@ -15,6 +16,7 @@ from eureka_agent.feedback.standing import (
 )
 from eureka_agent.feedback_records import Given
 from eureka_agent.journal.entries import SettingChanged
+from eureka_agent.journal.state import RunState
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, FinalTraining, Message, Stage
 from eureka_agent.report.ledger import NOTHING_ASKED, Ledger, LedgerLine
@@ -23,6 +25,7 @@ from eureka_agent.report.run_report import BASELINES, ByModel, ByStrength, RunCo
 from eureka_agent.search.scoring import score_table
 from eureka_agent.search.time_limit import time_limit
 from eureka_agent.settings import UNMEASURED, SearchSettings, judge_of
+from eureka_agent.wording import plural
 
 
 def best_attempt(run: Run, attempts: Sequence[Attempt] | None = None) -> Attempt | None:
@@ -132,7 +135,14 @@ def remarks(run: Run) -> tuple[str, ...]:
     state = run.archive.facts
     changes = [f"when it was resumed, {change_text(change)}" for _, change in state.changes]
     loosened = state.gate_loosened.text if state.gate_loosened is not None else ""
-    return (*changes, *filter(None, (loosened, state.ended_early)))
+    return (*changes, *filter(None, (loosened, state.ended_early)), *_pruned(state))
+
+
+def _pruned(state: RunState) -> list[str]:
+    """A remark for each day on which attempts were pruned."""
+    days = Counter(time[:10] for time in state.pruned.values())
+    text = "policies, episodes and pictures of {} were pruned on {}"
+    return [text.format(plural(many, "attempt"), day) for day, many in sorted(days.items())]
 
 
 def change_text(change: SettingChanged) -> str:

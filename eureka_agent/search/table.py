@@ -92,8 +92,11 @@ class Table:
         return ranked(judged(self.run.archive.attempts(), self.feedback))
 
     def newest(self) -> list[Attempt]:
-        """Trained attempts of the last generation that has any, in their order."""
-        trained = [each for each in self.run.archive.attempts() if each.stage is Stage.TRAINED]
+        """Trained attempts of the last generation that has any, in their order, but for those
+        whose policies were pruned."""
+        gone = self.run.archive.state.pruned
+        attempts = (each for each in self.run.archive.attempts() if each.id not in gone)
+        trained = [each for each in attempts if each.stage is Stage.TRAINED]
         last = max((each.iteration for each in trained), default=-1)
         return [each for each in trained if each.iteration == last]
 
@@ -117,9 +120,9 @@ class Table:
 
     def next_pair(self) -> tuple[str, str] | None:
         """The pair whose comparison tells most, in an order that depends on the number of choices
-        alone; None for fewer than two attempts."""
-        found = self.preferences()
-        pair = found.next_pair(found.names)
+        alone; None for fewer than two attempts that can be shown."""
+        found, gone = self.preferences(), self.run.archive.state.pruned
+        pair = found.next_pair([name for name in found.names if name not in gone])
         if pair is None:
             return None
         flipped = derive_seed(self.run.settings.seed, "order", len(choices_of(self.feedback))) % 2

@@ -143,7 +143,20 @@ MISTAKES = {
         "'folder' is not a run: it has no settings.yaml",
         "`eureka runs` lists the runs there are",
     ),
-    "runs extra": ("runs does not take 'extra'", "it is called as: eureka runs [OPTIONS]"),
+    "runs extra": ("no run 'extra' in 'FOLDER/runs'", "`eureka runs` lists the runs there are"),
+    "runs --yes": ("--yes is for --prune, which is not given", "add --prune"),
+    "runs --prune --older-than soon": (
+        "--older-than is 'soon', expected a number of days or weeks",
+        "such as --older-than 30d, or 8w",
+    ),
+    "runs --prune --whole": (
+        "--whole without a run would remove all of them",
+        "name runs, or --older-than 30d",
+    ),
+    "archive --open nothing": (
+        "'nothing' cannot be unpacked: there is no such file or folder",
+        "expected a .tar.zst file of runs",
+    ),
     "evaluate latest --episodes 0": (
         "--episodes is 0, expected a whole number from 1 to 100000",
         "see `eureka evaluate --help`",

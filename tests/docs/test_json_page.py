@@ -19,6 +19,7 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs" / "json.md").read_text(enco
 SHARED = "Objects in several documents"
 MAPPINGS = {
     "files",
+    "kinds",
     "settings",
     "versions",
     "tasks",
@@ -106,6 +107,8 @@ def section(title: str) -> str:
         ("eureka show RUN --cost", ("show", "latest", "--cost")),
         ("eureka resume", ("resume", "latest")),
         ("eureka runs", ("runs",)),
+        ("eureka runs --prune", ("runs", "--prune", "--dry-run")),
+        ("eureka archive", ("archive", "latest", "--output", "packed.tar.zst")),
         ("eureka envs", ("envs",)),
         ("eureka envs NAME", ("envs", "quadcopter")),
         ("eureka envs --check PATH", ("envs", "--check", "cartpole", "--task", "balance")),

@@ -119,6 +119,10 @@ def story(
         (journal.FinalTrained(training=final), "human from seed 3: fitness 1.50"),
         (journal.Scored(score=SCORE), "human: 2.00 over 1 seed"),
         (journal.RunEnded(status=RunStatus.FAILED, message="it broke"), "run failed: it broke"),
+        (
+            journal.Pruned(attempts=("1-01",), files=3, size=2_500_000),
+            "3 files removed to free 2.5 MB, of 1-01",
+        ),
     ]
     return told
 

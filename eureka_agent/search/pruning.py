@@ -1,0 +1,190 @@
+"""Pruning of runs: files that nothing needs again, and whole runs.
+
+Files are taken from finished runs alone. The best attempt, the finalists and the baselines keep
+theirs, for videos, exports and scores, and every attempt keeps what reports show of it. A run in
+which somebody compared attempts keeps them all. What is removed is in the journal before the first
+file goes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from eureka_agent.archive.artefacts import (
+    ATTEMPTS,
+    GIF,
+    JUDGED,
+    POLICY,
+    SHEET,
+    TRAJECTORIES,
+    VIDEO,
+)
+from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.archive.run_lock import is_held, locked
+from eureka_agent.archive.safe_files import inside
+from eureka_agent.archive.sizes import files_below, size_of
+from eureka_agent.archive.snapshots import FOLDER as SNAPSHOTS
+from eureka_agent.archive.storage_errors import storage_errors
+from eureka_agent.journal.entries import Pruned
+from eureka_agent.records import RunStatus
+from eureka_agent.search.filming import VIDEOS
+from eureka_agent.search.run_end import WORKERS_FOLDER, has_results
+from eureka_agent.search.summary import best_attempt
+
+REMOVED = ".removed-"
+"""Beginning of the name of a run that is being removed."""
+WHOLE, EMPTY = "the whole run", "nothing came of it"
+"""Reasons to remove a whole run."""
+_DRAFT = re.compile(r"\..+\.draft-\d+-\d+")
+_CLIP = re.compile(r"clip-\d+\.(mp4|npz)")
+_KINDS = {
+    POLICY: "policies",
+    TRAJECTORIES: "episodes",
+    **dict.fromkeys((VIDEO, GIF, SHEET, JUDGED), "videos and pictures"),
+}
+
+
+@dataclass(frozen=True)
+class Removable:
+    """A file that nothing needs again."""
+
+    path: Path
+    kind: str
+    size: int
+    attempt: str = ""
+    """Attempt that can no longer be shown without it."""
+
+
+@dataclass(frozen=True)
+class PrunePlan:
+    """Result of looking through a run."""
+
+    folder: Path
+    size: int
+    """Bytes of the whole run."""
+    last_time: str = ""
+    """Time of the last work on the run, ISO 8601 in UTC."""
+    files: tuple[Removable, ...] = ()
+    whole: str = ""
+    """Reason to remove the whole run; empty where it stays."""
+    untouched: str = ""
+    """Reason to leave the run as it is."""
+
+    @property
+    def freed(self) -> int:
+        """Bytes that are freed."""
+        return self.size if self.whole else sum(file.size for file in self.files)
+
+    def by_kind(self) -> dict[str, int]:
+        """Bytes of the files by their kind."""
+        sizes: Counter[str] = Counter()
+        for file in self.files:
+            sizes[file.kind] += file.size
+        return dict(sizes)
+
+
+def prune_plan(folder: Path, *, whole: bool = False) -> PrunePlan:
+    """The files of a run that may go, or the run itself if nothing came of it. `whole`: the run,
+    whatever came of it. Raises RunFolderError for a folder that is no run."""
+    return _plan(folder, whole, untouched="a process works on it" if is_held(folder) else "")
+
+
+def _plan(folder: Path, whole: bool, untouched: str = "") -> PrunePlan:
+    run = open_run(folder, reading=True)
+    with closing(run.archive):
+        files = list(files_below(folder))
+        size, last_time = sum(map(size_of, files)), run.archive.facts.last_time
+        if folder.is_symlink():
+            untouched = untouched or "it is a link"
+        elif not run.is_own():
+            untouched = untouched or "it is not your own; remove its folder by hand"
+        if untouched:
+            return PrunePlan(folder, size, last_time, untouched=untouched)
+        # one that has not begun may wait for its turn
+        is_empty = run.archive.facts.started is not None and not has_results(run)
+        if whole or is_empty:
+            return PrunePlan(folder, size, last_time, whole=EMPTY if is_empty else WHOLE)
+        return PrunePlan(folder, size, last_time, tuple(_removable(run, files)))
+
+
+def _removable(run: Run, files: Iterable[os.DirEntry[str]]) -> Iterable[Removable]:
+    is_finished = run.status is RunStatus.FINISHED
+    kept = _kept(run)
+    for file in sorted(files, key=lambda each: each.path):
+        parts = Path(file.path).relative_to(run.folder).parts
+        kind, attempt = "", ""
+        if parts[0] == WORKERS_FOLDER or _DRAFT.fullmatch(file.name):
+            kind = "leftovers"
+        elif is_finished and parts[0] == SNAPSHOTS:
+            kind = "saved states"
+        elif is_finished and (parts[0] == VIDEOS or _CLIP.fullmatch(file.name)):
+            kind = "videos and pictures"
+        elif is_finished and parts[0] == ATTEMPTS and parts[1] not in kept:
+            is_curve = file.name.startswith("events.out.tfevents.")
+            kind = "TensorBoard files" if is_curve else _KINDS.get(file.name, "")
+            attempt = parts[1] if kind else ""
+        if kind:
+            yield Removable(inside(run.folder, *parts), kind, size_of(file), attempt)
+
+
+def _kept(run: Run) -> set[str]:
+    """Attempts that keep all their files."""
+    if run.archive.facts.feedback:
+        return {each.id for each in run.archive.attempts_in_brief()}
+    best = best_attempt(run)
+    finalists = {each.name for each in run.archive.trainings()}
+    return finalists if best is None else {best.id, *finalists}
+
+
+def prune(plan: PrunePlan) -> PrunePlan:
+    """Remove what a plan names, if it still may go. Returns what was removed. Raises RunFolderError
+    while a process works on the run."""
+    with locked(plan.folder):
+        # an empty one may have come to something
+        now = _plan(plan.folder, plan.whole == WHOLE)
+        if now.untouched or bool(now.whole) != bool(plan.whole):
+            return PrunePlan(plan.folder, now.size, untouched=now.untouched or "it has changed")
+        if plan.whole:
+            _remove_run(plan.folder)
+            return now
+        named = {file.path for file in plan.files}
+        files = tuple(file for file in now.files if file.path in named)
+        if files:
+            _remove_files(plan.folder, files)
+        return PrunePlan(plan.folder, now.size, now.last_time, files)
+
+
+def _remove_run(folder: Path) -> None:
+    """Remove a run. After a kill it is no run any more, and `remove_leftovers` goes on."""
+    gone = folder.with_name(f"{REMOVED}{folder.name}")
+    with storage_errors(folder.parent):
+        os.rename(folder, gone)
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+def remove_leftovers(parent: Path) -> None:
+    """Remove the rest of runs whose removal was killed."""
+    for folder in parent.glob(f"{REMOVED}*"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_files(folder: Path, files: tuple[Removable, ...]) -> None:
+    run = open_run(folder)
+    with closing(run.archive):
+        names = dict.fromkeys(file.attempt for file in files if file.attempt)
+        size = sum(file.size for file in files)
+        run.archive.append(Pruned(attempts=tuple(names), files=len(files), size=size))
+    with storage_errors(folder):
+        for file in files:
+            file.path.unlink(missing_ok=True)
+    for parent in sorted({file.path.parent for file in files}, reverse=True):
+        if not parent.is_relative_to(folder / ATTEMPTS):
+            with suppress(OSError):  # it holds more
+                parent.rmdir()

@@ -1,0 +1,108 @@
+"""Sizes of runs, `eureka runs --prune` and `eureka archive`, through the real command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from stranger import assert_one_clear_error, eureka, make_run
+
+from eureka_agent.archive.run_folder import Run
+from eureka_agent.journal.entries import RunEnded
+from eureka_agent.records import RunStatus, TaskDescription
+
+
+@pytest.fixture
+def run(tmp_path: Path, description: TaskDescription) -> Run:
+    """A stopped run with 4 MB of leftovers."""
+    run = make_run(tmp_path / "runs", description)
+    run.archive.append(RunEnded(status=RunStatus.STOPPED))
+    run.archive.close()
+    (run.folder / ".workers").mkdir()
+    (run.folder / ".workers" / "scratch").write_bytes(bytes(4_000_000))
+    return run
+
+
+def test_the_list_has_the_size_of_each_run(run: Run, tmp_path: Path) -> None:
+    size = sum(path.stat().st_size for path in run.folder.rglob("*") if path.is_file())
+    (listed,) = json.loads(eureka("runs", "--format", "json", cwd=tmp_path).stdout)["runs"]
+    assert listed["bytes"] == size
+    title, line = eureka("runs", cwd=tmp_path).stdout.splitlines()
+    assert title.split()[-1] == "size"
+    assert line.endswith(f" {size / 1e6:.1f} MB")  # 4.1 to 4.9: what else there is, is small
+
+
+def test_runs_of_a_batch_are_listed_by_its_folder(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "nightly" / "searches").mkdir(parents=True)
+    shutil.move(run.folder, tmp_path / "nightly" / "searches" / "ant")
+    listed = json.loads(eureka("runs", "nightly", "--format", "json", cwd=tmp_path).stdout)
+    assert [each["run"] for each in listed["runs"]] == ["ant"]
+    told = eureka("runs", "nightly", "--prune", "--yes", cwd=tmp_path)
+    assert told.stdout.endswith("removed 4.0 MB\n")
+    assert not (tmp_path / "nightly/searches/ant/.workers").exists()
+
+
+def test_nothing_is_removed_without_a_yes(run: Run, tmp_path: Path) -> None:
+    asked = eureka("runs", "--prune", cwd=tmp_path)
+    assert asked.returncode == 1
+    assert f"{run.name}: leftovers 4.0 MB" in asked.stdout
+    assert "there is no terminal to ask whether 4.0 MB may be removed" in asked.stderr
+    for answer, left in (("n\n", True), ("y\n", False)):
+        own, theirs = pty.openpty()
+        os.write(own, answer.encode())  # it waits in the terminal until it is asked for
+        process = subprocess.run(
+            [sys.executable, "-m", "eureka_agent.cli.main", "runs", "--prune"],
+            env={**os.environ, "EUREKA_RUNS": str(tmp_path / "runs")},
+            stdin=theirs,
+            stderr=theirs,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+            timeout=60,
+        )
+        os.close(theirs)
+        assert "Remove 4.0 MB? [y/N]" in os.read(own, 65536).decode()
+        os.close(own)
+        assert (process.returncode, (run.folder / ".workers").exists()) == (int(left), left)
+
+
+def test_whole_runs_go_by_name_and_by_age(run: Run, tmp_path: Path) -> None:
+    aged = eureka(
+        *("runs", "--prune", "--whole", "--older-than", "1d", "--yes", "--format", "json"),
+        cwd=tmp_path,
+    )
+    assert json.loads(aged.stdout)["runs"] == []  # it is of today
+    eureka("runs", run.name, "--prune", "--whole", "--yes", cwd=tmp_path)
+    assert not run.folder.exists()
+
+
+def test_a_packed_run_is_shown_as_it_is_and_after_it_was_opened(run: Run, tmp_path: Path) -> None:
+    told = json.loads(eureka("archive", "latest", "--format", "json", cwd=tmp_path).stdout)
+    file = tmp_path / told["file"]
+    assert told["file"] == f"{run.name}.tar.zst"
+    assert told["bytes"] == file.stat().st_size
+    shown = eureka("show", str(file), cwd=tmp_path)
+    assert run.name in shown.stdout
+    assert f"show {file} ATTEMPT" in shown.stdout
+    assert eureka("show", str(file), "--events", cwd=tmp_path).returncode == 0
+    hint = f"unpack it: eureka archive --open {file}"
+    assert hint in assert_one_clear_error(eureka("video", str(file), cwd=tmp_path))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    theirs = {"XDG_STATE_HOME": str(tmp_path / "somebody-else")}
+    eureka("archive", "--open", str(file), cwd=elsewhere, **theirs)
+    assert run.name[:15] in eureka("runs", cwd=elsewhere, **theirs).stdout
+    # a stranger's run, which nothing resumes unasked
+    resumed = eureka("resume", "latest", cwd=elsewhere, **theirs)
+    assert "--trust" in assert_one_clear_error(resumed)
+
+
+def test_the_events_tell_what_was_removed(run: Run, tmp_path: Path) -> None:
+    eureka("runs", "--prune", "--yes", cwd=tmp_path)
+    events = eureka("show", "latest", "--events", cwd=tmp_path).stdout
+    assert events.splitlines()[-1].endswith("1 file removed to free 4.0 MB")
