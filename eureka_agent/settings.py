@@ -133,6 +133,12 @@ class SearchSettings(TrainingSettings):
     """Seconds to wait for a model's reply."""
     concurrency: int = Field(8, gt=0, le=1000)
     """Requests to models at a time."""
+    llm_batch: bool = False
+    """Ask openai/ and anthropic/ models in their providers' batches: at half the price, with
+    replies within 24 hours, most of them within one."""
+    llm_batch_wait: float = Field(15.0, gt=0, le=DAY_SECONDS)
+    """Seconds without a further request after which a batch is sent. The first look for its results
+    comes after as long, the next ones after more, up to twenty times as long."""
     reviewer: str = "auto"
     """Model that reviews rewards against the task: off, <provider>/<model> for every reward, or
     auto for the first --model, where the critic doubts."""
@@ -308,6 +314,8 @@ FREE_SETTINGS = frozenset(
         "budget",
         "concurrency",
         "iterations",
+        "llm_batch",
+        "llm_batch_wait",
         "max_cost",
         "max_time",
         "max_tokens",

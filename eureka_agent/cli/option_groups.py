@@ -24,6 +24,8 @@ OPTION_GROUPS = {
         "reply_tokens",
         "request_timeout",
         "concurrency",
+        "llm_batch",
+        "llm_batch_wait",
         "reviewer",
         "analyst",
         "analyst_sees",

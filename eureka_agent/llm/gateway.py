@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
+from eureka_agent.llm.batches.collector import Batches
 from eureka_agent.llm.budget import Budget, Reservation
 from eureka_agent.llm.interface import (
     Completion,
@@ -39,11 +40,14 @@ class Gateway:
         budget: Budget,
         concurrency: int,
         on_request: RequestObserver = _unobserved,
+        batches: Batches | None = None,
     ) -> None:
-        """`store` is looked up before a model is asked. `concurrency`: most requests in flight."""
+        """`store` is looked up before a model is asked. `concurrency`: most requests in flight;
+        those in `batches` do not count, since they wait at the provider."""
         self._store = store
         self._budget = budget
         self._on_request = on_request
+        self._batches = batches
         self._places = asyncio.Semaphore(concurrency)
         self._locks: dict[str, asyncio.Lock] = {}
         self._waiting: Counter[str] = Counter()
@@ -57,14 +61,21 @@ class Gateway:
             known = self._store.find(key)
             if known is not None:
                 return known
-            await self._places.acquire()
+            batches = self._batches
+            if batches is not None and not batches.takes(key, request):
+                batches = None
+            if batches is None:
+                await self._places.acquire()
             try:
-                reservation = await self._budget.reserve(model.name, request)
+                reservation = await self._budget.reserve(
+                    model.name, request, key, batched=batches is not None
+                )
             except BaseException:
-                self._places.release()
+                if batches is None:
+                    self._places.release()
                 raise
             # from here on it is paid for: its reply is stored even if the caller is cancelled
-            task = asyncio.create_task(self._make(model, request, key, reservation))
+            task = asyncio.create_task(self._make(model, request, key, reservation, batches))
             self._tasks.add(task)
             task.add_done_callback(self._ended)
             return await asyncio.shield(task)
@@ -75,8 +86,11 @@ class Gateway:
         return len(self._tasks - self._pauses.tasks)
 
     async def finish(self, timeout_s: float = PATIENCE_S) -> None:
-        """Wait for replies in flight, which are stored; give up after the timeout."""
+        """Wait for replies in flight, which are stored; give up after the timeout. Batches stay at
+        the provider, where a resumed run finds them."""
         self._pauses.end()
+        if self._batches is not None:
+            await self._batches.close()
         pending = set(self._tasks)
         try:
             if pending:
@@ -86,18 +100,27 @@ class Gateway:
                 task.cancel()
 
     async def _make(
-        self, model: LanguageModel, request: CompletionRequest, key: str, reservation: Reservation
+        self,
+        model: LanguageModel,
+        request: CompletionRequest,
+        key: str,
+        reservation: Reservation,
+        batches: Batches | None,
     ) -> Message:
         message: Message | None = None
         ended = self._on_request(model.name, request)
         PAUSES.set(self._pauses)  # in this task's own context
         try:
-            completion = await model.complete(request)
+            if batches is None:
+                completion = await model.complete(request)
+            else:
+                completion = await batches.complete(key, model, request)
             message = self._message(model.name, request, completion)
             self._store.put(key, message)
             await self._budget.settle(reservation, message.cost, message.request, message.reply)
         finally:
-            self._places.release()
+            if batches is None:
+                self._places.release()
             await self._budget.release(reservation)
             ended(message)
         return message
@@ -126,6 +149,7 @@ class Gateway:
             completion_tokens=completion.completion_tokens,
             cached_tokens=completion.cached_tokens,
             cache_write_tokens=completion.cache_write_tokens,
+            batched=completion.batched,
             seconds=completion.seconds,
         )
         return Message(

@@ -20,6 +20,7 @@ from eureka_agent.designer.tuning.designer import TuningDesigner
 from eureka_agent.feedback.judge import ModelJudge
 from eureka_agent.feedback.reading import ModelReader, Reads
 from eureka_agent.journal.entries import ModelBudgetSpent, Notice, Observer
+from eureka_agent.llm.batches.collector import Batches
 from eureka_agent.llm.budget import Budget
 from eureka_agent.llm.gateway import Gateway
 from eureka_agent.llm.prices import Price
@@ -110,6 +111,22 @@ def budget_of(
     )
 
 
+def batches_of(run: Run, budget: Budget, observer: Observer) -> Batches | None:
+    """The run's batches of requests, with those of earlier processes; None where there are none
+    and none are asked for."""
+    known = run.archive.state.open_batches()
+    known = {key: batch for key, batch in known.items() if run.archive.find(key) is None}
+    for batch in {batch.id: batch for batch in known.values()}.values():
+        for each in batch.requests:
+            if known.get(each.key) is batch:
+                budget.owe(each.key, batch.model, each.role, each.prompt_tokens)
+    settings = run.settings
+    if not known and not settings.llm_batch:
+        return None
+    wait_s = settings.llm_batch_wait
+    return Batches(observer, known, collects=settings.llm_batch, wait_s=wait_s)
+
+
 def advisers_of(
     models: Models | None,
     given: GivenDesigner | None,
@@ -127,7 +144,13 @@ def advisers_of(
     from eureka_agent.designer.llm_designer import LanguageModelDesigner
 
     budget = budget_of(models, run, time_is_up, observer)
-    gateway = Gateway(run.archive, budget, run.settings.concurrency, request_observer(observer))
+    gateway = Gateway(
+        run.archive,
+        budget,
+        run.settings.concurrency,
+        request_observer(observer),
+        batches_of(run, budget, observer),
+    )
     model_designer = LanguageModelDesigner(
         [models.configured(model, gateway) for model in models.designers]
     )

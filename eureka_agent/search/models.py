@@ -81,7 +81,14 @@ class Models:
 
 def models_of(settings: SearchSettings, on_retry: RetryObserver) -> Models | None:
     """The models that the settings name; None for the offline designer. Raises SettingsError for a
-    model that cannot be had or a limit that cannot hold."""
+    model that cannot be had, or not in batches, or a limit that cannot hold."""
+    if settings.llm_batch and (
+        settings.model[0] == "offline" or settings.model[0].startswith(REPLAY)
+    ):
+        raise SettingsError(
+            f"--llm-batch is asked for, but with --model {settings.model[0]} no provider is asked",
+            "leave --llm-batch out, or name a model of openai/ or anthropic/",
+        )
     if settings.model == ("offline",):
         _refuse_models_without_designer(settings)
         return None
@@ -91,7 +98,7 @@ def models_of(settings: SearchSettings, on_retry: RetryObserver) -> Models | Non
 
 
 def _live(settings: SearchSettings, on_retry: RetryObserver) -> Models:
-    from eureka_agent.llm.registry import Access, language_model
+    from eureka_agent.llm.registry import Access, batch_endpoints, language_model
 
     own_server = _provider(settings.model[0]) if settings.base_url else None
     known: dict[str, LanguageModel] = {}
@@ -114,6 +121,9 @@ def _live(settings: SearchSettings, on_retry: RetryObserver) -> Models:
     reviewer, analyst = role(settings.reviewer), role(settings.analyst)
     judge = judge_of(settings)
     judging = model(judge) if judge else None
+    if settings.llm_batch:
+        for each in known.values():
+            batch_endpoints(each)
     # the price table does not hold for names on the user's own server
     listed = find_prices((name for name in known if _provider(name) != own_server), settings.price)
     prices = {name: listed[name] for name in known if name in listed}
