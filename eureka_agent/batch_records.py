@@ -19,7 +19,8 @@ class BatchedRequest(Record):
     """Content-addressed key, under which its reply will be stored."""
     role: str
     prompt_tokens: Count
-    """Estimate, for the budget of a resumed run."""
+    """Estimate for the budget of a resumed run, like the next one."""
+    reply_tokens: Count
 
 
 class RequestBatch(Record):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+from eureka_agent.batch_records import BatchedRequest
 from eureka_agent.errors import EurekaError
 from eureka_agent.llm.interface import LONGEST_REPLY_TOKENS, CompletionRequest
 from eureka_agent.llm.prices import Price
@@ -119,12 +120,12 @@ class Budget:
         price = self._prices.get(model)
         return None if price is None else price.money(cost)
 
-    def owe(self, key: str, model: str, role: str, prompt_tokens: int) -> None:
+    def owe(self, model: str, request: BatchedRequest) -> None:
         """Count a request that an earlier process sent in a batch; `reserve` takes it over."""
-        usage = self._usage.get((model, role, True))
-        guess = self._estimate(model, prompt_tokens, USUAL_REPLY_TOKENS, batched=True)
+        usage = self._usage.get((model, request.role, True))
+        guess = self._estimate(model, request.prompt_tokens, request.reply_tokens, batched=True)
         expected = guess if usage is None else usage.mean
-        self._owed[key] = Reservation(model, role, expected, expected)
+        self._owed[request.key] = Reservation(model, request.role, expected, expected)
 
     async def reserve(
         self, model: str, request: CompletionRequest, key: str = "", *, batched: bool = False
@@ -230,6 +231,16 @@ class Budget:
             prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, batched=batched
         )
         return Amount(self.money(model, cost) or Decimal(0), prompt_tokens + completion_tokens)
+
+
+def batched_request(key: str, request: CompletionRequest) -> BatchedRequest:
+    """Record of a request in a batch."""
+    return BatchedRequest(
+        key=key,
+        role=request.role.value,
+        prompt_tokens=estimated_tokens(request),
+        reply_tokens=min(request.max_tokens or USUAL_REPLY_TOKENS, USUAL_REPLY_TOKENS),
+    )
 
 
 def estimated_tokens(request: CompletionRequest) -> int:

@@ -119,7 +119,7 @@ def batches_of(run: Run, budget: Budget, observer: Observer) -> Batches | None:
     for batch in {batch.id: batch for batch in known.values()}.values():
         for each in batch.requests:
             if known.get(each.key) is batch:
-                budget.owe(each.key, batch.model, each.role, each.prompt_tokens)
+                budget.owe(batch.model, each)
     settings = run.settings
     if not known and not settings.llm_batch:
         return None

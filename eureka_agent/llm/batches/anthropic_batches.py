@@ -34,6 +34,7 @@ from eureka_agent.llm.failures import (
 from eureka_agent.llm.interface import CompletionRequest
 from eureka_agent.llm.replies import part
 
+UNDER_WAY = ("in_progress", "canceling")
 MISSING = {
     "expired": "its batch expired before it was asked",
     "canceled": "its batch was canceled before it was asked",
@@ -101,7 +102,7 @@ class AnthropicBatches:
                 name = part(found, "id")
                 if total != len(batch.requests) or not is_in_window(batch, created.timestamp()):
                     continue
-                if part(found, "processing_status") != "ended":
+                if part(found, "processing_status") in UNDER_WAY:
                     certain = False
                 elif any(
                     part(line, "custom_id") in batch.custom_ids()
@@ -116,8 +117,11 @@ class AnthropicBatches:
         """Read the results once the batch has ended."""
         try:
             found = await self._client.messages.batches.retrieve(batch.provider_id)
-            if part(found, "processing_status") != "ended":
+            status = part(found, "processing_status")
+            if status in UNDER_WAY:
                 return None
+            if status != "ended":
+                raise RequestFailedError(Trouble.NONSENSE)
             lines = await self._lines(batch.provider_id)
         except _FAILURES as error:
             raise failure_of(error) from None

@@ -38,6 +38,8 @@ class Failed:
     failure: RequestFailedError
     service: Service
     """Explains the failure."""
+    batch: RequestBatch | None = None
+    """A batch that may have the reply nevertheless."""
 
 
 Outcomes = Mapping[str, Completion | Failed]
@@ -68,8 +70,9 @@ class Carrier:
             provider_id = await endpoints.send(batch, named)
         except RequestFailedError as failure:
             self._tell(endpoints, failure)
-            refused_at_once = failure.trouble is Trouble.STATUS and (failure.status or 0) < 500
-            if failure.trouble in _NEVER_SENT or refused_at_once:
+            status = failure.status or 0
+            is_refused = failure.trouble is Trouble.STATUS and status < 500 and status != 408
+            if failure.trouble in _NEVER_SENT or is_refused:
                 return self._lost(batch, failure, endpoints)
             found = await self._found(batch, endpoints)
             if isinstance(found, Failed):
@@ -111,7 +114,7 @@ class Carrier:
                 lookup = await endpoints.find(batch)
             except RequestFailedError as failure:
                 if not failure.passing:
-                    return Failed(failure, endpoints.endpoint)
+                    return Failed(failure, endpoints.endpoint, batch)
                 self._tell(endpoints, failure)
                 continue
             if lookup.provider_id or lookup.certain:
@@ -129,8 +132,8 @@ class Carrier:
     async def results(
         self, batch: RequestBatch, endpoints: BatchEndpoints, *, at_once: bool = False
     ) -> Outcomes:
-        """Outcomes of a sent batch, polled until it has ended. `at_once`: without a wait
-        before the first poll."""
+        """Outcomes of a sent batch, polled until it has ended. `at_once`: without a wait before the
+        first poll."""
         age_s = max(0.0, self._policy.now() - batch.planned_at)
         self._record(
             RequestBatchAwaited(
@@ -150,7 +153,8 @@ class Carrier:
                         self._lost(batch, undone("its batch is gone"), endpoints),
                     )
                 if not failure.passing:
-                    return dict.fromkeys(batch.request_keys, Failed(failure, endpoints.endpoint))
+                    failed = Failed(failure, endpoints.endpoint, batch)
+                    return dict.fromkeys(batch.request_keys, failed)
                 if not failing:
                     self._tell(endpoints, failure)
                 failing = True

@@ -10,11 +10,11 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from eureka_agent.batch_records import MOST_REQUESTS, BatchedRequest, RequestBatch
+from eureka_agent.batch_records import MOST_REQUESTS, RequestBatch
 from eureka_agent.journal.entries import Observer
 from eureka_agent.llm.access import RetryPolicy
 from eureka_agent.llm.batches.carrier import Carrier, Failed, Outcomes
-from eureka_agent.llm.budget import estimated_tokens
+from eureka_agent.llm.budget import batched_request
 from eureka_agent.llm.failures import RequestFailedError, Trouble
 from eureka_agent.llm.interface import Completion, CompletionRequest, LanguageModel, Role
 from eureka_agent.llm.pauses import PAUSES, Pauses
@@ -84,6 +84,9 @@ class Batches:
             first_contact = failure.trouble is Trouble.UNREACHABLE and not self._carrier.reached
             most = self._policy.first_contact_tries if first_contact else self._policy.tries
             if not failure.passing or tries >= most:
+                if outcome.batch is not None:
+                    self._known[key] = outcome.batch
+                    self._taken_up.pop(outcome.batch.id, None)
                 raise outcome.service.explain(failure, tries, None)
             if not self._collects:
                 break
@@ -150,10 +153,7 @@ class Batches:
             id=uuid.uuid4().hex,
             model=model.name,
             requests=tuple(
-                BatchedRequest(
-                    key=key, role=request.role.value, prompt_tokens=estimated_tokens(request)
-                )
-                for key, request in collection.requests.items()
+                batched_request(key, request) for key, request in collection.requests.items()
             ),
             planned_at=self._policy.now(),
         )

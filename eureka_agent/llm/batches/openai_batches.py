@@ -40,6 +40,7 @@ ENDED = {
     "cancelled": "its batch was canceled before it was asked",
 }
 """Reason of a missing reply, by the status of an ended batch."""
+UNDER_WAY = ("validating", "in_progress", "finalizing", "cancelling")
 FULL_QUEUE = "token_limit_exceeded"
 """Code of a batch that is refused until others have ended."""
 _FAILURES = (openai.OpenAIError, *BAD_BODIES)
@@ -104,8 +105,10 @@ class OpenAIBatches:
             if status == "failed":
                 failure = _failure_of_batch(found)
                 return dict.fromkeys(batch.custom_ids(), failure)
-            if status not in ENDED:
+            if status in UNDER_WAY:
                 return None
+            if status not in ENDED:
+                raise RequestFailedError(Trouble.NONSENSE)
             files = (part(found, "error_file_id"), part(found, "output_file_id"))
             lines = [line for name in files if name for line in await self._lines(str(name))]
         except _FAILURES as error:
