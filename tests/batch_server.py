@@ -13,7 +13,16 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler
 from typing import Any, Literal
 
-from model_server import Answer, AnswerFunction, Asked, HttpFailure, ModelServer, _end, _rendered
+from model_server import (
+    HTML,
+    Answer,
+    AnswerFunction,
+    Asked,
+    HttpFailure,
+    ModelServer,
+    _end,
+    _rendered,
+)
 
 Kind = Literal["openai", "anthropic"]
 Undone = Literal["expired", "canceled", "missing"]
@@ -111,11 +120,14 @@ class BatchServer(ModelServer):
         elif handler.command == "POST" and path in CREATIONS:
             self._create(handler, path, json.loads(content))
         elif path in CREATIONS:
-            kind = CREATIONS[path]
-            shown = [each.shown(self.root) for each in reversed(self.batches) if each.kind == kind]
-            _send(handler, 200, {"object": "list", "data": shown, "has_more": False})
+            self._list(handler, path)
         else:
             self._show(handler, path)
+
+    def _list(self, handler: BaseHTTPRequestHandler, path: str) -> None:
+        kind = CREATIONS[path]
+        shown = [each.shown(self.root) for each in reversed(self.batches) if each.kind == kind]
+        _send(handler, 200, {"object": "list", "data": shown, "has_more": False})
 
     def _create(self, handler: BaseHTTPRequestHandler, path: str, body: dict[str, Any]) -> None:
         if isinstance(self.on_creation, HttpFailure):
@@ -212,3 +224,12 @@ def _send(handler: BaseHTTPRequestHandler, status: int, body: Any) -> None:
     handler.send_header("Content-Length", str(len(content)))
     handler.end_headers()
     handler.wfile.write(content)
+
+
+def send_page(handler: BaseHTTPRequestHandler) -> None:
+    """Send a page of a proxy in place of an answer."""
+    handler.send_response(200)
+    handler.send_header("Content-Type", "text/html")
+    handler.send_header("Content-Length", str(len(HTML.body)))
+    handler.end_headers()
+    handler.wfile.write(HTML.body)

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from batch_server import BatchServer
+from batch_server import BatchServer, send_page
 from model_access import Waits
 from model_server import Asked, HttpFailure, Reply
 from scripted_models import DictionaryStore
@@ -247,6 +247,39 @@ async def test_a_stopped_run_leaves_its_batch_and_takes_the_replies_when_resumed
     async with driver.process() as ask:
         assert await ask(request(0)) == messages[0]
     assert driver.server.polls == polls
+
+
+async def test_killed_before_all_replies_of_a_batch_are_stored_it_reads_them_again(
+    driver: Driver,
+) -> None:
+    async with driver.process() as ask:
+        await asyncio.gather(*(ask(request(number)) for number in range(2)))
+    driver.store.messages.popitem()
+    async with driver.process() as ask:
+        await asyncio.gather(*(ask(request(number)) for number in range(2)))
+    assert len(driver.store.messages) == 2
+    assert len(driver.server.batches) == 1
+
+
+async def test_answers_that_are_no_batches_are_named_and_the_batch_is_kept(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver.server.held = True
+    async with driver.process() as ask:
+        asking = asyncio.create_task(ask(request()))
+        await driver.until(RequestBatchSent)
+        monkeypatch.setattr(BatchServer, "_show", lambda self, handler, path: send_page(handler))
+        with pytest.raises(LanguageModelError, match="answers, but not as"):
+            await asking
+    monkeypatch.undo()
+    driver.server.end()
+    driver.entries = driver.of(RequestBatchPlanned)
+    monkeypatch.setattr(BatchServer, "_list", lambda self, handler, path: send_page(handler))
+    async with driver.process() as ask:
+        with pytest.raises(LanguageModelError, match="answers, but not as"):
+            await ask(request())
+    assert len(driver.server.batches) == 1
+    assert len(driver.state.open_batches()) == 1
 
 
 async def test_a_batch_whose_creation_has_no_answer_is_found_and_not_sent_again(
