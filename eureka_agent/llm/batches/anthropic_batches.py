@@ -19,6 +19,7 @@ from eureka_agent.llm.batches.interface import (
     SENDING_TIMEOUT_S,
     Answer,
     Lookup,
+    each_listed,
     is_in_window,
     json_lines,
     undone,
@@ -90,7 +91,7 @@ class AnthropicBatches:
         list does not show custom ids, only the results do: those under way are waited for."""
         certain = True
         try:
-            async for found in self._client.messages.batches.list(limit=100):
+            async for found in each_listed(self._client.messages.batches.list(limit=100)):
                 created = part(found, "created_at")
                 if not isinstance(created, datetime):
                     continue

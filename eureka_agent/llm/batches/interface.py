@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -61,6 +61,15 @@ def is_in_window(batch: RequestBatch, created_at: float) -> bool:
     """True for a batch of the provider's list that was created when this one was sent."""
     latest = batch.planned_at + SENDING_TIMEOUT_S + CLOCK_SKEW_S
     return batch.planned_at - CLOCK_SKEW_S <= created_at <= latest
+
+
+async def each_listed(pages: AsyncIterable[Any]) -> AsyncIterator[Any]:
+    """Batches of an SDK's paginated list. Raises RequestFailedError for an answer that is none."""
+    try:
+        async for batch in pages:
+            yield batch
+    except AttributeError:  # the SDKs take any answer for a page
+        raise RequestFailedError(Trouble.NONSENSE) from None
 
 
 def json_lines(text: str) -> Iterator[Any]:

@@ -17,6 +17,7 @@ from eureka_agent.llm.batches.interface import (
     SENDING_TIMEOUT_S,
     Answer,
     Lookup,
+    each_listed,
     json_lines,
     undone,
 )
@@ -87,7 +88,7 @@ class OpenAIBatches:
     async def find(self, batch: RequestBatch) -> Lookup:
         """Look for the own id in the metadata of recent batches, the newest first."""
         try:
-            async for found in self._client.batches.list(limit=100):
+            async for found in each_listed(self._client.batches.list(limit=100)):
                 if part(found, "metadata", OWN_ID) == batch.id:
                     return Lookup(_id(found))
                 created = part(found, "created_at")
