@@ -306,6 +306,8 @@ class Cost(Record):
     """Prompt tokens read from the provider's cache."""
     cache_write_tokens: Tokens = None
     """Prompt tokens written to the provider's cache, where that has a price of its own."""
+    batched: bool = False
+    """True for a reply from a batch, which has half the price."""
     seconds: float = 0.0
 
 

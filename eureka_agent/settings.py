@@ -136,6 +136,12 @@ class SearchSettings(TrainingSettings):
     on. Off or 0: no wait, the search ends its generations after the retries."""
     concurrency: int = Field(8, gt=0, le=1000)
     """Requests to models at a time."""
+    llm_batch: bool = False
+    """Ask openai/ and anthropic/ models in their providers' batches: at half the price, with
+    replies within 24 hours, most of them within one."""
+    llm_batch_wait: float = Field(15.0, gt=0, le=DAY_SECONDS)
+    """Seconds without a further request after which a batch is sent. The first look for its results
+    comes after as long, the next ones after more, up to twenty times as long."""
     reviewer: str = "auto"
     """Model that reviews rewards against the task: off, <provider>/<model> for every reward, or
     auto for the first --model, where the critic doubts."""
@@ -311,6 +317,8 @@ FREE_SETTINGS = frozenset(
         "budget",
         "concurrency",
         "iterations",
+        "llm_batch",
+        "llm_batch_wait",
         "max_cost",
         "max_time",
         "max_tokens",

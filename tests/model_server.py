@@ -201,6 +201,9 @@ class ModelServer:
             def do_POST(self) -> None:
                 model_server._serve(self)
 
+            def do_GET(self) -> None:
+                model_server._get(self)
+
             def log_message(self, format: str, *arguments: object) -> None:
                 """Keep the test's output clean."""
 
@@ -267,6 +270,9 @@ class ModelServer:
         while not self._released.is_set():
             handler.wfile.write(endless.part)
             self.sent_bytes += len(endless.part)
+
+    def _get(self, handler: BaseHTTPRequestHandler) -> None:
+        handler.send_error(501)
 
     def _serve(self, handler: BaseHTTPRequestHandler) -> None:
         body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))

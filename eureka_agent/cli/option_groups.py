@@ -25,6 +25,8 @@ OPTION_GROUPS = {
         "request_timeout",
         "outage",
         "concurrency",
+        "llm_batch",
+        "llm_batch_wait",
         "reviewer",
         "analyst",
         "analyst_sees",

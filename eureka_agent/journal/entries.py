@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 from pydantic import BeforeValidator, Field, FiniteFloat
 
+from eureka_agent.batch_records import RequestBatch
 from eureka_agent.feedback_records import Feedback, Given
 from eureka_agent.records import (
     Attempt,
@@ -406,6 +407,41 @@ class RequestEnded(_Passing):
     request: RequestStarted
     cost: Cost | None
     """Cost of the reply; None without one."""
+
+
+class RequestBatchPlanned(BaseEntry):
+    """A batch of requests is about to be sent to a model's provider."""
+
+    kind: Literal["request-batch-planned"] = "request-batch-planned"
+    batch: RequestBatch
+
+
+class RequestBatchSent(BaseEntry):
+    """The provider has a batch, under an id of its own."""
+
+    kind: Literal["request-batch-sent"] = "request-batch-sent"
+    id: str
+    provider_id: str
+
+
+class RequestBatchAwaited(_Passing):
+    """Replies of a batch are awaited, in the process that sent it or in a later one."""
+
+    kind: Literal["request-batch-awaited"] = "request-batch-awaited"
+    id: str
+    model: str
+    requests: Count
+    seconds: Seconds
+    """Time since it was sent."""
+
+
+class RequestBatchEnded(BaseEntry):
+    """The results of a batch are read, or it was never accepted."""
+
+    kind: Literal["request-batch-ended"] = "request-batch-ended"
+    id: str
+    unanswered: tuple[str, ...]
+    """Keys of requests that it has no reply for."""
 
 
 class TrainingQueued(_Passing):

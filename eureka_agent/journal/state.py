@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from eureka_agent.batch_records import RequestBatch
 from eureka_agent.feedback_records import Given, Withdrawal
 from eureka_agent.journal import entries
 from eureka_agent.journal.entries import BaseEntry, Planned, RunCreated, RunStarted
@@ -51,6 +52,8 @@ class RunState:
     plans: dict[tuple[int, int], Planned] = field(default_factory=dict)
     """Plans by iteration and sample."""
     confirmations: tuple[entries.ConfirmationStarted, ...] = ()
+    batches: dict[str, RequestBatch] = field(default_factory=dict)
+    """Batches of requests to models by the run's own id, in the order of their planning."""
     feedback: tuple[Given, ...] = ()
     """A person's feedback, without what was withdrawn."""
     by_id: dict[str, Attempt] = field(default_factory=dict)
@@ -64,6 +67,7 @@ class RunState:
             iterations_ended=set(self.iterations_ended),
             plans=dict(self.plans),
             pruned=dict(self.pruned),
+            batches=dict(self.batches),
             by_id=dict(self.by_id),
             by_training=dict(self.by_training),
         )
@@ -77,6 +81,16 @@ class RunState:
     def wall(self) -> str:
         """Name of the wall around generated code; empty where unknown."""
         return (self.started or self.began).wall
+
+    def open_batches(self) -> dict[str, RequestBatch]:
+        """The batch of each request that may have a reply at the provider, by the request's key;
+        also of those whose reply is stored by now."""
+        return {
+            each.key: batch
+            for batch in self.batches.values()
+            for each in batch.requests
+            if each.key not in batch.unanswered
+        }
 
     def attempts(self, iteration: int | None = None) -> tuple[Attempt, ...]:
         """All attempts, or those of one iteration, in the order of iteration, sample, revision."""
@@ -128,6 +142,14 @@ class RunState:
                 self.plans[entry.iteration, entry.sample] = entry
             case entries.FinalTrained() as entry:
                 self.by_training[entry.training.name, entry.training.seed] = entry.training
+            case entries.RequestBatchPlanned(batch=batch):
+                self.batches[batch.id] = batch
+            case entries.RequestBatchSent() as entry:
+                update = {"provider_id": entry.provider_id}
+                self.batches[entry.id] = self.batches[entry.id].model_copy(update=update)
+            case entries.RequestBatchEnded() as entry:
+                ended = {"unanswered": entry.unanswered}
+                self.batches[entry.id] = self.batches[entry.id].model_copy(update=ended)
             case _ if recorded.entry.of_attempt:
                 attempt = changed(self.by_id, recorded)
                 self.by_id[attempt.id] = attempt

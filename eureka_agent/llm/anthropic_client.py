@@ -53,7 +53,7 @@ class AnthropicModel:
         ask_loopback_directly()
         with usable_server("Anthropic", address, anthropic.AnthropicError):
             client = bounded_client(anthropic.DefaultAsyncHttpxClient)(timeout=self._timeout)
-            self._client = anthropic.AsyncAnthropic(
+            self.client = anthropic.AsyncAnthropic(
                 # with a key, even an empty one, the SDK does not look for credentials on the disk
                 api_key=key or NO_KEY,
                 # the SDK appends /v1, other SDKs do not: both forms of an address are accepted
@@ -62,17 +62,17 @@ class AnthropicModel:
                 http_client=client,
             )
         # looked up here, as the SDK imports a part of itself for it
-        self._create: Any = self._client.messages.create
-        service = Service(
+        self._create: Any = self.client.messages.create
+        self.service = Service(
             name=self.name,
-            address=shown_address(str(self._client.base_url)),
+            address=shown_address(str(self.client.base_url)),
             key_name=KEY_VARIABLES["anthropic"],
             protocol="Messages",
             address_hint="--base-url must end where /v1/messages follows",
             timeout_s=access.timeout_s,
             key=key,
         )
-        self._retries = Retries(service, access)
+        self._retries = Retries(self.service, access)
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """Complete a conversation. Raises LanguageModelError where there is no reply."""
@@ -80,13 +80,34 @@ class AnthropicModel:
 
     async def close(self) -> None:
         """Close the connections, as the garbage collector would print a traceback."""
-        await self._client.close()
+        await self.client.close()
 
     async def _once(self, request: CompletionRequest) -> Completion:
         try:
-            return _read_message(await self._create(**self._options(request)))
+            return self.read(await self._create(**self._options(request)))
         except (anthropic.AnthropicError, *BAD_BODIES) as error:
             raise failure_of(error) from None
+
+    def body(self, request: CompletionRequest) -> dict[str, Any]:
+        """Body of a request."""
+        options = self._options(request)
+        del options["timeout"]
+        return options | options.pop("extra_body", {})
+
+    def read(self, message: Any) -> Completion:
+        """Read a reply of the Messages API. Raises RequestFailedError for an invalid one."""
+        blocks = listed(message, "content")
+        usage = part(message, "usage")
+        read = part(usage, "cache_read_input_tokens")
+        written = part(usage, "cache_creation_input_tokens")
+        return Completion(
+            text=joined_text([block for block in blocks if part(block, "type") == "text"]),
+            finish_reason=ENDINGS.get(str(part(message, "stop_reason")), FinishReason.OTHER),
+            prompt_tokens=tokens(part(usage, "input_tokens"), read, written),
+            completion_tokens=tokens(part(usage, "output_tokens")),
+            cached_tokens=tokens(read),
+            cache_write_tokens=tokens(written),
+        )
 
     def _options(self, request: CompletionRequest) -> dict[str, Any]:
         options: dict[str, Any] = {
@@ -104,19 +125,3 @@ class AnthropicModel:
             # newer SDKs have no parameter for it, as newer models accept none; older models do
             options["extra_body"] = {"temperature": request.temperature}
         return options
-
-
-def _read_message(message: Any) -> Completion:
-    """Read a reply of the Messages API. Raises RequestFailedError for an invalid one."""
-    blocks = listed(message, "content")
-    usage = part(message, "usage")
-    read = part(usage, "cache_read_input_tokens")
-    written = part(usage, "cache_creation_input_tokens")
-    return Completion(
-        text=joined_text([block for block in blocks if part(block, "type") == "text"]),
-        finish_reason=ENDINGS.get(str(part(message, "stop_reason")), FinishReason.OTHER),
-        prompt_tokens=tokens(part(usage, "input_tokens"), read, written),
-        completion_tokens=tokens(part(usage, "output_tokens")),
-        cached_tokens=tokens(read),
-        cache_write_tokens=tokens(written),
-    )

@@ -24,6 +24,7 @@ _OF_THE_TRANSPORT = ("content-encoding", "content-length", "transfer-encoding")
 _changing = threading.Lock()
 _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 """Deadline of this context's request, by `time.monotonic`; None: not a request to a model."""
+_longest_body: ContextVar[int] = ContextVar("longest_body", default=LONGEST_BODY_BYTES)
 
 
 def bounded_client(client_class: Any) -> Any:
@@ -49,6 +50,16 @@ def requests_bounded(timeout_s: float) -> Iterator[None]:
         yield
     finally:
         _deadline.reset(token)
+
+
+@contextmanager
+def bodies_up_to(size: int) -> Iterator[None]:
+    """Accept longer answers in this context."""
+    token = _longest_body.set(size)
+    try:
+        yield
+    finally:
+        _longest_body.reset(token)
 
 
 def _bounded(send: Any) -> Any:
@@ -112,6 +123,7 @@ class _Body:
         # 32: zlib and gzip, told apart by their first bytes
         compressed = encoding in _COMPRESSED
         self._decompressor = zlib.decompressobj(zlib.MAX_WBITS | 32) if compressed else None
+        self._longest = _longest_body.get()
         self._received = 0
         self._content = bytearray()
 
@@ -119,14 +131,14 @@ class _Body:
         """Add bytes. Raises UnusableAnswerError for too many of them, or broken compression."""
         self._received += len(part)
         if self._decompressor is not None:
-            room = LONGEST_BODY_BYTES + 1 - len(self._content)
+            room = self._longest + 1 - len(self._content)
             try:
                 part = self._decompressor.decompress(part, room)
             except zlib.error:
                 failure = RequestFailedError(Trouble.NONSENSE, "broken compression")
                 raise UnusableAnswerError(failure) from None
         self._content += part
-        if max(self._received, len(self._content)) > LONGEST_BODY_BYTES:
+        if max(self._received, len(self._content)) > self._longest:
             raise UnusableAnswerError(RequestFailedError(Trouble.TOO_LONG))
 
     def whole_response(self) -> Any:

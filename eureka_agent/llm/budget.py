@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+from eureka_agent.batch_records import BatchedRequest
 from eureka_agent.errors import EurekaError
 from eureka_agent.llm.interface import LONGEST_REPLY_TOKENS, CompletionRequest
 from eureka_agent.llm.prices import Price
@@ -63,12 +64,17 @@ class Reservation:
 
 @dataclass
 class _Usage:
-    """Settled requests of one model and role."""
+    """Settled requests of one model and role, in batches or not."""
 
     requests: int = 0
     total: Amount = field(default_factory=Amount)
     longest_reply: int = 0
     """Tokens."""
+
+    @property
+    def mean(self) -> Amount:
+        """Mean of a request."""
+        return Amount(self.total.money / self.requests, self.total.tokens // self.requests)
 
 
 def _nothing(reason: str) -> None:
@@ -106,7 +112,9 @@ class Budget:
         """Reason why nothing more may be spent, or ""."""
         self._spent = Amount()
         self._in_flight: list[Reservation] = []
-        self._usage: dict[tuple[str, str], _Usage] = {}
+        self._owed: dict[str, Reservation] = {}
+        """Requests of an earlier process without a reply yet, by their keys."""
+        self._usage: dict[tuple[str, str, bool], _Usage] = {}
         self._changed = asyncio.Condition()
         for message in spent:
             self._count(message.model, message.role, message.cost, message.request, message.reply)
@@ -121,23 +129,37 @@ class Budget:
         price = self._prices.get(model)
         return None if price is None else price.money(cost)
 
-    async def reserve(self, model: str, request: CompletionRequest) -> Reservation:
-        """Reserve a request's expected cost, waiting for room. Raises BudgetSpentError."""
-        characters = sum(len(message.content) for message in request.messages)
-        pictures = sum(len(message.images) for message in request.messages)
-        prompt_tokens = characters // CHARACTERS_PER_TOKEN + 1 + IMAGE_TOKENS * pictures
+    def owe(self, model: str, request: BatchedRequest) -> None:
+        """Count a request that an earlier process sent in a batch; `reserve` takes it over."""
+        usage = self._usage.get((model, request.role, True))
+        guess = self._estimate(model, request.prompt_tokens, request.reply_tokens, batched=True)
+        expected = guess if usage is None else usage.mean
+        self._owed[request.key] = Reservation(model, request.role, expected, expected)
+        if self._shared is not None:
+            self._shared.owe(model, request)
+
+    async def reserve(
+        self, model: str, request: CompletionRequest, key: str = "", *, batched: bool = False
+    ) -> Reservation:
+        """Reserve a request's expected cost, waiting for room. One that is owed is not refused.
+        Raises BudgetSpentError."""
+        if key in self._owed:
+            self._in_flight.append(reservation := self._owed.pop(key))
+            if self._shared is not None:
+                reservation.shared = await self._shared.reserve(model, request, key, batched=True)
+            return reservation
+        prompt_tokens = estimated_tokens(request)
         async with self._changed:
             while True:
                 bound = request.max_tokens or self._longest_reply(model)
                 reason = self.closed or self._time_is_up()
-                usage = self._usage.get((model, request.role.value))
+                usage = self._usage.get((model, request.role.value, batched))
                 if usage is not None:
-                    count = usage.requests
-                    each = Amount(usage.total.money / count, usage.total.tokens // count)
-                    expected = needed = each
+                    expected = needed = usage.mean
                 else:  # a guess reserves money, but refuses no request
-                    expected = self._estimate(model, prompt_tokens, min(bound, USUAL_REPLY_TOKENS))
-                    needed = self._estimate(model, prompt_tokens, 0)
+                    usual = min(bound, USUAL_REPLY_TOKENS)
+                    expected = self._estimate(model, prompt_tokens, usual, batched=batched)
+                    needed = self._estimate(model, prompt_tokens, 0, batched=batched)
                 if not reason and self._fits(needed):
                     break
                 if not reason and not self._in_flight:
@@ -146,12 +168,14 @@ class Budget:
                     self._close(reason)
                     raise BudgetSpentError(f"no more requests to models: {self.closed}")
                 await self._changed.wait()
-            most = self._estimate(model, prompt_tokens, bound)
+            most = self._estimate(model, prompt_tokens, bound, batched=batched)
             reservation = Reservation(model, request.role.value, expected, most)
             self._in_flight.append(reservation)
         if self._shared is not None:
             try:
-                reservation.shared = await self._shared.reserve(model, request)
+                reservation.shared = await self._shared.reserve(
+                    model, request, key, batched=batched
+                )
             except BaseException as error:
                 await self.release(reservation)
                 if isinstance(error, BudgetSpentError):
@@ -177,23 +201,29 @@ class Budget:
 
     def _longest_reply(self, model: str) -> int:
         """Most tokens of a reply without a bound, at least that of any reply so far."""
-        seen = (usage.longest_reply for (name, _), usage in self._usage.items() if name == model)
+        seen = (usage.longest_reply for (name, *_), usage in self._usage.items() if name == model)
         return max(LONGEST_REPLY_TOKENS, *seen, 0)
 
+    @property
+    def _committed(self) -> Amount:
+        """Spent or owed."""
+        return sum((each.expected for each in self._owed.values()), self._spent)
+
     def _fits(self, needed: Amount) -> bool:
-        usual = sum((each.expected for each in self._in_flight), self._spent + needed)
-        most = sum((each.most for each in self._in_flight), self._spent)
+        usual = sum((each.expected for each in self._in_flight), self._committed + needed)
+        most = sum((each.most for each in self._in_flight), self._committed)
         money, tokens = self._limits.money, self._limits.tokens
         return (money is None or (usual.money <= money and most.money < money)) and (
             tokens is None or (usual.tokens <= tokens and most.tokens < tokens)
         )
 
     def _refusal(self, needed: Amount) -> str:
+        committed = self._committed
         money, tokens = self._limits.money, self._limits.tokens
-        if money is not None and self._spent.money + needed.money > money:
-            spent = f"${self._spent.money:,.4f} of ${money:,.4f} ({self._limits.origin['money']})"
+        if money is not None and committed.money + needed.money > money:
+            spent = f"${committed.money:,.4f} of ${money:,.4f} ({self._limits.origin['money']})"
             return f"{spent} are spent, and the next one takes about ${needed.money:,.4f}"
-        spent = f"{self._spent.tokens:,} of {tokens:,} tokens ({self._limits.origin['tokens']})"
+        spent = f"{committed.tokens:,} of {tokens:,} tokens ({self._limits.origin['tokens']})"
         return f"{spent} are spent, and the next one takes about {needed.tokens:,}"
 
     def _close(self, reason: str) -> None:
@@ -203,7 +233,7 @@ class Budget:
 
     def _count(self, model: str, role: str, cost: Cost, request: str, reply: str) -> None:
         amount = self._amount(model, cost, request, reply)
-        usage = self._usage.setdefault((model, role), _Usage())
+        usage = self._usage.setdefault((model, role, cost.batched), _Usage())
         usage.requests += 1
         usage.total += amount
         reply_tokens = cost.completion_tokens or len(reply) // CHARACTERS_PER_TOKEN
@@ -217,10 +247,31 @@ class Budget:
         if prompt is None or completion is None:
             prompt = len(request) // CHARACTERS_PER_TOKEN if prompt is None else prompt
             completion = len(reply) // CHARACTERS_PER_TOKEN if completion is None else completion
-            return self._estimate(model, prompt, completion)
+            return self._estimate(model, prompt, completion, batched=cost.batched)
         money = cost.money if cost.money is not None else self.money(model, cost)
         return Amount(money or Decimal(0), prompt + completion)
 
-    def _estimate(self, model: str, prompt_tokens: int, completion_tokens: int) -> Amount:
-        cost = Cost(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
+    def _estimate(
+        self, model: str, prompt_tokens: int, completion_tokens: int, *, batched: bool
+    ) -> Amount:
+        cost = Cost(
+            prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, batched=batched
+        )
         return Amount(self.money(model, cost) or Decimal(0), prompt_tokens + completion_tokens)
+
+
+def batched_request(key: str, request: CompletionRequest) -> BatchedRequest:
+    """Record of a request in a batch."""
+    return BatchedRequest(
+        key=key,
+        role=request.role.value,
+        prompt_tokens=estimated_tokens(request),
+        reply_tokens=min(request.max_tokens or USUAL_REPLY_TOKENS, USUAL_REPLY_TOKENS),
+    )
+
+
+def estimated_tokens(request: CompletionRequest) -> int:
+    """Estimated tokens of a prompt."""
+    characters = sum(len(message.content) for message in request.messages)
+    pictures = sum(len(message.images) for message in request.messages)
+    return characters // CHARACTERS_PER_TOKEN + 1 + IMAGE_TOKENS * pictures

@@ -52,7 +52,12 @@ class Trouble(StrEnum):
     REDIRECT = "redirect"
     """Redirect to another address, not followed, as it would get the key."""
     TOO_LONG = "too long"
+    UNDONE = "undone"
+    """Request that its batch did not get to."""
     OTHER = "other"
+
+
+_PASSING = (Trouble.TIMEOUT, Trouble.UNREACHABLE, Trouble.DROPPED, Trouble.UNDONE)
 
 
 class RequestFailedError(Exception):
@@ -81,7 +86,7 @@ class RequestFailedError(Exception):
     def passing(self) -> bool:
         """True where a retry may succeed."""
         if self.trouble is not Trouble.STATUS:
-            return self.trouble in (Trouble.TIMEOUT, Trouble.UNREACHABLE, Trouble.DROPPED)
+            return self.trouble in _PASSING
         if self.code in SPENT_CODES:
             return False
         if (told := self._headers.get("x-should-retry")) in ("true", "false"):

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
 
+from eureka_agent.llm.batches.collector import Batches
 from eureka_agent.llm.breaker import OutageGuard
 from eureka_agent.llm.budget import Budget, Reservation
 from eureka_agent.llm.interface import (
@@ -76,15 +77,18 @@ class Gateway:
         on_request: RequestObserver = _unobserved,
         before_request: Callable[[], Awaitable[object]] | None = None,
         guards: Mapping[str, OutageGuard] = MappingProxyType({}),
+        batches: Batches | None = None,
     ) -> None:
-        """`store` is looked up before a model is asked. `concurrency`: most requests in flight.
-        `before_request` is awaited before a request is made. `guards`, by model, have requests
-        wait for a server that is out."""
+        """`store` is looked up before a model is asked. `concurrency`: most requests in flight;
+        those in `batches` do not count, since they wait at the provider. `before_request` is
+        awaited before a request is made. `guards`, by model, have requests wait for a server that
+        is out."""
         self._guards = guards
         self._before_request = before_request
         self._store = store
         self._budget = budget
         self._on_request = on_request
+        self._batches = batches
         self._places = asyncio.Semaphore(concurrency)
         self._locks: dict[str, asyncio.Lock] = {}
         self._waiting: Counter[str] = Counter()
@@ -113,8 +117,11 @@ class Gateway:
         return len(self._tasks - self._pauses.tasks)
 
     async def finish(self, timeout_s: float = PATIENCE_S) -> None:
-        """Wait for replies in flight, which are stored; give up after the timeout."""
+        """Wait for replies in flight, which are stored; give up after the timeout. Batches stay at
+        the provider, where a resumed run finds them."""
         self._pauses.end()
+        if self._batches is not None:
+            await self._batches.close()
         pending = set(self._tasks)
         try:
             if pending:
@@ -128,14 +135,21 @@ class Gateway:
     ) -> Message:
         if self._before_request is not None:
             await self._before_request()
-        await self._places.acquire()
+        batches = self._batches
+        if batches is not None and not batches.takes(key, request):
+            batches = None
+        if batches is None:
+            await self._places.acquire()
         try:
-            reservation = await self._budget.reserve(model.name, request)
+            reservation = await self._budget.reserve(
+                model.name, request, key, batched=batches is not None
+            )
         except BaseException:
-            self._places.release()
+            if batches is None:
+                self._places.release()
             raise
         # from here on it is paid for: its reply is stored even if the caller is cancelled
-        task = asyncio.create_task(self._make(model, request, key, reservation, watch))
+        task = asyncio.create_task(self._make(model, request, key, reservation, watch, batches))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return await asyncio.shield(task)
@@ -147,17 +161,22 @@ class Gateway:
         key: str,
         reservation: Reservation,
         watch: _Watch,
+        batches: Batches | None,
     ) -> Message:
         message: Message | None = None
         watch.sent()
         PAUSES.set(self._pauses)  # in this task's own context
         try:
-            completion = await model.complete(request)
+            if batches is None:
+                completion = await model.complete(request)
+            else:
+                completion = await batches.complete(key, model, request)
             message = self._message(model.name, request, completion)
             self._store.put(key, message)
             await self._budget.settle(reservation, message.cost, message.request, message.reply)
         finally:
-            self._places.release()
+            if batches is None:
+                self._places.release()
             await self._budget.release(reservation)
             watch.tried(message)
         return message
@@ -186,6 +205,7 @@ class Gateway:
             completion_tokens=completion.completion_tokens,
             cached_tokens=completion.cached_tokens,
             cache_write_tokens=completion.cache_write_tokens,
+            batched=completion.batched,
             seconds=completion.seconds,
         )
         return Message(

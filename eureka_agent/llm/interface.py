@@ -121,6 +121,8 @@ class Completion:
     """Prompt tokens read from the provider's cache."""
     cache_write_tokens: int | None = None
     """Prompt tokens written to the provider's cache, where that has its own price."""
+    batched: bool = False
+    """True for a reply from a batch."""
     seconds: float = 0.0
 
 

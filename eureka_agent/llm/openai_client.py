@@ -55,7 +55,7 @@ class OpenAIModel:
         ask_loopback_directly()
         with usable_server("OpenAI", address, openai.OpenAIError):
             client = bounded_client(openai.DefaultAsyncHttpxClient)(timeout=timeout)
-            self._client = openai.AsyncOpenAI(
+            self.client = openai.AsyncOpenAI(
                 api_key=key or NO_KEY,
                 base_url=address,
                 timeout=timeout,
@@ -63,21 +63,21 @@ class OpenAIModel:
                 http_client=client,
             )
         # looked up here, as the SDK imports half of itself for it, which would block the event loop
-        by_responses, sdk = self._by_responses, self._client
+        by_responses, sdk = self._by_responses, self.client
         self._create: Any = sdk.responses.create if by_responses else sdk.chat.completions.create
         hint = f"--base-url must end where {self.path} follows, often in /v1"
         if self._by_responses and not official:
             hint += "; --api chat is what most servers speak"
-        service = Service(
+        self.service = Service(
             name=self.name,
-            address=shown_address(str(self._client.base_url)),
+            address=shown_address(str(self.client.base_url)),
             key_name=KEY_VARIABLES["openai"],
             protocol="Responses" if self._by_responses else "Chat Completions",
             address_hint=hint,
             timeout_s=access.timeout_s,
             key=key,
         )
-        self._retries = Retries(service, access)
+        self._retries = Retries(self.service, access)
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """Complete a conversation. Raises LanguageModelError where there is no reply."""
@@ -85,15 +85,22 @@ class OpenAIModel:
 
     async def close(self) -> None:
         """Close the connections, as the garbage collector would print a traceback."""
-        await self._client.close()
+        await self.client.close()
 
     async def _once(self, request: CompletionRequest) -> Completion:
         try:
-            if self._by_responses:
-                return _read_response(await self._create(**self._for_responses(request)))
-            return read_chat(await self._create(**self._for_chat(request)))
+            return self.read(await self._create(**self.options(request)))
         except (openai.OpenAIError, *BAD_BODIES) as error:
             raise failure_of(error) from None
+
+    def options(self, request: CompletionRequest) -> dict[str, Any]:
+        """Body of a request."""
+        return self._for_responses(request) if self._by_responses else self._for_chat(request)
+
+    def read(self, response: Any) -> Completion:
+        """Read a reply of either interface. Raises RequestFailedError for an invalid one."""
+        is_chat = part(response, "choices") is not None or not self._by_responses
+        return read_chat(response) if is_chat else _read_response(response)
 
     def _for_chat(self, request: CompletionRequest) -> dict[str, Any]:
         options: dict[str, Any] = {

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class Pauses:
@@ -18,13 +20,17 @@ class Pauses:
 
     async def sleep(self, seconds: float, sleep: Callable[[float], Awaitable[None]]) -> None:
         """Pause this task's request. Raises CancelledError where no retry follows."""
+        await self.during(lambda: sleep(seconds))
+
+    async def during(self, wait: Callable[[], Awaitable[T]]) -> T:
+        """Wait for anything that a stop need not wait for. Raises CancelledError after `end`."""
         task = asyncio.current_task()
         assert task is not None  # a coroutine of the event loop
         if self._over:
             raise asyncio.CancelledError
         self.tasks.add(task)
         try:
-            await sleep(seconds)
+            return await wait()
         finally:
             self.tasks.discard(task)
 

@@ -22,6 +22,11 @@ _HIGHEST = Decimal(1_000)
 """Highest price of a token in US dollars; a larger number is a mistake."""
 
 
+BATCH_SHARE = Decimal("0.5")
+"""Price in a batch, at OpenAI and at Anthropic, as a share of the price of a single request. It
+holds for all tokens: prompt, reply, read from the cache and written to it."""
+
+
 class Price(Record):
     """Prices of one model in US dollars per token."""
 
@@ -39,7 +44,8 @@ class Price(Record):
             return None
         cached, written = cost.cached_tokens or 0, cost.cache_write_tokens or 0
         plain = max(0, cost.prompt_tokens - cached - written)
-        return (
+        share = BATCH_SHARE if cost.batched else Decimal(1)
+        return share * (
             plain * self.prompt
             + cached * (self.prompt if self.cached is None else self.cached)
             + written * (self.prompt if self.cache_write is None else self.cache_write)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from eureka_agent.errors import SettingsError
 from eureka_agent.llm.access import DEFAULT_ACCESS, Access, RetryPolicy
+from eureka_agent.llm.batches.interface import BatchEndpoints
 from eureka_agent.llm.interface import LanguageModel
 
-__all__ = ["DEFAULT_ACCESS", "Access", "RetryPolicy", "language_model"]
+__all__ = ["DEFAULT_ACCESS", "Access", "RetryPolicy", "batch_endpoints", "language_model"]
 
 
 def language_model(model: str, access: Access = DEFAULT_ACCESS) -> LanguageModel:
@@ -34,3 +35,24 @@ def language_model(model: str, access: Access = DEFAULT_ACCESS) -> LanguageModel
     from eureka_agent.llm.litellm_client import LiteLLMModel
 
     return LiteLLMModel(provider, name, access)
+
+
+def batch_endpoints(model: LanguageModel) -> BatchEndpoints:
+    """Batch endpoints of a model's provider. Raises SettingsError for a provider without."""
+    provider = model.name.partition("/")[0]
+    if provider == "openai":
+        from eureka_agent.llm.batches.openai_batches import OpenAIBatches
+        from eureka_agent.llm.openai_client import OpenAIModel
+
+        if isinstance(model, OpenAIModel):
+            return OpenAIBatches(model)
+    if provider == "anthropic":
+        from eureka_agent.llm.anthropic_client import AnthropicModel
+        from eureka_agent.llm.batches.anthropic_batches import AnthropicBatches
+
+        if isinstance(model, AnthropicModel):
+            return AnthropicBatches(model)
+    raise SettingsError(
+        f"--llm-batch cannot hold for {model.name!r}: it is not asked in batches",
+        "leave --llm-batch out, or name models of openai/ and anthropic/ alone",
+    )

@@ -80,6 +80,13 @@ def _other_line(entry: BaseEntry) -> str:
             return f"{training.name} from seed {training.seed}: {result}"
         case journal.RequestStarted():
             return f"request to {entry.model}: {entry.purpose}"
+        case journal.RequestBatchPlanned(batch=batch):
+            requests = wording.plural(len(batch.requests), "request")
+            return f"batch {batch.id} of {requests} to {batch.model} is sent"
+        case journal.RequestBatchSent():
+            return f"batch {entry.id} is with the provider as {entry.provider_id}"
+        case journal.RequestBatchEnded():
+            return f"batch {entry.id} has ended, each request with a reply"
     return _attempt_line(entry) or _training_line(entry)
 
 

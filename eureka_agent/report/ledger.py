@@ -32,6 +32,8 @@ class LedgerLine:
     requests: int
     uncounted: int
     """Requests whose tokens the server did not count: they are not in the sums."""
+    batched: int
+    """Requests that were answered in a batch, at half the price."""
     prompt_tokens: int
     cached_tokens: int
     completion_tokens: int
@@ -103,6 +105,7 @@ def _line(name: str, model: str, messages: Sequence[Message]) -> LedgerLine:
         uncounted=sum(
             cost.prompt_tokens is None or cost.completion_tokens is None for cost in costs
         ),
+        batched=sum(cost.batched for cost in costs),
         prompt_tokens=sum(cost.prompt_tokens or 0 for cost in costs),
         cached_tokens=sum(cost.cached_tokens or 0 for cost in costs),
         completion_tokens=sum(cost.completion_tokens or 0 for cost in costs),
@@ -128,6 +131,9 @@ def render_ledger(account: Ledger) -> RenderableType:
     by_attempt = _table("attempt", "", account.by_attempt)
     parts: list[RenderableType] = [by_role, Text(), by_attempt, Text(), Text(SUMMED_TIME)]
     note = ""
+    if account.total.batched:
+        requests = wording.plural(account.total.batched, "request")
+        parts += [Text(), Text(f"{requests} came in a batch (--llm-batch), at half the price.")]
     if account.total.uncounted:
         note = (
             f"{wording.plural(account.total.uncounted, 'reply', 'replies')} came without a count of"
@@ -172,7 +178,14 @@ def ledger_to_json(account: Ledger) -> dict[str, Any]:
 
 
 def _line_to_json(line: LedgerLine) -> dict[str, Any]:
-    names = ("requests", "uncounted", "prompt_tokens", "cached_tokens", "completion_tokens")
+    names = (
+        "requests",
+        "uncounted",
+        "batched",
+        "prompt_tokens",
+        "cached_tokens",
+        "completion_tokens",
+    )
     return {
         **({"model": line.model} if line.model else {}),
         **{name: getattr(line, name) for name in names},

@@ -143,6 +143,12 @@ def event_line(event: BaseEntry, view: SearchView) -> str:
         case journal.RequestEnded():
             told = event.cost is None and view.requests.repeats_first_failure
             return "" if told else _answered(event)
+        case journal.RequestBatchAwaited():
+            requests = wording.plural(event.requests, "request")
+            return f"a batch of {requests} is with the provider of {event.model}"
+        case journal.RequestBatchEnded() if event.unanswered:
+            requests = wording.plural(len(event.unanswered), "request")
+            return f"a batch of requests has ended, {requests} of it without a reply"
         case journal.Judged():
             return _judged(view.attempts[event.attempt])
         case journal.Reviewed() if not event.verdict.accepted:

@@ -7,7 +7,14 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from eureka_agent import wording
-from eureka_agent.journal.entries import Asked, Observer, RequestEnded, RequestStarted
+from eureka_agent.journal.entries import (
+    Asked,
+    Observer,
+    RequestBatchAwaited,
+    RequestBatchEnded,
+    RequestEnded,
+    RequestStarted,
+)
 from eureka_agent.llm.interface import CompletionRequest, RequestObserver, Role
 from eureka_agent.records import Message
 from eureka_agent.report.ledger import Ledger, format_money
@@ -60,12 +67,15 @@ class Requests:
     def __init__(self) -> None:
         self._pending: dict[int, tuple[RequestStarted, float]] = {}
         """Entries with their times on the view's clock."""
+        self._batches: dict[str, tuple[RequestBatchAwaited, float]] = {}
+        """Batches with the times of their sending on that clock."""
         self._replies = self._tokens = self._uncounted = self._failures = 0
         self._money: Decimal | None = Decimal(0)
 
     def take_over(self, asked: Asked) -> None:
         """Start with the account of earlier processes."""
         self._pending.clear()
+        self._batches.clear()
         self._failures = 0
         self._replies, self._uncounted = asked.requests, asked.uncounted
         self._tokens, self._money = asked.tokens, asked.money
@@ -85,6 +95,14 @@ class Requests:
             self._uncounted += cost.prompt_tokens is None or cost.completion_tokens is None
             if self._money is not None:
                 self._money = None if cost.money is None else self._money + cost.money
+
+    def start_batch(self, event: RequestBatchAwaited, now: float) -> None:
+        """Note a batch that is awaited."""
+        self._batches[event.id] = (event, now - event.seconds)
+
+    def end_batch(self, event: RequestBatchEnded) -> None:
+        """Forget a batch."""
+        self._batches.pop(event.id, None)
 
     @property
     def pending(self) -> int:
@@ -108,7 +126,10 @@ class Requests:
         return " · ".join(parts)
 
     def awaited(self, now: float, width: int) -> str:
-        """`2 replies awaited for 0:42: design of 2-03, 2-04`, or numbers for a small `width`."""
+        """`2 replies awaited for 0:42: design of 2-03, 2-04`, or numbers for a small `width`; for
+        batches `7 requests wait in a batch of openai/gpt-5, since 12 min`."""
+        if self._batches:
+            return self._in_batches(now)
         if not self._pending:
             return ""
         longest = wording.clock_time(max(now - since for _, since in self._pending.values()))
@@ -124,6 +145,22 @@ class Requests:
             wording.plural(len(attempts), what, _PLURALS.get(what, ""))
             for what, attempts in groups.items()
         )
+
+    def _in_batches(self, now: float) -> str:
+        parts = []
+        for model in {batch.model: None for batch, _ in self._batches.values()}:
+            theirs = [each for each in self._batches.values() if each[0].model == model]
+            requests = sum(batch.requests for batch, _ in theirs)
+            wait = "waits" if requests == 1 else "wait"
+            where = "a batch" if len(theirs) == 1 else f"{len(theirs)} batches"
+            since = wording.rough_duration(now - min(since for _, since in theirs))
+            parts.append(
+                f"{wording.plural(requests, 'request')} {wait} in {where} of {model}, since {since}"
+            )
+        others = self.pending - sum(batch.requests for batch, _ in self._batches.values())
+        if others > 0:
+            parts.append(f"{wording.plural(others, 'other reply', 'other replies')} awaited")
+        return "; ".join(parts)
 
 
 def _named(what: str, attempts: list[str]) -> str:

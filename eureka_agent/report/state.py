@@ -132,6 +132,10 @@ class SearchView:
                 self.requests.start(event, now)
             case journal.RequestEnded():
                 self.requests.end(event)
+            case journal.RequestBatchAwaited():
+                self.requests.start_batch(event, now)
+            case journal.RequestBatchEnded():
+                self.requests.end_batch(event)
             case journal.FeedbackGiven():
                 self.attempts.hear_more(event)
             case journal.AttemptImported():

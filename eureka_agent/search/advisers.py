@@ -20,6 +20,7 @@ from eureka_agent.designer.tuning.designer import TuningDesigner
 from eureka_agent.feedback.judge import ModelJudge
 from eureka_agent.feedback.reading import ModelReader, Reads
 from eureka_agent.journal.entries import ModelBudgetSpent, Notice, Observer
+from eureka_agent.llm.batches.collector import Batches
 from eureka_agent.llm.budget import Budget
 from eureka_agent.llm.gateway import Gateway
 from eureka_agent.llm.prices import Price
@@ -27,6 +28,7 @@ from eureka_agent.report.requests import request_observer
 from eureka_agent.search.context import ALONE, SearchContext
 from eureka_agent.search.models import Models
 from eureka_agent.search.summary import model_limits
+from eureka_agent.search.time_limit import outage_limit
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,27 @@ def budget_of(
     )
 
 
+def batches_of(run: Run, budget: Budget, observer: Observer) -> Batches | None:
+    """The run's batches of requests, with those of earlier processes; None where there are none
+    and none are asked for."""
+    known = run.archive.state.open_batches()
+    known = {key: batch for key, batch in known.items() if run.archive.find(key) is None}
+    for batch in {batch.id: batch for batch in known.values()}.values():
+        for each in batch.requests:
+            if known.get(each.key) is batch:
+                budget.owe(batch.model, each)
+    settings = run.settings
+    if not known and not settings.llm_batch:
+        return None
+    return Batches(
+        observer,
+        known,
+        collects=settings.llm_batch,
+        wait_s=settings.llm_batch_wait,
+        outage_s=outage_limit(settings),
+    )
+
+
 def advisers_of(
     models: Models | None,
     given: GivenDesigner | None,
@@ -142,6 +165,7 @@ def advisers_of(
         request_observer(observer),
         context.before_request,
         models.guards,
+        batches_of(run, budget, observer),
     )
     model_designer = LanguageModelDesigner(
         [models.configured(model, gateway) for model in models.designers]

@@ -50,6 +50,7 @@ _SETTINGS_OF_MODELS = (
     "reply_tokens",
     "request_timeout",
     "outage",
+    "llm_batch",
     "reviewer",
     "analyst",
     "judge",
@@ -145,7 +146,10 @@ class Estimator:
         roles = [] if live is None else await count_requests(live, settings, description)
         estimate = _sum(settings, counts, seconds, roles)
         workers = plan_capacity(settings, hardware.places).workers
-        notes += [*_limits(settings, estimate), *_assumed(models, roles)]
+        notes += [
+            *_limits(settings, estimate),
+            *_assumed(models, roles, batched=settings.llm_batch),
+        ]
         notes.append(f"the pace of trainings was measured on {pace.measured}")
         return SearchPlan(
             estimate, settings, description, counts, roles, hardware.sentence(workers), notes
@@ -258,7 +262,7 @@ def _limits(settings: SearchSettings, estimate: Estimate) -> list[str]:
     return found
 
 
-def _assumed(models: Models | None, roles: Sequence[RoleEstimate]) -> list[str]:
+def _assumed(models: Models | None, roles: Sequence[RoleEstimate], *, batched: bool) -> list[str]:
     """Sentences on what is assumed of models."""
     if models is None:
         return []
@@ -268,6 +272,8 @@ def _assumed(models: Models | None, roles: Sequence[RoleEstimate]) -> list[str]:
         f"a reply is assumed to take {REPLY_SECONDS:g} s and to be as long as recorded ones; hidden"
         " reasoning and revisions come on top"
     ]
+    if batched:
+        found.append("replies in batches may take hours instead: the wall time does not hold them")
     unpriced = dict.fromkeys(each.model for each in roles if each.money is None)
     if unpriced:
         found.append(

@@ -87,8 +87,15 @@ def models_of(
     settings: SearchSettings, on_retry: RetryObserver, breakers: Breakers | None = None
 ) -> Models | None:
     """The models that the settings name; None for the offline designer. Searches in one process may
-    share `breakers`. Raises SettingsError for a model that cannot be had or a limit that cannot
-    hold."""
+    share `breakers`. Raises SettingsError for a model that cannot be had, or not in batches, or a
+    limit that cannot hold."""
+    if settings.llm_batch and (
+        settings.model[0] == "offline" or settings.model[0].startswith(REPLAY)
+    ):
+        raise SettingsError(
+            f"--llm-batch is asked for, but with --model {settings.model[0]} no provider is asked",
+            "leave --llm-batch out, or name a model of openai/ or anthropic/",
+        )
     outage_s = outage_limit(settings)
     if settings.model == ("offline",):
         _refuse_models_without_designer(settings)
@@ -101,7 +108,7 @@ def models_of(
 def _live(
     settings: SearchSettings, on_retry: RetryObserver, breakers: Breakers, outage_s: float
 ) -> Models:
-    from eureka_agent.llm.registry import Access, language_model
+    from eureka_agent.llm.registry import Access, batch_endpoints, language_model
 
     own_server = _provider(settings.model[0]) if settings.base_url else None
     known: dict[str, LanguageModel] = {}
@@ -130,6 +137,9 @@ def _live(
     reviewer, analyst = role(settings.reviewer), role(settings.analyst)
     judge = judge_of(settings)
     judging = model(judge) if judge else None
+    if settings.llm_batch:
+        for each in known.values():
+            batch_endpoints(each)
     # the price table does not hold for names on the user's own server
     listed = find_prices((name for name in known if _provider(name) != own_server), settings.price)
     prices = {name: listed[name] for name in known if name in listed}

@@ -15,6 +15,7 @@ from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.designer.llm_designer import LanguageModelDesigner
 from eureka_agent.estimates import RoleEstimate
 from eureka_agent.feedback.judge import ModelJudge
+from eureka_agent.llm.batches.collector import LIVE_ROLES
 from eureka_agent.llm.budget import CHARACTERS_PER_TOKEN, IMAGE_TOKENS
 from eureka_agent.llm.configured_model import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, CompletionRequest, LanguageModel, Role
@@ -78,19 +79,27 @@ async def count_requests(
     found = []
     for role, model, requests, prompt in _asked(models, settings, sizes):
         reply = min(REPLY_TOKENS[role], models.reply_tokens or REPLY_TOKENS[role])
-        found.append(_estimate(models, role, model, requests, _Size(prompt, reply)))
+        batched = settings.llm_batch and role not in LIVE_ROLES
+        size = _Size(prompt, reply)
+        found.append(_estimate(models, role, model, requests, size, batched=batched))
     return [each for each in found if each.requests]
 
 
 def _estimate(
-    models: Models, role: Role, model: LanguageModel, requests: int, size: _Size
+    models: Models,
+    role: Role,
+    model: LanguageModel,
+    requests: int,
+    size: _Size,
+    *,
+    batched: bool,
 ) -> RoleEstimate:
     """The requests of a role at the model's price, without discounts for repeated prompts."""
     prompt, reply = requests * size.prompt, requests * size.reply
     price = models.prices.get(model.name)
     money: Decimal | None = None
     if price is not None:
-        money = price.money(Cost(prompt_tokens=prompt, completion_tokens=reply))
+        money = price.money(Cost(prompt_tokens=prompt, completion_tokens=reply, batched=batched))
     return RoleEstimate(role.value, model.name, requests, prompt, reply, money)
 
 

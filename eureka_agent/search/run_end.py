@@ -43,12 +43,13 @@ def renew_html_report(run: Run) -> None:
 
 
 def has_results(run: Run) -> bool:
-    """True if a run has anything that took time or money: a proposal, a reply, or a training of its
-    own."""
+    """True if a run has anything that took time or money: a proposal, a reply, a request in a
+    batch, or a training of its own."""
     archive = run.archive
     return bool(
         archive.attempts()
         or archive.account()
+        or archive.state.open_batches()
         or any(not each.cached for each in archive.trainings())
     )
 

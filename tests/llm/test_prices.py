@@ -112,3 +112,17 @@ def test_the_table_is_read_without_importing_litellm() -> None:
         "assert find_prices(['openai/gpt-4o'], []); sys.exit('litellm' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_a_batch_has_half_the_price_for_every_kind_of_token() -> None:
+    price = Price(
+        prompt=Decimal(8),
+        completion=Decimal(16),
+        cached=Decimal(2),
+        cache_write=Decimal(10),
+        origin="the test",
+    )
+    # a plain token, two from the cache, one into it, and one of the reply: 8 + 2 x 2 + 10 + 16
+    cost = Cost(prompt_tokens=4, completion_tokens=1, cached_tokens=2, cache_write_tokens=1)
+    assert price.money(cost) == 38
+    assert price.money(cost.model_copy(update={"batched": True})) == 19

@@ -13,6 +13,7 @@ import pytest
 from told import ended, judged, progress, proposed
 
 from eureka_agent.archive.run_folder import Run, create_run
+from eureka_agent.batch_records import BatchedRequest, RequestBatch
 from eureka_agent.feedback_records import Wish
 from eureka_agent.journal import entries as journal
 from eureka_agent.journal.entries import KINDS, BaseEntry
@@ -35,6 +36,12 @@ from eureka_agent.settings import SearchSettings
 
 EVIL = "[red]red[/red]\x1b[2J\x1b]0;owned\x07\x9b31m\u202e\nnext line"
 REQUEST = journal.RequestStarted(number=0, model="openai/tiny", purpose="design of 1-01")
+BATCH = RequestBatch(
+    id="b1",
+    model="openai/tiny",
+    requests=(BatchedRequest(key="k", role="designer", prompt_tokens=10, reply_tokens=20),),
+    planned_at=1.0,
+)
 SCORE = Score(name="human", seeds=(1,), fitness=(2.0,), mean=2.0, std=None)
 
 
@@ -62,6 +69,19 @@ def story(
         (journal.IterationStarted(iteration=0, round=0, samples=3), "iteration 1 of 2: 3"),
         (REQUEST, "request to openai/tiny: design of 1-01"),
         (journal.RequestEnded(request=REQUEST, cost=Cost()), "reply from openai/tiny"),
+        (journal.RequestBatchPlanned(batch=BATCH), "batch b1 of 1 request to openai/tiny is sent"),
+        (
+            journal.RequestBatchSent(id="b1", provider_id="batch-1"),
+            "batch b1 is with the provider as batch-1",
+        ),
+        (
+            journal.RequestBatchAwaited(id="b1", model="openai/tiny", requests=1, seconds=0.0),
+            "a batch of 1 request is with the provider of openai/tiny",
+        ),
+        (
+            journal.RequestBatchEnded(id="b1", unanswered=("k",)),
+            "a batch of requests has ended, 1 request of it without a reply",
+        ),
         (proposed(first), "1-01 proposed: fresh"),
         (judged(first), "1-01 accepted by the critic"),
         (journal.Reviewed(attempt="1-01", verdict=Verdict()), "1-01 passed its review: 0 findings"),

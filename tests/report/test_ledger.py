@@ -93,3 +93,10 @@ def test_cached_tokens_have_a_column_where_there_are_any() -> None:
 def test_nobody_was_asked() -> None:
     assert shown(NOTHING_ASKED).strip() == "no LLM was asked"
     assert ledger_to_json(NOTHING_ASKED)["by_role"] == []
+
+
+def test_half_prices_are_explained() -> None:
+    plain = message("designer", "1-01", "openai/a", "0.10")
+    batched = plain.model_copy(update={"cost": plain.cost.model_copy(update={"batched": True})})
+    assert "half the price" not in shown(Ledger((plain,)))
+    assert "2 requests came in a batch (--llm-batch)" in shown(Ledger((plain, batched, batched)))

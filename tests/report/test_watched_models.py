@@ -17,6 +17,8 @@ from eureka_agent.journal.entries import (
     FinalStarted,
     IterationStarted,
     Notice,
+    RequestBatchAwaited,
+    RequestBatchEnded,
     RequestEnded,
     RequestStarted,
     RunEnded,
@@ -125,6 +127,20 @@ def test_a_gateway_is_told_of_as_events() -> None:
             cost=None,
         ),
     ]
+
+
+def test_the_view_says_how_many_requests_wait_in_batches_and_since_when(
+    started: RunStarted,
+) -> None:
+    watch = Watch(started)
+    watch.send(0.0, *(sent(number, "design of 1-01") for number in range(9)))
+    # taken up by a resumed run, ten minutes after it was sent
+    watch.send(0.0, RequestBatchAwaited(id="b1", model="openai/tiny", requests=7, seconds=600.0))
+    watch.send(120.0)
+    waiting = "7 requests wait in a batch of openai/tiny, since 12 min"
+    assert f"{waiting}; 2 other replies awaited" in watch.text()
+    watch.send(130.0, RequestBatchEnded(id="b1", unanswered=()))
+    assert not any("batch" in line for line in watch.text())
 
 
 def test_the_view_says_which_replies_are_awaited_how_long_and_what_was_spent(
