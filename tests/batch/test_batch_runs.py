@@ -124,7 +124,7 @@ def test_a_batch_killed_three_times_finds_what_an_unbroken_one_finds(
 def test_a_detached_batch_is_steered_over_its_socket(eureka: CommandLine) -> None:
     write(eureka, "0, 1", at_once=1)
     text = (eureka.folder / "night.yaml").read_text(encoding="utf-8")
-    (eureka.folder / "night.yaml").write_text(text.replace("4096", "1000000"))
+    (eureka.folder / "night.yaml").write_text(text.replace("4096", "100000000"))
     facts = json.loads(eureka("batch", "night.yaml", "--detach"))
     try:
         assert set(facts) == {"id", "folder", "socket"}
