@@ -54,5 +54,7 @@ class SearchPlan:
     roles: Sequence[RoleEstimate]
     devices: str
     """Sentence on devices and workers."""
+    busy_seconds: float | None
+    """Part of the wall time in which this machine works, without waits for models alone."""
     notes: Sequence[str]
     """Sentences on budget and limits, and on what is assumed."""

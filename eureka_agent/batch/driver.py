@@ -21,6 +21,7 @@ from eureka_agent.fleet.devices import CPU
 from eureka_agent.fleet.machine import Machine
 from eureka_agent.fleet.share import Share
 from eureka_agent.journal.entries import BaseEntry, Notice, RunStarted
+from eureka_agent.llm.breaker import Breakers
 from eureka_agent.llm.budget import Budget
 from eureka_agent.records import RunStatus
 from eureka_agent.report.log_file import LogFile
@@ -77,6 +78,7 @@ class BatchDriver:
         self._time_left = time_left or TimeLeft(settings)
         self._env_steps = EnvSteps(settings.env_steps)
         self._allocation = PromisingFirst()
+        self._breakers = Breakers()
         self.active: dict[str, Active] = {}
         self.paused = False
         """True while nothing new begins in any search."""
@@ -260,6 +262,7 @@ class BatchDriver:
             active.may_ask.wait,
             self._time_left.limit,
             lambda settings, generations: self._env_steps.claim(name, settings, generations),
+            self._breakers,
             folder,
         )
         if not has_begun(self.queue.folder, active.entry):

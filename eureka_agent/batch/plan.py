@@ -1,8 +1,7 @@
-"""The plan of a batch: what it would search, before anything is started."""
+"""The plan of a batch for `--plan`: for people and as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,45 +10,70 @@ from rich.table import Table
 from rich.text import Text
 
 from eureka_agent.archive.run_folder import BATCH_FILE
+from eureka_agent.batch.estimate import BatchPlan
 from eureka_agent.batch.file import BatchFile
-from eureka_agent.batch.matrix import PlannedSearch
-from eureka_agent.search.typed_settings import value_text
-from eureka_agent.wording import plural
+from eureka_agent.estimates import Estimate
+from eureka_agent.report.console import facts_grid
+from eureka_agent.report.estimate import about, estimate_to_json, money_text
+from eureka_agent.wording import count, duration, plural
+
+_NUMBERS = ("trainings", "env steps", "time", "cost")
 
 
-def render_plan(searches: Sequence[PlannedSearch], folder: Path) -> RenderableType:
-    """A line for each search with the settings in which they differ."""
-    varied = _varied(searches)
+def render_plan(plan: BatchPlan, folder: Path) -> RenderableType:
+    """A line for each search, and their sums."""
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("search", *varied):
-        table.add_column(title, no_wrap=True)
-    for search in searches:
-        table.add_row(
-            search.name,
-            *(value_text(search.values[name]) if name in search.values else "" for name in varied),
-        )
-    known = " (there is a batch already: it goes on)" if (folder / BATCH_FILE).is_file() else ""
-    where = Text(f"{plural(len(searches), 'search', 'searches')} in {folder}{known}")
-    return Group(table, where, Text("nothing was started", style="dim"))
+    for title in ("search", "task", "proposals", *_NUMBERS):
+        table.add_column(title, justify="right" if title in _NUMBERS else "left", no_wrap=True)
+    for search, its in plan.searches:
+        task = f"{its.description.environment}/{its.description.task}"
+        proposals = f"{its.settings.iterations} × {its.counts.candidates}"
+        table.add_row(search.name, task, proposals, *_cells(its.estimate))
+    total = plan.total
+    size = plural(len(plan.searches), "search", "searches")
+    facts = {
+        "searches": f"{size} in {folder}{_known(folder)}",
+        "trainings": f"at most {total.trainings:,}",
+        "env steps": f"at most {count(total.env_steps)}",
+        "wall time": "not measured" if total.seconds is None else about(total.seconds),
+        "models": _models(total),
+        "cost": money_text(total),
+    }
+    notes = [Text(f"{note[:1].upper()}{note[1:]}.", style="dim") for note in plan.notes]
+    return Group(table, "", facts_grid(facts), "", *notes, "Nothing was started.")
 
 
-def plan_as_json(
-    file: BatchFile, searches: Sequence[PlannedSearch], folder: Path
-) -> dict[str, Any]:
+def plan_as_json(file: BatchFile, plan: BatchPlan, folder: Path) -> dict[str, Any]:
     """The plan in plain JSON types."""
     return {
         "folder": str(folder),
         "limits": file.settings.model_dump(mode="json"),
-        "searches": [{"name": each.name, "settings": each.values} for each in searches],
+        "searches": [
+            {"name": search.name, "settings": search.values, **estimate_to_json(its.estimate)}
+            for search, its in plan.searches
+        ],
+        "total": estimate_to_json(plan.total),
+        "notes": list(plan.notes),
     }
 
 
-def _varied(searches: Sequence[PlannedSearch]) -> list[str]:
-    """Settings that are not equal in all searches, `env` always among them."""
-    names = dict.fromkeys(name for search in searches for name in search.values)
-    first = searches[0].values
-    return [
-        name
-        for name in names
-        if name == "env" or any(each.values.get(name) != first.get(name) for each in searches)
-    ]
+def _cells(estimate: Estimate) -> tuple[str, ...]:
+    money = "" if not estimate.requests else "?"
+    if estimate.requests and estimate.money is not None:
+        money = f"${estimate.money:,.2f}"
+    seconds = "" if estimate.seconds is None else duration(estimate.seconds)
+    return f"{estimate.trainings:,}", count(estimate.env_steps), seconds, money
+
+
+def _known(folder: Path) -> str:
+    there = (folder / BATCH_FILE).is_file()
+    return " (there is a batch already: it goes on, and needs less)" if there else ""
+
+
+def _models(total: Estimate) -> str:
+    if not total.requests:
+        return "none is asked"
+    return (
+        f"{plural(total.requests, 'request')}, {count(total.prompt_tokens)} tokens of prompts and"
+        f" {count(total.reply_tokens)} of replies"
+    )

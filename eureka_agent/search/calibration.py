@@ -17,7 +17,7 @@ from eureka_agent.archive.baseline_cache import code_fingerprint
 from eureka_agent.archive.record_cache import RecordCache
 from eureka_agent.archive.run_folder import runs_folder, versions
 from eureka_agent.base_record import Record
-from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.errors import EnvironmentLoadError, EurekaError
 from eureka_agent.fleet.devices import Hardware
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.fleet import Fleet
@@ -65,6 +65,8 @@ class Calibration:
             "code": code_fingerprint(),
         }
         self._files: dict[str, str] = {}
+        self._failed: dict[tuple[str, str | None, str], EurekaError] = {}
+        """Errors of tasks that could not be opened."""
 
     async def opened(self, asked: SearchSettings, wall: Wall) -> OpenedTask:
         """The task of a search, from the cache or a worker. Raises the worker's errors."""
@@ -78,6 +80,9 @@ class Calibration:
         known = self._cache.find(key, OpenedTask)
         if known is not None:
             return known
+        place = asked.env, asked.task, wall.name
+        if place in self._failed:
+            raise self._failed[place]
         began = time.monotonic()
         runner = DryRunner(
             wall,
@@ -90,6 +95,9 @@ class Calibration:
             seconds = time.monotonic() - began
             await measure_task(runner, self._observer)
             opened = runner.opened.model_copy(update={"description": runner.description})
+        except EurekaError as error:
+            self._failed[place] = error
+            raise
         finally:
             await runner.close()
         task = OpenedTask(opened=opened, seconds=seconds)

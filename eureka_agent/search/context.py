@@ -8,6 +8,7 @@ from pathlib import Path
 
 from eureka_agent.fleet.machine import Machine
 from eureka_agent.fleet.share import Share
+from eureka_agent.llm.breaker import Breakers
 from eureka_agent.llm.budget import Budget
 from eureka_agent.search.time_limit import TimeLimit
 from eureka_agent.settings import SearchSettings
@@ -33,6 +34,8 @@ class SearchContext:
     """Wall time from now until all searches end, if that is limited."""
     refuses: Callable[[SearchSettings, int], str] = lambda settings, generations: ""
     """Reason why a search with these settings may not have so many generations; empty if it may."""
+    breakers: Breakers | None = None
+    """Which models' servers are out; None: its own."""
     folder: Path | None = None
     """Folder of a new run; None: one in the runs folder, named by the time."""
 

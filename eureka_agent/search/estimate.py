@@ -12,6 +12,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from eureka_agent.search.budget_plan import PREFERRED_SAMPLES, Speed, steps_of_a
 from eureka_agent.search.calibration import Calibration, OpenedTask
 from eureka_agent.search.capacity import plan_capacity
 from eureka_agent.search.models import Models, models_of
+from eureka_agent.search.pace import Pace
 from eureka_agent.search.planning import MissingBaselines, plan_within
 from eureka_agent.search.preparation import checked, effective_settings
 from eureka_agent.search.request_counts import count_requests
@@ -35,7 +37,13 @@ from eureka_agent.search.resumption import driver_scratch
 from eureka_agent.search.speed import MEASURED_SECONDS
 from eureka_agent.search.time_limit import time_limit
 from eureka_agent.search.unmeasured import with_defaults
-from eureka_agent.search.wall_time import REPLY_SECONDS, Latency, scoring_of, wall_time
+from eureka_agent.search.wall_time import (
+    PROPOSAL_SECONDS,
+    REPLY_SECONDS,
+    Latency,
+    scoring_of,
+    wall_time,
+)
 from eureka_agent.search.written_fitness import Acceptance
 from eureka_agent.settings import SearchSettings
 from eureka_agent.training_counts import TrainingCounts
@@ -87,12 +95,13 @@ class Estimator:
         """
         return (await self.plan(values)).estimate
 
-    async def plan(self, values: Mapping[str, Any]) -> SearchPlan:
-        """The estimate with its parts. Raises the errors of `estimate`."""
+    async def plan(self, values: Mapping[str, Any], *, timed: bool = True) -> SearchPlan:
+        """The estimate with its parts; unless `timed`, no pace is measured, and a budget in wall
+        time chooses nothing. Raises the errors of `estimate`."""
         async with self._turn:  # two measurements at once would slow each other
-            return await self._plan(with_defaults(values))
+            return await self._plan(with_defaults(values), timed)
 
-    async def _plan(self, values: Mapping[str, Any]) -> SearchPlan:
+    async def _plan(self, values: Mapping[str, Any], timed: bool) -> SearchPlan:
         asked = checked(values, None, _nobody)
         models = self._models_of(asked)
         wall = self._wall(asked.sandbox)
@@ -101,58 +110,37 @@ class Estimator:
         hardware = choose_hardware(asked.device, task.opened)
         settings = effective_settings(values, description)
         notes: list[str] = []
-        if asked.budget is not None:
+        if asked.budget is not None and (timed or parse_budget(asked.budget).seconds is None):
             settings, sentence = await self._within_budget(
                 settings, values, task, hardware, wall, asked.budget
             )
             notes.append(sentence)
-        pace = await self._calibration.pace(settings, task, hardware, wall)
         live = None if models is None or models.replayed else models
-        latency = Latency.of(
-            settings,
-            designs=live is not None,
-            analyses=live is not None and live.analyst is not None,
-        )
         baselines = _baselines(settings, description, hardware)
-
-        def seconds_of(iterations: int) -> float:
-            some = settings.model_copy(update={"iterations": iterations})
-            before = task.seconds
-            if some.fitness != "task":  # the task is opened with its own metric, then without
-                before += task.seconds + (REPLY_SECONDS if live is not None else 0.0)
-            return before + wall_time(
-                some,
-                TrainingCounts.of(some, baselines=baselines),
-                pace,
-                plan_capacity(some, hardware.places).slots,
-                scoring_of(some, description, pace),
-                latency,
+        seconds = busy = None
+        if timed:
+            pace = await self._calibration.pace(settings, task, hardware, wall)
+            latency = Latency.of(
+                settings,
+                designs=live is not None,
+                analyses=live is not None and live.analyst is not None,
             )
-
-        seconds = seconds_of(settings.iterations)
-        limit = time_limit(settings)
-        if limit is not None and seconds > limit.seconds:
-            possible = _most_within(
-                lambda number: seconds_of(number) <= limit.seconds, settings.iterations
+            times = _Times(task, hardware, pace, baselines, latency)
+            settings, seconds = _within_time(settings, times, notes)
+            busy = replace(times, latency=Latency.of(settings, designs=False, analyses=False)).of(
+                settings
             )
-            generations = wording.plural(settings.iterations, "generation")
-            if possible < settings.iterations:
-                notes.append(f"about {possible:,} of {generations} fit into {limit.text}")
-            else:
-                notes.append(f"one generation takes longer than {limit.text}")
-            settings = settings.model_copy(update={"iterations": possible})
-            seconds = seconds_of(possible)
         counts = TrainingCounts.of(settings, baselines=baselines)
         roles = [] if live is None else await count_requests(live, settings, description)
         estimate = _sum(settings, counts, seconds, roles)
         workers = plan_capacity(settings, hardware.places).workers
-        notes += [
-            *_limits(settings, estimate),
-            *_assumed(models, roles, batched=settings.llm_batch),
-        ]
-        notes.append(f"the pace of trainings was measured on {pace.measured}")
+        notes += _limits(settings, estimate)
+        notes += _assumed(models, roles, batched=settings.llm_batch)
+        if timed:
+            notes.append(f"the pace of trainings was measured on {pace.measured}")
+        devices = hardware.sentence(workers)
         return SearchPlan(
-            estimate, settings, description, counts, roles, hardware.sentence(workers), notes
+            estimate, settings, description, counts, roles, devices, busy, tuple(notes)
         )
 
     async def _within_budget(
@@ -210,6 +198,55 @@ class Estimator:
         return self._scratch
 
 
+@dataclass(frozen=True)
+class _Times:
+    """Wall times of searches of one task."""
+
+    task: OpenedTask
+    hardware: Hardware
+    pace: Pace
+    baselines: int
+    latency: Latency
+
+    def of(self, settings: SearchSettings) -> float:
+        """Seconds of the whole search."""
+        asks = self.latency.design > PROPOSAL_SECONDS
+        before = self.task.seconds
+        if settings.fitness != "task":  # the task is opened with its own metric, then without
+            before += self.task.seconds + (REPLY_SECONDS if asks else 0.0)
+        return before + wall_time(
+            settings,
+            TrainingCounts.of(settings, baselines=self.baselines),
+            self.pace,
+            plan_capacity(settings, self.hardware.places).slots,
+            scoring_of(settings, self.task.opened.description, self.pace),
+            self.latency,
+        )
+
+
+def _within_time(
+    settings: SearchSettings, times: _Times, notes: list[str]
+) -> tuple[SearchSettings, float]:
+    """The settings with as many generations as the time limit allows, and the seconds."""
+
+    def with_generations(number: int) -> SearchSettings:
+        return settings.model_copy(update={"iterations": number})
+
+    seconds, limit = times.of(settings), time_limit(settings)
+    if limit is None or seconds <= limit.seconds:
+        return settings, seconds
+    possible = _most_within(
+        lambda number: times.of(with_generations(number)) <= limit.seconds, settings.iterations
+    )
+    if possible < settings.iterations:
+        generations = wording.plural(settings.iterations, "generation")
+        notes.append(f"about {possible:,} of {generations} fit into {limit.text}")
+    else:
+        notes.append(f"one generation takes longer than {limit.text}")
+    settings = with_generations(possible)
+    return settings, times.of(settings)
+
+
 async def _nobody(fitness: WrittenFitness, verdict: Verdict, folder: Path) -> Acceptance | None:
     """Accept no fitness: an estimate has none written."""
     return None
@@ -232,7 +269,7 @@ def _most_within(fits: Callable[[int], bool], most: int) -> int:
 def _sum(
     settings: SearchSettings,
     counts: TrainingCounts,
-    seconds: float,
+    seconds: float | None,
     roles: Sequence[RoleEstimate],
 ) -> Estimate:
     """The estimate of the whole search. `counts` has candidates and confirmations of one

@@ -219,7 +219,11 @@ async def _surroundings(
     context: SearchContext,
 ) -> AsyncIterator[tuple[Models | None, Wall, Path, AsyncExitStack]]:
     """Models, wall, a scratch folder, and a stack for what else ends with the block."""
-    models = None if given is not None else models_of(settings, _retry_notices(observer))
+    models = (
+        None
+        if given is not None
+        else models_of(settings, _retry_notices(observer), context.breakers)
+    )
     machine = context.machine
     wall = choose_wall(settings.sandbox) if machine is None else machine.wall
     with driver_scratch() as scratch:

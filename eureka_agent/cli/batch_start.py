@@ -1,0 +1,222 @@
+"""`eureka batch FILE`: the searches of a batch file, planned, checked and run."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from eureka_agent.cli.command import FILE, Command, UsageError
+from eureka_agent.cli.output import FORMAT, TRUST, print_json, say
+from eureka_agent.invocation import command
+
+if TYPE_CHECKING:
+    from eureka_agent.batch.estimate import BatchPlan
+    from eureka_agent.batch.file import BatchFile
+    from eureka_agent.batch.matrix import PlannedSearch
+
+START = "start"
+
+
+@click.command(cls=Command, name=START)
+@click.argument("file", type=FILE)
+@click.option(
+    "--folder",
+    type=FILE,
+    help="Folder of the batch.  [default: one in the runs folder, by the file's name]",
+)
+@click.option(
+    "--plan",
+    is_flag=True,
+    help="Print what it would train, take and cost, and start nothing.",
+)
+@click.option(
+    "--confirm-above",
+    type=click.FloatRange(min=0.0),
+    default=10.0,
+    show_default=True,
+    help="Ask before a batch that is expected to cost more US dollars.",
+)
+@click.option("--yes", is_flag=True, help="Ask nothing.")
+@click.option(
+    "--detach",
+    is_flag=True,
+    help="Go on in the background; return once the batch runs, with one JSON line.",
+)
+@click.option(
+    "--install-service",
+    is_flag=True,
+    help="Print a systemd unit that goes on with the batch after a reboot; install nothing.",
+)
+@click.option("--until", help="Time of the day at which all is saved and stopped, such as 07:30.")
+@click.option("--retries", type=int, help="Further tries of a search that failed.")
+@click.option("--at-once", type=int, help="Searches under way at a time.")
+@click.option("--max-cost", help="US dollars that all searches together may spend on models.")
+@click.option("--max-time", help="Wall time of this call, such as 9h.")
+@click.option("--ready-fd", type=int, hidden=True)
+@TRUST
+@FORMAT
+def start(
+    file: Path,
+    folder: Path | None,
+    plan: bool,
+    confirm_above: float,
+    yes: bool,
+    detach: bool,
+    install_service: bool,
+    ready_fd: int | None,
+    trust: bool,
+    output_format: str,
+    **limits: Any,
+) -> None:
+    """Run the searches of FILE that have not ended.
+
+    The first Ctrl-C saves what is under way and waits for replies that are paid for; the second one
+    ends at once. A file STOP in the folder ends the batch after the trainings under way.
+
+    \b
+    eureka batch start nightly.yaml
+    eureka batch nightly.yaml --until 07:30 --max-cost 20
+    """
+    from eureka_agent.archive.run_folder import runs_folder
+    from eureka_agent.batch.file import BatchSettings, read_batch_file, with_limits
+    from eureka_agent.batch.matrix import expand
+    from eureka_agent.settings import THE_FLAGS, parse_settings
+
+    given = {name: value for name, value in limits.items() if value is not None}
+    parse_settings(BatchSettings, given, THE_FLAGS, "batch start --help")
+    read = with_limits(read_batch_file(file), given)
+    searches = expand(read)
+    target = runs_folder() / file.stem if folder is None else folder
+    if plan:
+        _show_plan(read, searches, target, output_format)
+        return
+    if install_service:
+        from eureka_agent.batch.service import unit
+
+        click.echo(unit(_arguments(file, target, given, trust), target), nl=False)
+        return
+    _check(read, searches, target, None if yes else Decimal(str(confirm_above)))
+    if detach:
+        from eureka_agent.batch.detach import detach as start_detached
+
+        click.echo(start_detached([*_arguments(file, target, given, trust), "--yes"], target))
+    else:
+        _run(read, searches, target, trust, ready_fd, output_format)
+
+
+def _show_plan(
+    file: BatchFile, searches: tuple[PlannedSearch, ...], folder: Path, output_format: str
+) -> None:
+    from eureka_agent.batch.plan import plan_as_json, render_plan
+    from eureka_agent.report.console import list_console
+
+    found = _planned(file, searches, timed=True)
+    if output_format == "json":
+        print_json(plan_as_json(file, found, folder))
+    else:
+        list_console().print(render_plan(found, folder))
+
+
+def _planned(file: BatchFile, searches: Sequence[PlannedSearch], *, timed: bool) -> BatchPlan:
+    from eureka_agent.batch.estimate import plan_batch
+    from eureka_agent.journal.entries import BaseEntry, Notice
+
+    def show(entry: BaseEntry) -> None:
+        if isinstance(entry, Notice):
+            say(entry.text, err=True)
+
+    return asyncio.run(plan_batch(file, searches, show, timed=timed))
+
+
+def _check(
+    file: BatchFile,
+    searches: Sequence[PlannedSearch],
+    folder: Path,
+    confirm_above: Decimal | None,
+) -> None:
+    """Raise every mistake that would end a search before its first training, and ask before a
+    batch that costs more. None: do not ask."""
+    from eureka_agent.batch.estimate import most_money, not_begun
+    from eureka_agent.cli.terminal_lines import is_yes
+
+    new = not_begun(searches, folder)
+    if not new:
+        return
+    found = _planned(file, new, timed=False)
+    money = most_money(file, found.total)
+    if confirm_above is None or money <= confirm_above:
+        return
+    text = f"this batch is expected to spend ${money:,.2f} on models"
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(
+            f"{text}, more than --confirm-above {confirm_above}, and there is no terminal to ask",
+            "give the same command with --yes, or a max_cost in the file",
+        )
+    if not asyncio.run(is_yes(f"{text[0].upper()}{text[1:]}. Start it?", on_stderr=True)):
+        say("nothing was started", err=True)
+        raise click.exceptions.Abort
+
+
+def _run(
+    file: BatchFile,
+    searches: tuple[PlannedSearch, ...],
+    folder: Path,
+    trust: bool,
+    ready_fd: int | None,
+    output_format: str,
+) -> None:
+    import os
+
+    from eureka_agent.archive.run_folder import command_line
+    from eureka_agent.batch.lines import event_line, render_end
+    from eureka_agent.batch.session import run_batch
+    from eureka_agent.cli.watch import run_stoppable
+    from eureka_agent.report.console import list_console
+
+    as_json = output_format == "json"
+
+    def ready(facts: Mapping[str, Any]) -> None:
+        say(f"batch {facts['id']} in {facts['folder']}", err=as_json)
+        if ready_fd is not None:
+            import json
+
+            with os.fdopen(ready_fd, "w") as stream:
+                stream.write(json.dumps(dict(facts)) + "\n")
+
+    try:
+        end = run_stoppable(
+            lambda: run_batch(
+                file,
+                searches,
+                folder,
+                command_line(),
+                lambda event: say(event_line(event), err=as_json),
+                trust=trust,
+                ready=ready,
+            )
+        )
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        again = command(f"batch {file}")
+        say(f"Stopped. Go on with:  {again}", err=as_json)
+        raise click.exceptions.Abort from None
+    if as_json:
+        print_json({"folder": str(folder), "states": end.states, "message": end.message})
+    else:
+        list_console().print(render_end(end, folder))
+    say("done", err=as_json)
+    if end.failed:
+        sys.exit(1)
+
+
+def _arguments(file: Path, folder: Path, given: Mapping[str, Any], trust: bool) -> list[str]:
+    """Arguments of the same command for another process."""
+    arguments = ["batch", START, str(file.resolve()), "--folder", str(folder.resolve())]
+    for name, value in given.items():
+        arguments += [f"--{name.replace('_', '-')}", str(value)]
+    return [*arguments, *(["--trust"] if trust else [])]
