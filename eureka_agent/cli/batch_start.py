@@ -160,7 +160,7 @@ def _check(
         )
     if not asyncio.run(is_yes(f"{text[0].upper()}{text[1:]}. Start it?", on_stderr=True)):
         say("nothing was started", err=True)
-        raise click.exceptions.Abort
+        sys.exit(1)
 
 
 def _run(
