@@ -57,6 +57,10 @@ class WorkerDiedError(EurekaError):
     """A worker process ended in the middle of a job."""
 
 
+class WorkerLostError(WorkerDiedError):
+    """A worker is gone with its machine, for which no training can be to blame."""
+
+
 class WorkerFaultError(EurekaError):
     """A worker could not do a job; its process goes on."""
 

@@ -221,6 +221,8 @@ class SearchSettings(TrainingSettings):
     with commas between them."""
     workers: int = Field(0, ge=0, le=1000)
     """Training workers; 0: one per CPU core, or per GPU."""
+    cluster: str | None = Field(None, pattern=r"^ray(:.+)?$")
+    """Train on a Ray cluster: ray (the one that this machine is part of) or ray:<address>."""
     sandbox: Literal["auto", "docker", "bubblewrap", "process"] = "auto"
     """Wall around generated code; auto: the strongest one that is there."""
     dry_run_timeout: float = Field(10.0, gt=0, le=DAY_SECONDS)
@@ -335,6 +337,7 @@ FREE_SETTINGS = frozenset(
         "slots",
         "device",
         "workers",
+        "cluster",
         "sandbox",
         "dry_run_timeout",
         "training_timeout",

@@ -50,6 +50,8 @@ class BatchSettings(BaseModel):
     """Time of the day at which everything is saved and stopped, such as "07:30"."""
     workers: int = Field(0, ge=0, le=1000)
     """Training workers; 0: one per CPU core, or per GPU."""
+    cluster: str | None = Field(None, pattern=r"^ray(:.+)?$")
+    """Train on a Ray cluster: ray (the one that this machine is part of) or ray:<address>."""
     sandbox: Literal["auto", "docker", "bubblewrap", "process"] = "auto"
     """Wall around generated code."""
 

@@ -29,7 +29,7 @@ OWN_FILES = (
 """Names of files in the folder of a batch, in small letters."""
 _LONGEST_NAME = 100
 _LONGEST_WORD = 40
-OF_THE_BATCH = ("workers", "sandbox")
+OF_THE_BATCH = ("workers", "cluster", "sandbox")
 """Settings that all searches of a batch share."""
 CASE_NAME = "name"
 """Key of a case in a matrix whose value is its word in the names of searches."""

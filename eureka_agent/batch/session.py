@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from eureka_agent.archive.driver_scratch import driver_scratch
 from eureka_agent.archive.files import copy_file
 from eureka_agent.archive.run_folder import reading
 from eureka_agent.archive.run_lock import is_held, locked
@@ -26,6 +27,7 @@ from eureka_agent.batch.notifications import Notifications, notifier
 from eureka_agent.batch.queue import ENDED, Entry, Event, Queue, State
 from eureka_agent.batch.requests import Requests
 from eureka_agent.batch.summary import Row, Summary
+from eureka_agent.cluster.ray_cluster import connected
 from eureka_agent.errors import RunFolderError
 from eureka_agent.fleet.machine import Machine
 from eureka_agent.invocation import command
@@ -34,7 +36,6 @@ from eureka_agent.llm.prices import Price
 from eureka_agent.records import Message
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.search.models import models_of
-from eureka_agent.search.resumption import driver_scratch
 from eureka_agent.settings import SearchSettings, parse_settings
 
 SUMMARY_S = 30.0
@@ -94,7 +95,12 @@ async def run_batch(
         async with AsyncExitStack() as stack:
             wall = choose_wall(file.settings.sandbox)
             scratch = stack.enter_context(driver_scratch())
-            machine = Machine(wall, scratch, file.settings.workers)
+            cluster = None
+            if file.settings.cluster is not None:
+                cluster = stack.enter_context(
+                    connected(file.settings.cluster, file.settings.sandbox)
+                )
+            machine = Machine(wall, scratch, file.settings.workers, cluster)
             await stack.enter_async_context(machine)
             renewing = _Renewing(queue, summary)
             told = Notifications(service, lambda text: observer(queue.record("warning", text)))

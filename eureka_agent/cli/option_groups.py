@@ -55,6 +55,7 @@ OPTION_GROUPS = {
         "sandbox",
         "device",
         "workers",
+        "cluster",
         "slots",
         "dry_run_timeout",
         "training_timeout",

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from eureka_agent.cluster.ray_cluster import Cluster
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import command, install_extra
 from eureka_agent.protocol.events import Opened
@@ -90,6 +91,10 @@ class Hardware:
     """`("cpu",)` or `("cuda:0", …)`."""
     note: str = ""
     """Reason for the CPU on a machine with GPUs."""
+    cluster: str = ""
+    """Name of the cluster that has them; empty: this machine."""
+    cluster_places: int = 0
+    """Cores or GPUs of the cluster."""
 
     @property
     def kind(self) -> DeviceKind:
@@ -98,16 +103,25 @@ class Hardware:
     @property
     def places(self) -> int:
         """Number of workers without two of them on a core or a GPU."""
+        if self.cluster:
+            return self.cluster_places
         return usable_cores() if self.kind == "cpu" else len(self.names)
 
     def devices(self, workers: int) -> tuple[Device, ...]:
         """Devices to lease to that many workers."""
+        if self.cluster:  # it places the workers by itself
+            gpu = None if self.kind == "cpu" else "any"
+            return tuple(Device(name, (), gpu) for name in self.names)
         if self.kind == "cpu":
             return tuple(Device("cpu", cores) for cores in share_cores(available_cores(), workers))
         return tuple(Device(name, (), _visible_name(name)) for name in self.names)
 
     def sentence(self, workers: int) -> str:
         """Sentence for the user: the devices of trainings, and the reason for them."""
+        if self.cluster:
+            kind = "cores" if self.kind == "cpu" else "GPUs"
+            places = f"{plural(workers, 'worker')} for its {self.cluster_places} {kind}"
+            return f"trainings run on {self.cluster}, {places}"
         if self.kind == "cuda":
             each = (
                 "a worker on each" if workers == len(self.names) > 1 else plural(workers, "worker")
@@ -123,11 +137,16 @@ class Hardware:
 CPU = Hardware(("cpu",))
 
 
-def choose_hardware(asked: str, opened: Opened) -> Hardware:
-    """Hardware for the `--device` setting `asked`, given what a worker found.
+def choose_hardware(asked: str, opened: Opened, cluster: Cluster | None = None) -> Hardware:
+    """Hardware for the `--device` setting `asked`, given what a worker found here, or in a cluster.
 
     Raises DeviceError when the device cannot be had; `auto` takes the CPU instead.
     """
+    if cluster is not None:
+        gpus = opened.gpus.model_copy(update={"count": cluster.gpus})
+        found = choose_hardware(asked, opened.model_copy(update={"gpus": gpus}))
+        places = cluster.places(found.kind)
+        return replace(found, cluster=cluster.name, cluster_places=places)
     there = tuple(f"cuda:{number}" for number in range(opened.gpus.count))
     runs_on_gpu = "cuda" in opened.device_types
     if asked == "cpu":

@@ -201,7 +201,7 @@ class Dispatcher:
                 self._remove(worker)
                 for job in list(worker.jobs.values()):
                     del worker.jobs[job.key]
-                    job.on_worker_death(job, error.message)
+                    job.on_worker_death(job, error)
         except EnvironmentFaultError as error:  # all trainings of the problem would fail
             problem = worker.population.problem
             self._raise(worker, error, lambda job: job.population.problem == problem)

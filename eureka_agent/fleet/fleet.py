@@ -32,13 +32,15 @@ class Fleet:
         workers: int = 1,
         devices: Sequence[Device] = (),
         limits: Limits | None = None,
+        training_wall: Wall | None = None,
     ) -> None:
         """At most `workers` train at a time. They share the `devices`, by default the CPU's cores.
-        `limits` holds for each worker; by default they share the memory."""
+        `limits` holds for each worker; by default they share the memory. `training_wall`: another
+        wall for those that train."""
         self._wall = wall
         self._scratch = scratch
         self._dispatcher = Dispatcher(
-            wall,
+            training_wall or wall,
             scratch / "trainings",
             limits or shared_limits(workers),
             devices or CPU.devices(workers),

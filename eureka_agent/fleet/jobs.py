@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from eureka_agent.archive.snapshots import SnapshotStore
+from eureka_agent.errors import WorkerDiedError
 from eureka_agent.fleet.problem import Problem
 from eureka_agent.fleet.share import Share
 from eureka_agent.protocol.commands import Train
@@ -73,8 +74,8 @@ class TrainingJob:
     snapshots: SnapshotStore | None
     """Store of its saved states; None: nothing is saved."""
     on_progress: ProgressObserver
-    on_worker_death: Callable[[TrainingJob, str], None]
-    """Gets the job and the reason; restarts it or gives it up."""
+    on_worker_death: Callable[[TrainingJob, WorkerDiedError], None]
+    """Gets the job and the error; restarts it or gives it up."""
     on_rung: RungObserver | None = None
     """Gets the policies at the command's rungs."""
     share: Share = field(default_factory=Share)

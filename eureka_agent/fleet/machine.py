@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
 
+from eureka_agent.cluster.ray_cluster import Cluster
 from eureka_agent.fleet.devices import Hardware
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.fleet import Fleet
@@ -21,9 +22,12 @@ class Machine:
     """Shares workers between searches: a fleet for each kind of device, a dry runner for each
     problem."""
 
-    def __init__(self, wall: Wall, scratch: Path, workers: int = 0) -> None:
+    def __init__(
+        self, wall: Wall, scratch: Path, workers: int = 0, cluster: Cluster | None = None
+    ) -> None:
         """Starts nothing yet. At most `workers` train at a time on a kind of device; 0: one on each
-        core or GPU."""
+        core or GPU. They train on a `cluster`, if there is one."""
+        self.cluster = cluster
         self.wall = wall
         self._scratch = scratch
         self._workers = workers
@@ -47,6 +51,8 @@ class Machine:
 
     def workers(self, hardware: Hardware) -> int:
         """Workers that train at a time on these devices."""
+        if self.cluster is not None:
+            return self._workers or self.cluster.places(hardware.kind)
         return self._workers or hardware.places
 
     def fleet(self, hardware: Hardware) -> Fleet:
@@ -54,7 +60,13 @@ class Machine:
         if hardware not in self._fleets:
             workers = self.workers(hardware)
             scratch = self._scratch / f"fleet-{len(self._fleets)}"
-            self._fleets[hardware] = Fleet(self.wall, scratch, workers, hardware.devices(workers))
+            self._fleets[hardware] = Fleet(
+                self.wall,
+                scratch,
+                workers,
+                hardware.devices(workers),
+                training_wall=None if self.cluster is None else self.cluster.wall,
+            )
         return self._fleets[hardware]
 
     @asynccontextmanager

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from eureka_agent.archive.snapshots import SnapshotStore
+from eureka_agent.errors import WorkerDiedError, WorkerLostError
 from eureka_agent.fleet.dispatcher import Dispatcher
 from eureka_agent.fleet.jobs import (
     Population,
@@ -132,12 +133,14 @@ class Trainings:
                     job.on_rung(env_steps, policy)
         self._dispatcher.submit(job)
 
-    def _restart(self, job: TrainingJob, reason: str) -> None:
+    def _restart(self, job: TrainingJob, error: WorkerDiedError) -> None:
         if job.result.done():
             return
-        if job.retries >= _MAX_RETRIES:
-            job.fail("worker-died", f"its worker died twice; the last time: {reason}")
-            return
-        job.retries += 1
-        self._on_retry(job.name, reason.splitlines()[0])
+        if not isinstance(error, WorkerLostError):
+            if job.retries >= _MAX_RETRIES:
+                text = f"its worker died twice; the last time: {error.message}"
+                job.fail("worker-died", text)
+                return
+            job.retries += 1
+        self._on_retry(job.name, error.message.splitlines()[0])
         self._start(job)

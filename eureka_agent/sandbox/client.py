@@ -14,7 +14,13 @@ from pathlib import Path
 
 from eureka_agent.archive.safe_files import read_plain
 from eureka_agent.archive.storage_errors import storage_errors
-from eureka_agent.errors import EurekaError, WorkerDiedError, signal_name, system_reason
+from eureka_agent.errors import (
+    EurekaError,
+    WorkerDiedError,
+    WorkerLostError,
+    signal_name,
+    system_reason,
+)
 from eureka_agent.protocol.bounds import MAX_FILE_BYTES, FileHeader, plain_text
 from eureka_agent.protocol.commands import Command, Open, Prepare, Shutdown
 from eureka_agent.protocol.events import Evaluated, Event, Fault, Opened, Prepared
@@ -22,7 +28,7 @@ from eureka_agent.records import WrittenFitness
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.event_reader import EXIT_SECONDS, EventReader
 from eureka_agent.sandbox.inbox import Inbox
-from eureka_agent.sandbox.wall import Limits, Wall, WorkerHandle
+from eureka_agent.sandbox.wall import LOST, Elsewhere, Limits, Wall, WorkerHandle
 from eureka_agent.sandbox.worker_faults import raised_by
 
 START_SECONDS = 300.0
@@ -176,6 +182,8 @@ class WorkerClient:
             return self._with_own_paths(event)
         if self._reader.failure is not None:
             raise self._reader.failure
+        if self._handle.returncode == LOST:
+            raise WorkerLostError(f"a worker is gone with its machine: {self.last_words()}")
         ending = self.ending()
         last_words = "its last words are above; " if "\n" in ending else ""
         raise WorkerDiedError(
@@ -217,6 +225,8 @@ class WorkerClient:
         EurekaError with the worker's message when they cannot be loaded."""
         self.environment = environment
         reference = absolute_reference(environment)
+        if isinstance(self._handle, Elsewhere):
+            reference = str(self._handle.places.get(Path(reference), reference))
         await self.send(
             Open(
                 environment=reference, task=task, device=device, fitness=fitness, rehearse=rehearse

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+LOST = 1 << 16
+"""Exit status of a worker that is gone with its machine; no process has it."""
 VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
 """Variable that names the GPUs of a process."""
 _LEAST_MEMORY_BYTES = 2 << 30
@@ -57,7 +59,7 @@ class WorkerHandle(Protocol):
 
     @property
     def returncode(self) -> int | None:
-        """None while it runs; negative: the signal that ended it."""
+        """None while it runs; negative: the signal that ended it; `LOST`: gone with its machine."""
         ...
 
     async def write(self, data: bytes) -> None:
@@ -74,6 +76,16 @@ class WorkerHandle(Protocol):
 
     def last_words(self) -> str:
         """End of its standard error, and the wall's knowledge of its end; may be empty."""
+        ...
+
+
+@runtime_checkable
+class Elsewhere(Protocol):
+    """A handle of a worker that has folders of the user at other paths."""
+
+    @property
+    def places(self) -> Mapping[Path, Path]:
+        """Paths in the worker, by absolute ones on this machine."""
         ...
 
 

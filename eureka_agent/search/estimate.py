@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from eureka_agent import wording
+from eureka_agent.archive.driver_scratch import driver_scratch
 from eureka_agent.estimates import Estimate, RoleEstimate, SearchPlan
 from eureka_agent.fleet.devices import Hardware, choose_hardware
 from eureka_agent.journal.entries import Observer
@@ -33,7 +34,6 @@ from eureka_agent.search.pace import Pace
 from eureka_agent.search.planning import MissingBaselines, plan_within
 from eureka_agent.search.preparation import checked, effective_settings
 from eureka_agent.search.request_counts import count_requests
-from eureka_agent.search.resumption import driver_scratch
 from eureka_agent.search.speed import MEASURED_SECONDS
 from eureka_agent.search.time_limit import time_limit
 from eureka_agent.search.unmeasured import with_defaults

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eureka_agent.archive.driver_scratch import driver_scratch
 from eureka_agent.archive.run_folder import Run, cache_parent, runs_folder
+from eureka_agent.cluster.ray_cluster import Cluster, connected
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.given import GivenDesigner, given_reward
 from eureka_agent.errors import (
@@ -42,7 +44,6 @@ from eureka_agent.search.capacity import plan_capacity
 from eureka_agent.search.context import ALONE, SearchContext
 from eureka_agent.search.models import Models, models_of
 from eureka_agent.search.planning import plan_within
-from eureka_agent.search.resumption import driver_scratch
 from eureka_agent.search.speed import measure_speed
 from eureka_agent.search.time_limit import time_limit
 from eureka_agent.search.unmeasured import (
@@ -86,6 +87,8 @@ class Prepared:
     models: Models | None
     given: GivenDesigner | None
     fitness: WrittenFitness | None = None
+    cluster: Cluster | None = None
+    """Where it trains, if not here."""
     kernels: Path | None = None
     """Folder of the environment's compiled kernels; None on a CPU."""
     created: RunCreated | None = None
@@ -111,7 +114,13 @@ class Prepared:
     def new_fleet(self, scratch: Path) -> Fleet:
         """A fleet for this run alone."""
         workers = plan_capacity(self.settings, self.hardware.places).workers
-        return Fleet(self.wall, scratch, workers, self.hardware.devices(workers))
+        devices = self.hardware.devices(workers)
+        return Fleet(self.wall, scratch, workers, devices, training_wall=self.training_wall)
+
+    @property
+    def training_wall(self) -> Wall | None:
+        """The wall of a cluster; None: that of all workers."""
+        return None if self.cluster is None else self.cluster.wall
 
 
 @asynccontextmanager
@@ -131,7 +140,7 @@ async def prepared(
     asked = checked(values, given, confirm)
     budget = None if asked.budget is None else parse_budget(asked.budget)
     surroundings = _surroundings(asked, given, observer, context)
-    async with surroundings as (models, wall, scratch, stack):
+    async with surroundings as (models, wall, cluster, scratch, stack):
         machine = context.machine if asked.fitness == "task" else None
         dry_runner = await _dry_runner(stack, wall, asked, scratch, machine=machine)
         written = await _written_fitness(asked, models, dry_runner, confirm, observer)
@@ -142,10 +151,10 @@ async def prepared(
             verdict = await Critic(dry_runner.description, dry_runner).judge(given.reward)
             if not verdict.accepted:
                 raise RewardRejectedError(verdict, given.origin)
-        hardware = choose_hardware(asked.device, dry_runner.opened)
+        hardware = choose_hardware(asked.device, dry_runner.opened, cluster)
         settings = effective_settings(values, dry_runner.description)
         fitness = None if written is None else written.fitness
-        ready = Prepared(settings, wall, hardware, dry_runner, models, given, fitness)
+        ready = Prepared(settings, wall, hardware, dry_runner, models, given, fitness, cluster)
         await _add_kernels(ready, runs_folder(), scratch)
         if models is not None:
             await measure_task(dry_runner, observer)
@@ -158,7 +167,14 @@ async def prepared(
             async def measure(largest: SearchSettings) -> Speed:
                 capacity = plan_capacity(largest, hardware.places)
                 devices = hardware.devices(capacity.workers)
-                async with Fleet(wall, scratch / "speed", capacity.workers, devices) as fleet:
+                fleet = Fleet(
+                    wall,
+                    scratch / "speed",
+                    capacity.workers,
+                    devices,
+                    training_wall=ready.training_wall,
+                )
+                async with fleet:
                     population = ready.population(capacity.slots)
                     description = dry_runner.description
                     return await measure_speed(fleet, population, description, capacity.workers)
@@ -195,7 +211,7 @@ async def prepared_again(
     settings, source = run.settings, run.archive.state.began.given_source
     given = None if source is None else GivenDesigner(given_reward(source), "the run's own record")
     surroundings = _surroundings(settings, given, observer, context)
-    async with surroundings as (models, wall, scratch, stack):
+    async with surroundings as (models, wall, cluster, scratch, stack):
         fitness = run.written_fitness
         dry_runner = await _dry_runner(stack, wall, settings, scratch, fitness, context.machine)
         if dry_runner.description.fingerprint != run.description.fingerprint:
@@ -205,8 +221,8 @@ async def prepared_again(
                 "its old and new attempts could not be compared: bring the old files back, or"
                 " start a new search",
             )
-        hardware = choose_hardware(settings.device, dry_runner.opened)
-        ready = Prepared(settings, wall, hardware, dry_runner, models, given, fitness)
+        hardware = choose_hardware(settings.device, dry_runner.opened, cluster)
+        ready = Prepared(settings, wall, hardware, dry_runner, models, given, fitness, cluster)
         await _add_kernels(ready, cache_parent(run.folder), scratch)
         yield ready
 
@@ -217,8 +233,8 @@ async def _surroundings(
     given: GivenDesigner | None,
     observer: Observer,
     context: SearchContext,
-) -> AsyncIterator[tuple[Models | None, Wall, Path, AsyncExitStack]]:
-    """Models, wall, a scratch folder, and a stack for what else ends with the block."""
+) -> AsyncIterator[tuple[Models | None, Wall, Cluster | None, Path, AsyncExitStack]]:
+    """Models, wall, cluster, a scratch folder, and a stack for what else ends with the block."""
     models = (
         None
         if given is not None
@@ -230,7 +246,10 @@ async def _surroundings(
         async with AsyncExitStack() as stack:
             if models is not None:
                 stack.push_async_callback(models.close)
-            yield models, wall, scratch, stack
+            cluster = None if machine is None else machine.cluster
+            if machine is None and settings.cluster is not None:
+                cluster = stack.enter_context(connected(settings.cluster, settings.sandbox))
+            yield models, wall, cluster, scratch, stack
 
 
 def effective_settings(values: Mapping[str, Any], description: TaskDescription) -> SearchSettings:
@@ -336,6 +355,8 @@ async def _written_fitness(
 
 
 async def _add_kernels(ready: Prepared, runs: Path, scratch: Path) -> None:
+    if ready.cluster is not None:
+        return  # each node may have another GPU
     fingerprint = ready.dry_runner.description.environment_fingerprint
     settings = training_part(ready.settings)
     ready.kernels = await kernels_for(

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
@@ -28,7 +23,6 @@ from eureka_agent.settings import (
     parse_settings,
 )
 
-_PREFIX = "eureka-driver-"
 _SCORED = ("evaluation_episodes", "scoring_episodes")
 _SEARCHED = ("env", "task", "sentence", "fitness")
 _ASKED = ("model", "reviewer", "analyst", "analyst_sees", "judge", "temperature", "reply_tokens")
@@ -109,25 +103,3 @@ def record_changes(run: Run) -> list[str]:
         text = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
         write_text(run.folder / SETTINGS_FILE, header + text)
     return [change_text(change) for change in changes]
-
-
-@contextmanager
-def driver_scratch() -> Iterator[Path]:
-    """A temporary folder of this process. Folders of killed drivers are removed first."""
-    parent = Path(tempfile.gettempdir())
-    for folder in parent.glob(f"{_PREFIX}*"):
-        owner = folder.name.removeprefix(_PREFIX).partition("-")[0]
-        if owner.isdigit() and not _alive(int(owner)):
-            shutil.rmtree(folder, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-") as scratch:
-        yield Path(scratch)
-
-
-def _alive(process: int) -> bool:
-    with suppress(ProcessLookupError):
-        try:
-            os.kill(process, 0)
-        except PermissionError:  # another user's process
-            return True
-        return True
-    return False

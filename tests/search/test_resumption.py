@@ -129,7 +129,7 @@ def test_the_scratch_of_a_killed_driver_is_removed_at_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = (
-        "import os, signal; from eureka_agent.search.resumption import driver_scratch\n"
+        "import os, signal; from eureka_agent.archive.driver_scratch import driver_scratch\n"
         "with driver_scratch() as folder:\n"
         "    print(folder, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
     )

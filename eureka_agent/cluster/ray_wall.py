@@ -1,0 +1,164 @@
+"""The wall of workers on a Ray cluster: each in an actor, behind the wall of the actor's node.
+
+Ray chooses the node. All files go through the two streams, so the nodes share no disk with the
+driver. An actor ends with its driver, and its worker with the actor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from eureka_agent import __version__
+from eureka_agent.cluster.ray_host import Host, Started, pack
+from eureka_agent.errors import WallError, WorkerDiedError
+from eureka_agent.sandbox.wall import LOST, Limits, WorkerHandle
+
+START_S = 300.0
+"""Timeout for a free core or GPU in the cluster, and for the start there."""
+KILL_S = 30.0
+MOST_FOLDER_BYTES = 64 << 20
+"""Largest folder of the user that is sent to a node."""
+
+
+class RayHandle:
+    """A worker on a node. See `WorkerHandle`."""
+
+    def __init__(
+        self, actor: Any, started: Started, is_lost: Callable[[BaseException], bool]
+    ) -> None:
+        """`is_lost`: true for an error that says that the actor is gone."""
+        self.actor = actor
+        self.node = started.node
+        self.places: Mapping[Path, Path] = {
+            Path(name): Path(place) for name, place in started.places.items()
+        }
+        self._is_lost = is_lost
+        self._returncode: int | None = None
+        self._words = ""
+        self._ended = asyncio.create_task(self._watch())
+
+    @property
+    def returncode(self) -> int | None:
+        """None while it runs."""
+        return self._returncode
+
+    async def write(self, data: bytes) -> None:
+        """Raises ConnectionError for a worker that is gone."""
+        if not await self._unless_lost(self.actor.write.remote(data), False):
+            raise ConnectionError(f"the worker on {self.node!r} reads nothing any more")
+
+    async def read(self, most: int) -> bytes:
+        """Empty at the end, and where the node was lost."""
+        return await self._unless_lost(self.actor.read.remote(most), b"")
+
+    async def wait(self) -> int:
+        """Wait for its exit status."""
+        await asyncio.shield(self._ended)
+        assert self._returncode is not None
+        return self._returncode
+
+    def last_words(self) -> str:
+        """End of its standard error, or that its node was lost."""
+        return self._words
+
+    async def kill(self) -> None:
+        """End it on its node."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(KILL_S):
+                await self._unless_lost(self.actor.kill.remote(), None)
+                await asyncio.shield(self._ended)
+        if self._returncode is None:
+            self._lose()
+        self._ended.cancel()
+
+    async def _watch(self) -> None:
+        ended = await self._unless_lost(self.actor.wait.remote(), None)
+        if ended is None:
+            self._lose()
+        else:
+            self._returncode, self._words = ended.returncode, ended.last_words
+
+    def _lose(self) -> None:
+        self._returncode = LOST
+        self._words = f"the node {self.node!r} does not answer any more"
+
+    async def _unless_lost(self, reply: Awaitable[Any], otherwise: Any) -> Any:
+        try:
+            return await reply
+        except Exception as error:
+            if not self._is_lost(error):
+                raise
+            return otherwise
+
+
+class RayWall:
+    """Starts workers in actors. See `Wall`."""
+
+    covers: tuple[str, ...] = ("what the wall of each node covers",)
+    does_not_cover: tuple[str, ...] = ("what the wall of a node does not cover",)
+
+    def __init__(self, ray: Any, inner: str) -> None:
+        """`ray`: the module, connected to a cluster; `inner`: name of the wall on the nodes."""
+        self._ray = ray
+        self._inner = inner
+        self.name = f"{inner} on the nodes of a Ray cluster"
+
+    async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
+        """Start a worker where Ray finds a free core or GPU. Raises WallError, or WorkerDiedError
+        for a node that is lost meanwhile."""
+        packed = {
+            str(path): await asyncio.to_thread(pack, path, MOST_FOLDER_BYTES)
+            for path in limits.readable
+        }
+        gpus = 0 if limits.visible_gpu is None else 1
+        actor = (
+            self._ray.remote(Host)
+            .options(
+                num_cpus=1,
+                num_gpus=gpus,
+                max_restarts=0,
+                scheduling_strategy="SPREAD",
+            )
+            .remote()
+        )
+        try:
+            async with asyncio.timeout(START_S):
+                started = await actor.start.remote(__version__, self._inner, limits, packed)
+        except TimeoutError:
+            self._end(actor)
+            what = "a GPU" if gpus else "a core"
+            raise WallError(
+                f"no node of the cluster had {what} free within {START_S:g} s",
+                "look at `ray status`, or use fewer --workers",
+            ) from None
+        except BaseException as error:
+            self._end(actor)
+            if self._is_lost(error):
+                raise WorkerDiedError("a node was lost while a worker started there") from None
+            raise
+        if started.error:
+            self._end(actor)
+            raise WallError(started.error, started.hint)
+        return RayHandle(actor, started, self._is_lost)
+
+    async def kill(self, handle: WorkerHandle) -> None:
+        """End a worker and its actor."""
+        assert isinstance(handle, RayHandle)
+        try:
+            await handle.kill()
+        finally:
+            self._end(handle.actor)
+
+    def _end(self, actor: Any) -> None:
+        with suppress(Exception):  # it is gone already, in one of many ways
+            self._ray.kill(actor)
+
+    def _is_lost(self, error: BaseException) -> bool:
+        errors = self._ray.exceptions
+        return isinstance(
+            error, errors.RayActorError | errors.NodeDiedError | errors.ObjectLostError
+        )
