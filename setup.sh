@@ -7,6 +7,7 @@
 #   setup.sh gpu      what MuJoCo environments need on a GPU as well
 #   setup.sh gymnasium  what the MuJoCo environments of Gymnasium itself need as well
 #   setup.sh notify   what notifications of batches need as well
+#   setup.sh ray      what trainings on other machines need as well
 # EUREKA_PYTHON names the Python to use.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)

@@ -53,6 +53,10 @@ class WallNotBuiltError(WallError):
     """A wall that is available once its parts are built."""
 
 
+class NoRoomError(WallError):
+    """There is room for the workers that run, and for no further one."""
+
+
 class WorkerDiedError(EurekaError):
     """A worker process ended in the middle of a job."""
 

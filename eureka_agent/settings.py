@@ -221,7 +221,7 @@ class SearchSettings(TrainingSettings):
     with commas between them."""
     workers: int = Field(0, ge=0, le=1000)
     """Training workers; 0: one per CPU core, or per GPU."""
-    cluster: str | None = Field(None, pattern=r"^ray(:.+)?$")
+    cluster: str | None = None
     """Train on a Ray cluster: ray (the one that this machine is part of) or ray:<address>."""
     sandbox: Literal["auto", "docker", "bubblewrap", "process"] = "auto"
     """Wall around generated code; auto: the strongest one that is there."""
@@ -303,6 +303,11 @@ class SearchSettings(TrainingSettings):
             most = f"expected at most {MOST_SENTENCE_CHARACTERS:,}"
             raise ValueError(f"it has {len(sentence):,} characters, {most}")
         return sentence.strip()
+
+    @field_validator("cluster")
+    @classmethod
+    def _check_cluster(cls, cluster: str | None) -> str | None:
+        return checked_cluster(cluster)
 
     @field_validator("env")
     @classmethod
@@ -386,6 +391,13 @@ THE_FLAGS = "the flags"
 """Origin of settings that were typed as flags."""
 
 SettingsT = TypeVar("SettingsT", bound=BaseModel)
+
+
+def checked_cluster(cluster: str | None) -> str | None:
+    """The value of `--cluster`. Raises ValueError for another one than `ray` or `ray:<address>`."""
+    if cluster is not None and not re.fullmatch(r"ray(:.+)?", cluster):
+        raise ValueError("expected ray or ray:<address>")
+    return cluster
 
 
 def parse_settings(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from eureka_agent.batch.faults import BatchFileError, Fault, Place
 from eureka_agent.errors import EurekaError, SettingsError, did_you_mean
 from eureka_agent.search.budget import parse_budget, wall_time
-from eureka_agent.settings import THE_FLAGS, parse_settings
+from eureka_agent.settings import THE_FLAGS, checked_cluster, parse_settings
 from eureka_agent.settings_files import line_numbers, read_settings_file
 
 _ORIGIN = " in the batch "
@@ -46,11 +47,11 @@ class BatchSettings(BaseModel):
     """Env steps that they may train, such as 50M."""
     max_time: str | None = None
     """Wall time of one call of the command, such as 9h."""
-    until: str | None = Field(None, pattern=r"^([01]?\d|2[0-3]):[0-5]\d$")
+    until: str | None = None
     """Time of the day at which everything is saved and stopped, such as "07:30"."""
     workers: int = Field(0, ge=0, le=1000)
     """Training workers; 0: one per CPU core, or per GPU."""
-    cluster: str | None = Field(None, pattern=r"^ray(:.+)?$")
+    cluster: str | None = None
     """Train on a Ray cluster: ray (the one that this machine is part of) or ray:<address>."""
     sandbox: Literal["auto", "docker", "bubblewrap", "process"] = "auto"
     """Wall around generated code."""
@@ -69,6 +70,18 @@ class BatchSettings(BaseModel):
     @classmethod
     def _check_time(cls, value: str | None) -> str | None:
         return _checked(value, seconds_of, f"expected a wall time: {_TIME_HINT}")
+
+    @field_validator("until")
+    @classmethod
+    def _check_until(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"([01]?\d|2[0-3]):[0-5]\d", value):
+            raise ValueError('expected a time of the day such as "07:30"')
+        return value
+
+    @field_validator("cluster")
+    @classmethod
+    def _check_cluster(cls, value: str | None) -> str | None:
+        return checked_cluster(value)
 
     @property
     def env_steps(self) -> int | None:

@@ -57,6 +57,7 @@ START = "start"
 @click.option("--retries", type=int, help="Further tries of a search that failed.")
 @click.option("--at-once", type=int, help="Searches under way at a time.")
 @click.option("--max-cost", help="US dollars that all searches together may spend on models.")
+@click.option("--cluster", help="Train on a Ray cluster: ray, or ray:<address>.")
 @click.option("--max-time", help="Wall time of this call, such as 9h.")
 @click.option("--ready-fd", type=int, hidden=True)
 @TRUST

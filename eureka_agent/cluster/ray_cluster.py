@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,10 +13,9 @@ from typing import Any
 from eureka_agent.cluster.ray_wall import RayWall
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import install_extra
-from eureka_agent.sandbox.wall import Wall
 from eureka_agent.wording import plural
 
-PREFIX = "ray"
+CONNECT_S = 10.0
 
 
 class ClusterError(EurekaError):
@@ -27,16 +27,14 @@ class Cluster:
 
     def __init__(self, ray: Any, address: str, sandbox: str) -> None:
         """`sandbox`: name of the wall on its nodes."""
-        resources = ray.cluster_resources()
-        self.cores = int(resources.get("CPU", 0))
-        self.gpus = int(resources.get("GPU", 0))
         nodes = sum(node["Alive"] for node in ray.nodes())
         self.name = f"the Ray cluster at {address} ({plural(nodes, 'node')})"
-        self.wall: Wall = RayWall(ray, sandbox)
+        self.wall = RayWall(ray, sandbox)
+        self.gpus = self.wall.places("cuda")
 
     def places(self, kind: str) -> int:
         """Workers that train at a time on `"cpu"` or `"cuda"`."""
-        return max(1, self.gpus if kind == "cuda" else self.cores)
+        return max(1, self.wall.places(kind))
 
 
 @contextmanager
@@ -50,7 +48,8 @@ def connected(setting: str, sandbox: str) -> Iterator[Cluster]:
             f"--cluster {setting} needs Ray, which is not installed: {error}",
             f"install it: {install_extra('ray')}",
         ) from None
-    address = setting.partition(":")[2] or "auto"
+    address = setting.partition(":")[2] or os.environ.get("RAY_ADDRESS") or "auto"
+    _check_reachable(address)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         ray.init(
@@ -58,13 +57,10 @@ def connected(setting: str, sandbox: str) -> Iterator[Cluster]:
             log_to_driver=False,
             logging_level=logging.CRITICAL,
         )
+        # else the deaths of nodes, which are told in the search's own words, come with Ray's logs
+        ray._private.worker._worker_logs_enabled = False
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-        raise ClusterError(
-            f"there is no Ray cluster at {address!r} that this machine belongs to:"
-            f" {str(error).splitlines()[0]}",
-            "start one with `ray start --head`, join it on other machines with `ray start"
-            " --address=<address>`, and give --cluster ray on one of them",
-        ) from None
+        raise _no_cluster(address, str(error).splitlines()[0]) from None
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
@@ -72,3 +68,22 @@ def connected(setting: str, sandbox: str) -> Iterator[Cluster]:
         yield Cluster(ray, address, sandbox)
     finally:
         ray.shutdown()
+
+
+def _check_reachable(address: str) -> None:
+    """Raise ClusterError where nothing listens at `<host>:<port>`, for which Ray waits minutes."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host, int(port)), CONNECT_S).close()
+    except (OSError, OverflowError) as error:
+        raise _no_cluster(address, str(error)) from None
+
+
+def _no_cluster(address: str, reason: str) -> ClusterError:
+    return ClusterError(
+        f"there is no Ray cluster at {address!r} that this machine belongs to: {reason}",
+        "start one with `ray start --head`, join it on other machines with `ray start"
+        " --address=<address>`, and give --cluster ray on one of them",
+    )

@@ -7,6 +7,7 @@ driver. An actor ends with its driver, and its worker with the actor.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -14,11 +15,13 @@ from typing import Any
 
 from eureka_agent import __version__
 from eureka_agent.cluster.ray_host import Host, Started, pack
-from eureka_agent.errors import WallError, WorkerDiedError
+from eureka_agent.errors import NoRoomError, WallError, WorkerDiedError
 from eureka_agent.sandbox.wall import LOST, Limits, WorkerHandle
+from eureka_agent.wording import plural
 
 START_S = 300.0
 """Timeout for a free core or GPU in the cluster, and for the start there."""
+CHECK_S = 2.0
 KILL_S = 30.0
 MOST_FOLDER_BYTES = 64 << 20
 """Largest folder of the user that is sent to a node."""
@@ -39,6 +42,9 @@ class RayHandle:
         self._is_lost = is_lost
         self._returncode: int | None = None
         self._words = ""
+        self.killed = False
+        self.killing = asyncio.Lock()
+        """Held while the wall ends it."""
         self._ended = asyncio.create_task(self._watch())
 
     @property
@@ -106,6 +112,12 @@ class RayWall:
         self._ray = ray
         self._inner = inner
         self.name = f"{inner} on the nodes of a Ray cluster"
+        self._running = 0
+        """Workers that run or start."""
+
+    def places(self, kind: str) -> int:
+        """Cores (`"cpu"`) or GPUs (`"cuda"`) that the cluster has now."""
+        return int(self._ray.cluster_resources().get("GPU" if kind == "cuda" else "CPU", 0))
 
     async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
         """Start a worker where Ray finds a free core or GPU. Raises WallError, or WorkerDiedError
@@ -115,6 +127,11 @@ class RayWall:
             for path in limits.readable
         }
         gpus = 0 if limits.visible_gpu is None else 1
+        places = self.places("cuda" if gpus else "cpu")
+        if self._running >= places:  # a node was lost; Ray would wait for another one
+            raise NoRoomError(
+                f"the cluster has room for no more than {plural(places, 'worker')} now"
+            )
         actor = (
             self._ray.remote(Host)
             .options(
@@ -125,16 +142,12 @@ class RayWall:
             )
             .remote()
         )
+        self._running += 1
         try:
-            async with asyncio.timeout(START_S):
-                started = await actor.start.remote(__version__, self._inner, limits, packed)
-        except TimeoutError:
-            self._end(actor)
-            what = "a GPU" if gpus else "a core"
-            raise WallError(
-                f"no node of the cluster had {what} free within {START_S:g} s",
-                "look at `ray status`, or use fewer --workers",
-            ) from None
+            starting = asyncio.ensure_future(
+                actor.start.remote(__version__, self._inner, limits, packed)
+            )
+            started = await self._once_there_is_room(starting, "cuda" if gpus else "cpu")
         except BaseException as error:
             self._end(actor)
             if self._is_lost(error):
@@ -145,15 +158,34 @@ class RayWall:
             raise WallError(started.error, started.hint)
         return RayHandle(actor, started, self._is_lost)
 
+    async def _once_there_is_room(self, starting: asyncio.Future[Started], kind: str) -> Started:
+        """Wait for a start. Raises NoRoomError once a node is lost without which Ray would wait for
+        another one."""
+        deadline = time.monotonic() + START_S
+        while not (await asyncio.wait({starting}, timeout=CHECK_S))[0]:
+            if self._running > self.places(kind):
+                raise NoRoomError("the cluster has lost a node")
+            if time.monotonic() > deadline:
+                what = "a GPU" if kind == "cuda" else "a core"
+                raise WallError(
+                    f"no node of the cluster had {what} free within {START_S:g} s",
+                    "look at `ray status`, or use fewer --workers",
+                )
+        return starting.result()
+
     async def kill(self, handle: WorkerHandle) -> None:
         """End a worker and its actor."""
         assert isinstance(handle, RayHandle)
-        try:
-            await handle.kill()
-        finally:
-            self._end(handle.actor)
+        async with handle.killing:
+            if not handle.killed:
+                handle.killed = True
+                try:
+                    await handle.kill()
+                finally:
+                    self._end(handle.actor)
 
     def _end(self, actor: Any) -> None:
+        self._running -= 1
         with suppress(Exception):  # it is gone already, in one of many ways
             self._ray.kill(actor)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from eureka_agent.errors import EnvironmentFaultError, EurekaError, WorkerDiedError
+from eureka_agent.errors import EnvironmentFaultError, EurekaError, NoRoomError, WorkerDiedError
 from eureka_agent.fleet.devices import Device, DeviceLeases
 from eureka_agent.fleet.jobs import Population, TrainingJob
 from eureka_agent.fleet.training_worker import TrainingWorker
@@ -220,6 +220,10 @@ class Dispatcher:
     def _start_failed(self, worker: TrainingWorker, error: EurekaError) -> None:
         """Queue a dead worker's jobs for a new worker or the others, or fail them."""
         self._remove(worker)
+        if isinstance(error, NoRoomError) and self._workers:
+            self._most_workers = len(self._workers)
+            self._requeue(worker)
+            return
         population = worker.population
         self._deaths_at_start[population] += isinstance(error, WorkerDiedError)
         again = (
@@ -230,10 +234,13 @@ class Dispatcher:
         if again or others:
             if not again:
                 self._most[population] = others
-            self._waiting += [job for job in worker.jobs.values() if not job.result.done()]
-            worker.jobs.clear()
+            self._requeue(worker)
         else:
             self._raise(worker, error, lambda job: job.population == population)
+
+    def _requeue(self, worker: TrainingWorker) -> None:
+        self._waiting += [job for job in worker.jobs.values() if not job.result.done()]
+        worker.jobs.clear()
 
     def _raise(
         self, worker: TrainingWorker, error: EurekaError, concerned: Callable[[TrainingJob], bool]
