@@ -1,4 +1,4 @@
-.PHONY: help setup test test-all check format bench clean
+.PHONY: help setup test test-all check format soak bench clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ check: setup  ## Lint, format and types
 format: setup  ## Let ruff mend what it can
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .
+
+soak: setup  ## An hour of faults for a batch of 12 searches, and the proof that nothing came of them
+	PYTHONPATH=tests .venv/bin/python tests/soak/soak.py
 
 bench:  ## Run the benchmarks (about an hour); results go to benchmarks/results, their table is printed
 	@./setup.sh dev

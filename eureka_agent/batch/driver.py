@@ -110,7 +110,7 @@ class BatchDriver:
                 if self.stopping and not self._machine.busy:
                     await self._end_all()
                     return
-        except asyncio.CancelledError:
+        except BaseException:  # a cancellation, or a full disk
             await self._end_all()
             raise
 
@@ -330,6 +330,9 @@ class BatchDriver:
             except asyncio.CancelledError:
                 for task in pending:
                     task.cancel()
+        for task in tasks:
+            if not task.cancelled():
+                task.exception()  # what keeps one from being recorded is raised already
         self.active.clear()
 
     def _count_used_steps(self) -> None:

@@ -120,6 +120,7 @@ async def run_batch(
                 await _budget(file.settings, queue),
                 trust=trust,
             )
+            _remove_socket(queue.get(SOCKET))
             path = await stack.enter_async_context(listening(Requests(driver).answer))
             queue.put(SOCKET, str(path))
             queue.record("started", f"process {os.getpid()}")
@@ -135,6 +136,12 @@ async def run_batch(
                 told.ended(folder.name, counted(end.states.values()))
                 await told.finish()
         return end
+
+
+def _remove_socket(path: str | None) -> None:
+    """Remove the socket that a killed process left; the lock of the batch says that it is gone."""
+    if path and Path(path).is_socket():
+        Path(path).unlink(missing_ok=True)
 
 
 class _Renewing:

@@ -161,6 +161,8 @@ class RayWall:
     async def _once_there_is_room(self, starting: asyncio.Future[Started], kind: str) -> Started:
         """Wait for a start. Raises NoRoomError once a node is lost without which Ray would wait for
         another one."""
+        # one that is given up ends with an error that nobody waits for
+        starting.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         deadline = time.monotonic() + START_S
         while not (await asyncio.wait({starting}, timeout=CHECK_S))[0]:
             if self._running > self.places(kind):

@@ -1,0 +1,121 @@
+"""Faults for a running batch, in an order that a seed draws."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from model_server import NO_JSON, HttpFailure
+from soak_server import SoakServer
+
+
+def workers(temporary: Path) -> list[int]:
+    """Processes of workers whose scratch folders are in a folder."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            words = entry.read_bytes()
+            if b"eureka_agent.worker" in words and str(temporary).encode() in words:
+                found.append(int(entry.parent.name))
+    return found
+
+
+def resident_mb(process: int) -> float:
+    """Memory of a process; 0 for one that has ended."""
+    with suppress(OSError, StopIteration):
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) / 1024
+    return 0.0
+
+
+@dataclass
+class Happened:
+    """What was injected."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    kills: list[float] = field(default_factory=list)
+    """Times at which the driver was killed, by `time.monotonic`."""
+    full: list[tuple[float, float]] = field(default_factory=list)
+    """Times during which the disk was full."""
+
+
+class Injector:
+    """Injects a fault at a time."""
+
+    def __init__(
+        self, server: SoakServer, temporary: Path, disk: Path | None, seed: int, long_s: float
+    ) -> None:
+        """`temporary`: the batch's folder for temporary files; `disk`: a small file system with the runs; None: it is not filled. `long_s`: length of
+        outages and stops."""
+        self._server = server
+        self._temporary = temporary
+        self._disk = disk
+        self._random = random.Random(seed)
+        self._long_s = long_s
+        self.happened = Happened()
+        self._order: list[Callable[[subprocess.Popen[bytes]], None]] = []
+
+    def next(self, driver: subprocess.Popen[bytes]) -> None:
+        """Inject the next fault, and take back what passes."""
+        if not self._order:
+            self._order = [
+                self.kill_driver,
+                self.kill_worker,
+                self.refuse,
+                self.outage,
+                self.garble,
+                self.stop_driver,
+                *([self.fill_disk] if self._disk is not None else []),
+            ]
+            self._random.shuffle(self._order)
+        fault = self._order.pop()
+        name = fault.__name__
+        self.happened.counts[name] = self.happened.counts.get(name, 0) + 1
+        fault(driver)
+
+    def kill_driver(self, driver: subprocess.Popen[bytes]) -> None:
+        self.happened.kills.append(time.monotonic())
+        driver.kill()
+
+    def kill_worker(self, driver: subprocess.Popen[bytes]) -> None:
+        found = workers(self._temporary)
+        if found:
+            with suppress(ProcessLookupError):
+                os.kill(self._random.choice(found), signal.SIGKILL)
+
+    def refuse(self, driver: subprocess.Popen[bytes]) -> None:
+        self._for_a_while(HttpFailure(429, "slow down", "rate_limit", retry_after="1"), 3.0)
+
+    def outage(self, driver: subprocess.Popen[bytes]) -> None:
+        self._for_a_while(HttpFailure(503, "overloaded"), self._long_s)
+
+    def garble(self, driver: subprocess.Popen[bytes]) -> None:
+        self._for_a_while(NO_JSON, 3.0)
+
+    def stop_driver(self, driver: subprocess.Popen[bytes]) -> None:
+        driver.send_signal(signal.SIGSTOP)
+        time.sleep(self._long_s)
+        driver.send_signal(signal.SIGCONT)
+
+    def fill_disk(self, driver: subprocess.Popen[bytes]) -> None:
+        assert self._disk is not None
+        began, ballast = time.monotonic(), self._disk / "ballast"
+        with suppress(OSError), ballast.open("wb") as file:
+            while True:
+                file.write(b"\0" * (1 << 16))
+                file.flush()
+        time.sleep(3.0)
+        ballast.unlink()
+        self.happened.full.append((began, time.monotonic()))
+
+    def _for_a_while(self, failure: object, seconds: float) -> None:
+        self._server.fail(failure)  # type: ignore[arg-type]
+        time.sleep(seconds)
+        self._server.fail(None)

@@ -1,0 +1,158 @@
+"""What a soaked batch must have kept to, read from its records and the server's."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from injector import Happened
+from soak_server import DOLLARS, PROMPT_TOKENS, REPLY_TOKENS, Counts
+
+from eureka_agent.archive.run_folder import Run, reading
+from eureka_agent.batch.queue import Queue, State
+from eureka_agent.records import Stage
+
+NEAR_S = 1.5
+"""A reply that a killed driver did not store was given at most so long before its end."""
+MOST_MB = 500.0
+REQUEST_DOLLARS = Decimal(DOLLARS * (PROMPT_TOKENS + REPLY_TOKENS)) / 1_000_000
+
+
+@dataclass(frozen=True)
+class Proof:
+    """One thing that was to hold."""
+
+    what: str
+    shown: str
+    holds: bool
+
+
+def proofs(
+    runs: Path,
+    size: Any,
+    counts: Counts,
+    happened: Happened,
+    memory: Sequence[tuple[float, float]],
+    left: Sequence[str],
+) -> list[Proof]:
+    """All proofs."""
+    folders = sorted(path.parent for path in (runs / "soak").glob("*/archive.sqlite"))
+    attempts, twice, beyond = 0, 0, 0
+    stored: list[int] = []
+    spent = Decimal(0)
+    unequal = []
+    for folder in folders:
+        with reading(str(folder)) as run:
+            found = run.archive.attempts()
+            attempts += len(found)
+            twice += sum(count > 1 for count in Counter(each.id for each in found).values())
+            twice += sum(count > 1 for each in found for count in Counter(_seeds(each)).values())
+            beyond += sum(steps > _planned(run) for steps in _env_steps(run))
+            messages = run.archive.messages()
+            stored += [
+                int(n) for each in messages for n in re.findall(r"GAIN = (\d+)\.5", each.reply)
+            ]
+            spent += sum((each.cost.money or Decimal(0) for each in messages), Decimal(0))
+            if folder.name.startswith("offline"):
+                with reading(str(runs / "unbroken" / folder.name)) as other:
+                    if _found(run) != _found(other):
+                        unequal.append(folder.name)
+    failed = _failed(runs / "soak")
+    lost = sorted(set(counts.answered) - set(stored))
+    excused = [number for number in lost if _is_near(counts.answered[number], happened)]
+    repeated = [number for number, count in Counter(stored).items() if count > 1]
+    most = Decimal(str(size.max_cost))
+    largest = max(each for each, _ in memory)
+    return [
+        Proof("searches that failed but for the budget", ", ".join(failed) or "none", not failed),
+        Proof("attempts, each once", f"{attempts}, {twice} twice", attempts > 0 and not twice),
+        Proof("trainings beyond their steps", str(beyond), beyond == 0),
+        Proof(
+            "searches without a model that differ from unbroken ones",
+            ", ".join(unequal) or "none",
+            not unequal,
+        ),
+        Proof("replies that were stored twice", str(len(repeated)), not repeated),
+        Proof(
+            "replies that were lost, of"
+            f" {len(counts.answered)} ({len(happened.kills)} kills, {len(happened.full)} times a"
+            " full disk)",
+            f"{len(lost)}, of them {len(lost) - len(excused)} at another time",
+            len(lost) == len(excused),
+        ),
+        Proof(
+            "spent on models",
+            f"${spent:.4f} of ${most:.4f}",
+            spent < most + REQUEST_DOLLARS,
+        ),
+        Proof("left behind", ", ".join(left) or "nothing", not left),
+        Proof("largest memory of the driver", f"{largest:.0f} MB", largest < MOST_MB),
+    ]
+
+
+def table(found: Sequence[Proof], happened: Happened, lives: int) -> str:
+    """The proofs as lines."""
+    faults = ", ".join(f"{count} × {name}" for name, count in sorted(happened.counts.items()))
+    width = max(len(proof.what) for proof in found)
+    lines = [f"{lives} drivers; faults: {faults}", ""]
+    for proof in found:
+        lines.append(f"{'holds' if proof.holds else 'FAILS'}  {proof.what:<{width}}  {proof.shown}")
+    return "\n".join(lines)
+
+
+def _failed(batch: Path) -> list[str]:
+    """Names of searches without an end, or that failed for another reason than the budget."""
+    with closing(Queue(batch, reading=True)) as queue:
+        entries = queue.entries()
+    assert len(entries) == 12
+    return [
+        f"{entry.name} ({entry.message})"
+        for entry in entries
+        if entry.state is not State.FINISHED and "left no room" not in entry.message
+    ]
+
+
+def _is_near(moment: float, happened: Happened) -> bool:
+    """True for a reply to a driver that was about to be killed, or could store nothing."""
+    return any(kill - NEAR_S <= moment <= kill + NEAR_S for kill in happened.kills) or any(
+        began - NEAR_S <= moment <= end + NEAR_S for began, end in happened.full
+    )
+
+
+def _seeds(attempt: Any) -> list[int]:
+    return [attempt.seed, *(repeat.seed for repeat in attempt.repeats)]
+
+
+def _planned(run: Run) -> int:
+    """Env steps of a training: whole updates."""
+    per_update = run.settings.num_envs * run.settings.horizon
+    return -(-run.settings.env_steps // per_update) * per_update
+
+
+def _env_steps(run: Run) -> list[int]:
+    """Env steps of every training."""
+    found = [each.outcome.env_steps for each in run.archive.attempts() if each.outcome is not None]
+    found += [
+        repeat.outcome.env_steps
+        for each in run.archive.attempts()
+        for repeat in each.repeats
+        if repeat.outcome is not None
+    ]
+    return found + [
+        each.outcome.env_steps for each in run.archive.trainings() if each.outcome is not None
+    ]
+
+
+def _found(run: Run) -> list[tuple[object, ...]]:
+    """What a search found, without times."""
+    attempts = [
+        (each.id, each.stage, each.seed, each.fitness_per_seed) for each in run.archive.attempts()
+    ]
+    assert any(each[1] is Stage.TRAINED for each in attempts)
+    return attempts

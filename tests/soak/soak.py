@@ -1,0 +1,225 @@
+"""The soak test: a batch of 12 searches under faults, and the proof from its records.
+
+    PYTHONPATH=tests python tests/soak/soak.py [--minutes 60] [--seed 0] [--folder DIR]
+
+Every few seconds a fault is injected: kill -9 of the driver or a worker, 429s, an outage, malformed
+replies, SIGSTOP, and a full disk where a small file system can be mounted. A killed batch is
+started again. Each proof is a line of the table; the exit status is 1 if one does not hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from injector import Happened, Injector, resident_mb, workers
+from proofs import Proof, proofs, table
+from soak_server import DOLLARS, SoakServer
+
+MOST_S = 3600.0
+DISK_MB = 600
+
+
+@dataclass
+class Size:
+    """Size of the batch, and of the faults in it."""
+
+    iterations: int
+    samples: int
+    env_steps: int
+    max_cost: float
+    pause_s: float
+    """Between two faults."""
+    long_s: float
+    """Length of outages and stops."""
+    fault_s: float
+    """Time after which no further fault is injected."""
+
+
+def size_of(minutes: float) -> Size:
+    """The batch for about so many minutes on two cores."""
+    if minutes <= 5:
+        return Size(2, 2, 8192, 0.04, 4.0, 3.0, 60.0 * minutes)
+    return Size(4, 8, 50_000, 0.4, 30.0, 60.0, 60.0 * minutes)
+
+
+def batch_file(size: Size, base_url: str) -> dict[str, Any]:
+    """Twelve searches: four without a model, and eight with one, two of them in batches."""
+    asking = {"base_url": base_url, "price": [f"openai/soak={DOLLARS},{DOLLARS}"]}
+    return {
+        "sandbox": "process",
+        "max_cost": size.max_cost,
+        "retries": 100,
+        "defaults": {
+            "iterations": size.iterations,
+            "samples": size.samples,
+            "env_steps": size.env_steps,
+            "schedule": "generations",
+            "finalists": 1,
+            "final_seeds": 1,
+            "confirm": 1,
+            "evaluation_episodes": 2,
+            "scoring_episodes": 2,
+            "snapshot_interval": 1,
+            "novelty": False,
+            "gate": False,
+            "analyst": "off",
+            "video": False,
+        },
+        "groups": {
+            "offline": {"matrix": {"env": ["cartpole", "quadcopter"], "seed": [0, 1]}},
+            "asking": {
+                "settings": {"env": "cartpole", "model": "openai/soak", **asking},
+                "matrix": {"seed": [0, 1, 2, 3, 4, 5]},
+            },
+            "batched": {
+                "settings": {
+                    "env": "cartpole",
+                    "model": "openai/soak",
+                    "llm_batch": True,
+                    "llm_batch_wait": 0.3,
+                    **asking,
+                },
+                "matrix": {"seed": [0, 1]},
+            },
+        },
+    }
+
+
+@dataclass
+class Soak:
+    """A batch in a folder of its own, and what was seen of it."""
+
+    folder: Path
+    runs: Path
+    server: SoakServer
+    size: Size
+    lives: int = 0
+    memory: list[tuple[float, float]] = field(default_factory=list)
+    """Largest and last memory of each driver, in MB."""
+
+    @property
+    def temporary(self) -> Path:
+        return self.folder / "tmp"
+
+    def start(self, name: str) -> subprocess.Popen[bytes]:
+        """Start the batch, or go on with it."""
+        environment = {
+            **os.environ,
+            "EUREKA_RUNS": str(self.runs),
+            "TMPDIR": str(self.temporary),
+            "OPENAI_API_KEY": "none",
+        }
+        with (self.folder / f"{name}.log").open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "eureka_agent.cli.main", "batch", f"{name}.yaml", "--yes"],
+                cwd=self.folder,
+                env=environment,
+                stdout=log,
+                stderr=log,
+            )
+
+    def log(self) -> str:
+        """Output of all drivers."""
+        return (self.folder / "soak.log").read_text(errors="replace")
+
+    def write(self, name: str, content: dict[str, Any]) -> None:
+        (self.folder / f"{name}.yaml").write_text(json.dumps(content))
+
+    def under_faults(self, injector: Injector) -> int:
+        """Run the batch to its end. Returns the last exit status."""
+        began = time.monotonic()
+        while True:
+            driver = self.start("soak")
+            self.lives += 1
+            largest = last = 0.0
+            due = time.monotonic() + self.size.pause_s
+            while driver.poll() is None:
+                time.sleep(0.1)
+                last = resident_mb(driver.pid) or last
+                largest = max(largest, last)
+                now = time.monotonic()
+                if now - began > max(MOST_S, 2 * self.size.fault_s):
+                    driver.kill()
+                    raise SystemExit("the batch does not end")
+                if now > due and now - began < self.size.fault_s:
+                    injector.next(driver)
+                    due = time.monotonic() + self.size.pause_s
+            self.memory.append((largest, last))
+            if driver.returncode not in (-9, 2):  # 2: it ran into a full disk
+                return driver.returncode
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[bool]:
+    """Mount a small file system there, where that is allowed. Gives if it was."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m", "soak", str(folder)]
+    try:
+        mounted = subprocess.run(mount, capture_output=True).returncode == 0
+    except OSError:
+        mounted = False
+    try:
+        yield mounted
+    finally:
+        if mounted:
+            subprocess.run(["umount", "-l", str(folder)], check=False)
+
+
+def soak(folder: Path, minutes: float, seed: int) -> tuple[list[Proof], Happened, Soak]:
+    """Run the batch under faults, then its searches without a model without any. Returns the
+    proofs."""
+    size = size_of(minutes)
+    with small_disk(folder / "runs") as mounted, SoakServer() as server:
+        one = Soak(folder, folder / "runs", server, size)
+        one.temporary.mkdir()
+        content = batch_file(size, server.base_url)
+        one.write("soak", content)
+        disk = one.runs if mounted else None
+        injector = Injector(server, one.temporary, disk, seed, size.long_s)
+        status = one.under_faults(injector)
+        content["groups"] = {"offline": content["groups"]["offline"]}
+        one.write("unbroken", content)
+        unbroken = one.start("unbroken").wait()
+        left = [
+            str(path.relative_to(one.temporary))
+            for path in one.temporary.rglob("*")
+            if path.name != f"eureka-{os.getuid()}"  # the folder of sockets stays
+        ]
+        left += [f"process {number}" for number in workers(one.temporary)]
+        found = proofs(one.runs, size, server.counts, injector.happened, one.memory, left)
+        # 1: the budget left no room for a single request of some searches
+        found.insert(0, Proof("the batch ended", f"status {status}", status in (0, 1)))
+        found.insert(1, Proof("and so did the unbroken one", f"status {unbroken}", unbroken == 0))
+        return found, injector.happened, one
+
+
+def main() -> int:
+    """Run, print, and return 1 if a proof does not hold."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=60.0, help="during which faults come")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--folder", type=Path)
+    arguments = parser.parse_args()
+    folder = arguments.folder or Path(tempfile.mkdtemp(prefix="soak-"))
+    folder.mkdir(exist_ok=True)
+    found, happened, one = soak(folder, arguments.minutes, arguments.seed)
+    print(table(found, happened, one.lives))
+    print(f"logs and records are in {folder}")
+    return 0 if all(proof.holds for proof in found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
