@@ -14,7 +14,7 @@ from eureka_agent.archive.storage_errors import FILE_NAME
 from eureka_agent.batch.allocation import PromisingFirst
 from eureka_agent.batch.file import BatchSettings
 from eureka_agent.batch.folder import STOP_FILE, has_begun
-from eureka_agent.batch.limits import EnvSteps, TimeLeft
+from eureka_agent.batch.limits import EnvSteps, TimeLeft, cut_short
 from eureka_agent.batch.queue import Entry, Event, Queue, State
 from eureka_agent.errors import EnvironmentLoadError, EurekaError, SettingsError
 from eureka_agent.fleet.devices import CPU
@@ -268,11 +268,16 @@ class BatchDriver:
         if not has_begun(self.queue.folder, active.entry):
             values = active.entry.settings
             run = await start(values, None, self._command, observe, None, context)
-            run.archive.close()
         elif (changes := self._changes(active.entry)) is not None:
             run = await resume(folder, observe, changes, context)
-            run.archive.close()
+        else:
+            run = None
         self._env_steps.ended(name, self._used_steps(active.entry))
+        if run is not None:
+            reason = cut_short(run)
+            run.archive.close()
+            if reason:
+                raise LimitReachedError(reason)
 
     def _changes(self, entry: Entry) -> dict[str, Any] | None:
         """Free settings that differ from the run's; None for a run that has finished with them."""
@@ -288,7 +293,7 @@ class BatchDriver:
                 for name in entry.settings
                 if name in FREE_SETTINGS and getattr(asked, name) != getattr(run.settings, name)
             }
-            finished = run.status is RunStatus.FINISHED
+            finished = run.status is RunStatus.FINISHED and not cut_short(run)
         return None if finished and not changes else changes
 
     def _observe(self, search: str, entry: BaseEntry) -> None:

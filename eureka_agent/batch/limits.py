@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from eureka_agent import wording
+from eureka_agent.archive.run_folder import Run
 from eureka_agent.batch.file import BatchSettings, seconds_of
 from eureka_agent.llm.budget import Budget, Limits
 from eureka_agent.llm.prices import Price
@@ -15,6 +16,18 @@ from eureka_agent.search.budget_plan import steps_of_a_training
 from eureka_agent.search.time_limit import TimeLimit
 from eureka_agent.settings import SearchSettings
 from eureka_agent.training_counts import TrainingCounts
+
+_OF_THE_BATCH = "of the batch"
+
+
+def cut_short(run: Run) -> str:
+    """Reason why a run ended before its last generation, where that was the batch's time; else
+    empty. Another call of the command goes on with it."""
+    facts = run.archive.facts
+    reached = facts.deadline_reached
+    if reached is None or f"{_OF_THE_BATCH})" not in reached.limit:
+        return ""
+    return reached.text if len(facts.iterations_ended) < run.settings.iterations else ""
 
 
 def steps_of(settings: SearchSettings, generations: int) -> int:
@@ -63,17 +76,20 @@ class TimeLeft:
         self._end = settings.end_time(clock)
         self._seconds = None if settings.max_time is None else seconds_of(settings.max_time)
         self._began = stopwatch()
-        self._max_time = settings.max_time
+        # by its text a search knows a limit that it has met before: that of another call is new
+        self._max_time = (
+            f"{settings.max_time} from {datetime.fromtimestamp(clock()):%Y-%m-%d %H:%M}"
+        )
 
     def limits(self) -> list[tuple[float, str]]:
         """Seconds left by each limit, with its name."""
         found = []
         if self._end is not None:
-            text = f"{datetime.fromtimestamp(self._end):%Y-%m-%d %H:%M} (until, of the batch)"
+            text = f"{datetime.fromtimestamp(self._end):%Y-%m-%d %H:%M} (until, {_OF_THE_BATCH})"
             found.append((self._end - self._clock(), text))
         if self._seconds is not None:
             left = self._began + self._seconds - self._stopwatch()
-            found.append((left, f"{self._max_time} (max_time of the batch)"))
+            found.append((left, f"{self._max_time} (max_time, {_OF_THE_BATCH})"))
         return found
 
     def limit(self) -> TimeLimit | None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from eureka_agent import wording
 from eureka_agent.archive.files import write_text
@@ -56,22 +57,28 @@ class Row:
     message: str = ""
 
 
+def row_to_json(row: Row) -> dict[str, Any]:
+    """A row; money is a decimal number in a string, None where unknown."""
+    return {**asdict(row), "money": None if row.money is None else str(row.money)}
+
+
 class Summary:
     """Rows of a batch's searches. A search that has ended is read once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._ended: dict[tuple[str, State], Row] = {}
+        self._ended: dict[tuple[str, State, str], Row] = {}
 
     def rows(self, entries: Sequence[Entry]) -> list[Row]:
         """The rows in the order of the queue."""
         found = []
         for entry in entries:
-            row = self._ended.get((entry.name, entry.state))
+            key = entry.name, entry.state, entry.message
+            row = self._ended.get(key)
             if row is None:
                 row = _row(self._folder, entry)
                 if entry.state not in (State.RUNNING, State.PAUSED):
-                    self._ended[entry.name, entry.state] = row
+                    self._ended[key] = row
             found.append(row)
         return found
 

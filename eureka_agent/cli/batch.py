@@ -78,13 +78,12 @@ def status(folder: str, output_format: str) -> None:
     eureka batch status nightly
     """
     from contextlib import closing
-    from dataclasses import asdict
 
     from eureka_agent.batch.folder import find_batch
     from eureka_agent.batch.lines import render_rows
     from eureka_agent.batch.queue import Queue
     from eureka_agent.batch.session import status as batch_status
-    from eureka_agent.batch.summary import rows_of
+    from eureka_agent.batch.summary import row_to_json, rows_of
     from eureka_agent.report.console import list_console
 
     found = find_batch(folder)
@@ -92,7 +91,7 @@ def status(folder: str, output_format: str) -> None:
     with closing(Queue(found, reading=True)) as queue:
         rows = rows_of(queue)
     if output_format == "json":
-        print_json({**facts, "rows": [asdict(row) for row in rows]})
+        print_json({**facts, "rows": [row_to_json(row) for row in rows]})
         return
     list_console().print(render_rows(rows))
     say("a process works on it" if facts["running"] else "nobody works on it now")

@@ -198,6 +198,31 @@ def test_a_failed_search_is_tried_again_and_the_others_go_on(eureka: CommandLine
     assert "Traceback" not in output
 
 
+def test_a_search_that_the_batchs_time_cut_short_goes_on_in_the_next_night(
+    eureka: CommandLine,
+) -> None:
+    write(eureka, "0", max_time="12s")
+    text = (eureka.folder / "night.yaml").read_text(encoding="utf-8")
+    longer = text.replace("iterations: 2", "iterations: 60")
+    (eureka.folder / "night.yaml").write_text(longer, encoding="utf-8")
+    said = eureka("batch", "night.yaml")
+    assert "12s from" in said
+    assert set(states(eureka).values()) <= {"waiting", "stopped"}
+    shorter = longer.replace("iterations: 60", "iterations: 2").replace('"12s"', '"10m"')
+    with (eureka.folder / "night.yaml").open("w", encoding="utf-8") as file:
+        file.write(shorter.replace("iterations: 2", f"iterations: {1 + generations(eureka)}"))
+    before = generations(eureka)
+    eureka("batch", "night.yaml")
+    assert states(eureka) == {"cartpole-seed0": "finished"}
+    assert generations(eureka) == before + 1
+
+
+def generations(eureka: CommandLine) -> int:
+    """Generations that the first search has ended."""
+    rows = eureka.json("batch", "status", "night")["rows"]
+    return int(rows[0]["generations"].partition("/")[0])
+
+
 def test_ctrl_c_saves_what_is_under_way(eureka: CommandLine) -> None:
     write(eureka)
     process = eureka.popen("batch", "night.yaml")
