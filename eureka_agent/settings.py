@@ -221,7 +221,7 @@ class SearchSettings(TrainingSettings):
     with commas between them."""
     workers: int = Field(0, ge=0, le=1000)
     """Training workers; 0: one per CPU core, or per GPU."""
-    cluster: str | None = None
+    cluster: str = "off"
     """Train on a Ray cluster: ray (the one that this machine is part of) or ray:<address>."""
     sandbox: Literal["auto", "docker", "bubblewrap", "process"] = "auto"
     """Wall around generated code; auto: the strongest one that is there."""
@@ -306,7 +306,7 @@ class SearchSettings(TrainingSettings):
 
     @field_validator("cluster")
     @classmethod
-    def _check_cluster(cls, cluster: str | None) -> str | None:
+    def _check_cluster(cls, cluster: str) -> str:
         return checked_cluster(cluster)
 
     @field_validator("env")
@@ -393,10 +393,10 @@ THE_FLAGS = "the flags"
 SettingsT = TypeVar("SettingsT", bound=BaseModel)
 
 
-def checked_cluster(cluster: str | None) -> str | None:
-    """The value of `--cluster`. Raises ValueError for another one than `ray` or `ray:<address>`."""
-    if cluster is not None and not re.fullmatch(r"ray(:.+)?", cluster):
-        raise ValueError("expected ray or ray:<address>")
+def checked_cluster(cluster: str) -> str:
+    """The value of `--cluster`. Raises ValueError for another one."""
+    if not re.fullmatch(r"off|ray(:.+)?", cluster):
+        raise ValueError("expected off, ray or ray:<address>")
     return cluster
 
 

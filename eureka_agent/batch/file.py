@@ -51,7 +51,7 @@ class BatchSettings(BaseModel):
     """Time of the day at which everything is saved and stopped, such as "07:30"."""
     workers: int = Field(0, ge=0, le=1000)
     """Training workers; 0: one per CPU core, or per GPU."""
-    cluster: str | None = None
+    cluster: str = "off"
     """Train on a Ray cluster: ray (the one that this machine is part of) or ray:<address>."""
     sandbox: Literal["auto", "docker", "bubblewrap", "process"] = "auto"
     """Wall around generated code."""
@@ -80,7 +80,7 @@ class BatchSettings(BaseModel):
 
     @field_validator("cluster")
     @classmethod
-    def _check_cluster(cls, value: str | None) -> str | None:
+    def _check_cluster(cls, value: str) -> str:
         return checked_cluster(value)
 
     @property

@@ -96,7 +96,7 @@ async def run_batch(
             wall = choose_wall(file.settings.sandbox)
             scratch = stack.enter_context(driver_scratch())
             cluster = None
-            if file.settings.cluster is not None:
+            if file.settings.cluster != "off":
                 cluster = stack.enter_context(
                     connected(file.settings.cluster, file.settings.sandbox)
                 )

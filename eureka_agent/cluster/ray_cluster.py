@@ -23,7 +23,7 @@ class ClusterError(EurekaError):
 
 
 class Cluster:
-    """A connected cluster. Its resources are those of the moment at which it was opened."""
+    """A connected cluster."""
 
     def __init__(self, ray: Any, address: str, sandbox: str) -> None:
         """`sandbox`: name of the wall on its nodes."""
@@ -31,6 +31,7 @@ class Cluster:
         self.name = f"the Ray cluster at {address} ({plural(nodes, 'node')})"
         self.wall = RayWall(ray, sandbox)
         self.gpus = self.wall.places("cuda")
+        """Those that it had when it was opened."""
 
     def places(self, kind: str) -> int:
         """Workers that train at a time on `"cpu"` or `"cuda"`."""

@@ -138,7 +138,7 @@ class Estimator:
         notes += _assumed(models, roles, batched=settings.llm_batch)
         if timed:
             notes.append(f"the pace of trainings was measured on {pace.measured}")
-            if settings.cluster is not None:
+            if settings.cluster != "off":
                 notes.append("it is that of this machine alone, without the cluster")
         devices = hardware.sentence(workers)
         return SearchPlan(

@@ -247,7 +247,7 @@ async def _surroundings(
             if models is not None:
                 stack.push_async_callback(models.close)
             cluster = None if machine is None else machine.cluster
-            if machine is None and settings.cluster is not None:
+            if machine is None and settings.cluster != "off":
                 cluster = stack.enter_context(connected(settings.cluster, settings.sandbox))
             yield models, wall, cluster, scratch, stack
 

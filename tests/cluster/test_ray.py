@@ -12,12 +12,15 @@ from typing import Any
 
 import pytest
 from command_line import CommandLine
+from pydantic import BaseModel
 
 from eureka_agent import __version__
 from eureka_agent.archive.snapshots import FOLDER
+from eureka_agent.batch.file import BatchSettings
 from eureka_agent.cluster.ray_host import Host, pack, unpack
-from eureka_agent.errors import WallError
+from eureka_agent.errors import SettingsError, WallError
 from eureka_agent.sandbox.wall import Limits
+from eureka_agent.settings import THE_FLAGS, SearchSettings, parse_settings
 
 SEARCH = (
     *("search", "--env", "cartpole", "--iterations", "1", "--samples", "4", "--confirm", "1"),
@@ -25,6 +28,12 @@ SEARCH = (
     *("--no-baselines", "--finalists", "1", "--final-seeds", "1", "--evaluation-episodes", "4"),
     *("--scoring-episodes", "4", "--no-video", "--sandbox", "process", "--slots", "2"),
 )
+
+
+NEEDED: dict[type[BaseModel], dict[str, str]] = {
+    SearchSettings: {"env": "cartpole"},
+    BatchSettings: {},
+}
 
 
 @dataclass
@@ -134,6 +143,15 @@ async def test_another_version_on_a_node_is_refused() -> None:
     started = await Host().start("0.0.1", "process", Limits(), {})
     assert f"has version {__version__}" in started.error
     assert "0.0.1" in started.error
+
+
+@pytest.mark.parametrize("name", ["slurm", "ray:", "ray1"])
+@pytest.mark.parametrize("kind", [SearchSettings, BatchSettings])
+def test_only_ray_is_a_cluster(name: str, kind: type[BaseModel]) -> None:
+    for known in ("off", "ray", "ray:auto", "ray:10.0.0.1:6379"):
+        parse_settings(kind, {**NEEDED[kind], "cluster": known}, THE_FLAGS)
+    with pytest.raises(SettingsError, match="expected off, ray or ray:<address>"):
+        parse_settings(kind, {**NEEDED[kind], "cluster": name}, THE_FLAGS)
 
 
 def test_a_large_folder_is_not_sent(tmp_path: Path) -> None:
