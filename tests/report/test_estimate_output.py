@@ -23,7 +23,9 @@ def plan_of(description: TaskDescription, money: Decimal | None) -> SearchPlan:
     counts = TrainingCounts(candidates=8, confirmations=4, finals=15, baselines=0)
     settings = SearchSettings(env_steps=10_000)
     notes = ("a reply is assumed to take 20 s",)
-    return SearchPlan(estimate, settings, description, counts, ROLES, "trainings run here", notes)
+    return SearchPlan(
+        estimate, settings, description, counts, ROLES, "trainings run here", None, notes
+    )
 
 
 def test_an_estimate_for_people(description: TaskDescription) -> None:

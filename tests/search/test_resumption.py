@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from eureka_agent.archive.driver_scratch import driver_scratch
 from eureka_agent.archive.run_folder import create_run, open_run
 from eureka_agent.errors import SettingsError
 from eureka_agent.records import TaskDescription
 from eureka_agent.search.resumption import (
     check_resumable,
-    driver_scratch,
     record_changes,
     with_changes,
 )
