@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 from eureka_agent.records import TaskDescription
 from eureka_agent.settings import SearchSettings
 from eureka_agent.training_counts import TrainingCounts
+
+
+def sum_of_money(amounts: Iterable[Decimal | None]) -> Decimal | None:
+    """The sum; None if an amount is not known."""
+    total = Decimal(0)
+    for amount in amounts:
+        if amount is None:
+            return None
+        total += amount
+    return total
 
 
 @dataclass(frozen=True)

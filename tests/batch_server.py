@@ -80,13 +80,13 @@ class BatchServer(ModelServer):
     def __init__(self, answers: Sequence[Answer] | AnswerFunction = ()) -> None:
         self.batches: list[Batch] = []
         self.made: Counter[str] = Counter()
-        """How often each request's body was made in a batch and answered."""
+        """Times that each request's body was made in a batch and answered."""
         self.polls: Counter[str] = Counter()
         """Requests by method and path."""
         self.held = False
         """True: new batches stay under way until `end`."""
         self.on_creation: Literal["answer", "lose", "stall"] | HttpFailure = "answer"
-        """What comes of the creation of a batch: with `lose` and `stall` there is a batch, and no
+        """Result of the creation of a batch: with `lose` and `stall` there is a batch, and no
         answer."""
         self.fate: Callable[[Asked, int], Undone | HttpFailure | None] = lambda asked, batch: None
         """Failure of a request in the batch of this number, counted from 0; None: an answer."""

@@ -6,8 +6,19 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+
+def wait_for(condition: Callable[[], object], process: subprocess.Popen[str]) -> None:
+    """Wait until a running process has come to something."""
+    deadline = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to that"
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
 
 
 class CommandLine:
@@ -37,6 +48,15 @@ class CommandLine:
 
     def json(self, *arguments: str) -> Any:
         return json.loads(self(*arguments, "--format", "json"))
+
+    def found(self, run: Path) -> list[object]:
+        """All that a run's search found, without times and folders."""
+        document = self.json("show", str(run))
+        keys = ("id", "stage", "seed", "fitness", "trainings")
+        attempts = [tuple(str(each[key]) for key in keys) for each in document["attempts"]]
+        human = document["human"]
+        baseline = None if human is None else human["fitness_per_seed"]
+        return [*attempts, document["best"]["fitness_per_seed"], baseline]
 
     def run_folder(self) -> Path:
         """The only run."""

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
@@ -43,6 +44,17 @@ def code_fingerprint() -> str:
     return digest.hexdigest()
 
 
+def baseline_context(description: TaskDescription, settings: SearchSettings) -> dict[str, Any]:
+    """All of a search that its baselines depend on, in plain JSON types."""
+    return {
+        "environment": description.fingerprint,
+        "task": description.task,
+        "settings": training_part(settings).model_dump(mode="json"),
+        "evaluation_episodes": settings.evaluation_episodes,
+        "scoring_episodes": settings.scoring_episodes,
+    }
+
+
 class BaselineCache:
     """Outcomes and policies of baselines, addressed by everything that they depend on."""
 
@@ -58,11 +70,7 @@ class BaselineCache:
         self._folder = runs / CACHE_FOLDER / "baselines"
         self._context = json.dumps(
             {
-                "environment": description.fingerprint,
-                "task": description.task,
-                "settings": training_part(settings).model_dump(mode="json"),
-                "evaluation_episodes": settings.evaluation_episodes,
-                "scoring_episodes": settings.scoring_episodes,
+                **baseline_context(description, settings),
                 "device": device_kind,
                 "versions": versions(),
                 "code": code_fingerprint(),

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from eureka_agent.archive.run_folder import reading
+from eureka_agent.archive.run_folder import Run, reading
 from eureka_agent.archive.storage_errors import FILE_NAME
 from eureka_agent.batch.allocation import PromisingFirst
 from eureka_agent.batch.file import BatchSettings
@@ -268,16 +268,15 @@ class BatchDriver:
         if not has_begun(self.queue.folder, active.entry):
             values = active.entry.settings
             run = await start(values, None, self._command, observe, None, context)
+            run.archive.close()
         elif (changes := self._changes(active.entry)) is not None:
             run = await resume(folder, observe, changes, context)
-        else:
-            run = None
-        self._env_steps.ended(name, self._used_steps(active.entry))
-        if run is not None:
-            reason = cut_short(run)
             run.archive.close()
-            if reason:
-                raise LimitReachedError(reason)
+        with reading(str(folder)) as run:
+            self._env_steps.ended(name, _used_steps(run))
+            reason = cut_short(run)
+        if reason:
+            raise LimitReachedError(reason)
 
     def _changes(self, entry: Entry) -> dict[str, Any] | None:
         """Free settings that differ from the run's; None for a run that has finished with them."""
@@ -343,11 +342,12 @@ class BatchDriver:
     def _count_used_steps(self) -> None:
         for entry in self.queue.entries():
             if (self.queue.folder / entry.name / FILE_NAME).is_file():
-                self._env_steps.ended(entry.name, self._used_steps(entry))
+                with reading(str(self.queue.folder / entry.name)) as run:
+                    self._env_steps.ended(entry.name, _used_steps(run))
 
-    def _used_steps(self, entry: Entry) -> int:
-        with reading(str(self.queue.folder / entry.name)) as run:
-            return run_overview(run, costs=False).cost.env_steps
+
+def _used_steps(run: Run) -> int:
+    return run_overview(run, costs=False).cost.env_steps
 
 
 def _kind(entry: Entry) -> tuple[object, ...]:

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from eureka_agent import wording
+from eureka_agent.archive.baseline_cache import baseline_context
 from eureka_agent.archive.storage_errors import FILE_NAME
 from eureka_agent.batch.faults import BatchFileError, Fault
 from eureka_agent.batch.file import BatchFile, BatchSettings
 from eureka_agent.batch.limits import TimeLeft
-from eureka_agent.batch.matrix import PlannedSearch
+from eureka_agent.batch.matrix import OF_THE_BATCH, PlannedSearch
 from eureka_agent.errors import EurekaError
-from eureka_agent.estimates import Estimate, SearchPlan
+from eureka_agent.estimates import Estimate, SearchPlan, sum_of_money
 from eureka_agent.journal.entries import Observer
 from eureka_agent.search.budget_plan import steps_of_a_training
 from eureka_agent.search.estimate import Estimator
-from eureka_agent.search.preparation import checked
-from eureka_agent.search.unmeasured import with_defaults
-from eureka_agent.settings import training_part
 
+ResultT = TypeVar("ResultT")
 _MOST_NAMES = 3
 
 
@@ -54,25 +54,10 @@ async def plan_batch(
     Raises BatchFileError with every search that could not start, for want of a key, an environment
     that fails its check, or another reason.
     """
-    of_the_batch = {"workers": file.settings.workers, "sandbox": file.settings.sandbox}
     async with Estimator(observer) as estimator:
-        faults: dict[Fault, list[str]] = {}
-        plans = []
-        for search in searches:
-            values = {**search.values, **of_the_batch}
-            try:
-                checked(with_defaults(values), None, None)  # a batch has nobody to confirm anything
-                plans.append(await estimator.plan(values, timed=False))
-            except EurekaError as error:
-                faults.setdefault(_fault(file, search, error), []).append(search.name)
-        if faults:
-            named = [
-                replace(fault, message=f"{_names(names)}: {fault.message}")
-                for fault, names in faults.items()
-            ]
-            raise BatchFileError(str(file.path), named)
-        if timed:  # all mistakes are told before the first measurement
-            plans = [await estimator.plan({**search.values, **of_the_batch}) for search in searches]
+        # all mistakes are told before the first measurement
+        await _each(file, searches, estimator.check)
+        plans = await _each(file, searches, partial(estimator.plan, timed=timed))
     found = _without_shared_baselines(plans)
     total = _total(found, file.settings.at_once)
     notes = [
@@ -80,6 +65,30 @@ async def plan_batch(
         *dict.fromkeys(note for each in found for note in each.notes),
     ]
     return BatchPlan(tuple(zip(searches, found, strict=True)), total, tuple(notes))
+
+
+async def _each(
+    file: BatchFile,
+    searches: Iterable[PlannedSearch],
+    ask: Callable[[Mapping[str, Any]], Awaitable[ResultT]],
+) -> list[ResultT]:
+    """The answer for each search's settings. Raises BatchFileError with the searches for which
+    `ask` raises EurekaError."""
+    shared = {name: getattr(file.settings, name) for name in OF_THE_BATCH}
+    found: list[ResultT] = []
+    faults: dict[Fault, list[str]] = {}
+    for search in searches:
+        try:
+            found.append(await ask({**search.values, **shared}))
+        except EurekaError as error:
+            faults.setdefault(_fault(file, search, error), []).append(search.name)
+    if faults:
+        named = [
+            replace(fault, message=f"{_names(names)}: {fault.message}")
+            for fault, names in faults.items()
+        ]
+        raise BatchFileError(str(file.path), named)
+    return found
 
 
 def most_money(file: BatchFile, total: Estimate) -> Decimal:
@@ -120,7 +129,7 @@ def _without_shared_baselines(plans: Sequence[SearchPlan]) -> list[SearchPlan]:
     trained: dict[str, int] = {}
     found = []
     for plan in plans:
-        key = _baselines_key(plan)
+        key = json.dumps(baseline_context(plan.description, plan.settings), sort_keys=True)
         own = max(0, plan.counts.baselines - trained.get(key, 0))
         trained[key] = max(plan.counts.baselines, trained.get(key, 0))
         fewer = plan.counts.baselines - own
@@ -139,27 +148,11 @@ def _without_shared_baselines(plans: Sequence[SearchPlan]) -> list[SearchPlan]:
     return found
 
 
-def _baselines_key(plan: SearchPlan) -> str:
-    """What the baselines of a search depend on, but for the device."""
-    settings = plan.settings
-    return json.dumps(
-        {
-            "environment": plan.description.fingerprint,
-            "task": plan.description.task,
-            "settings": training_part(settings).model_dump(mode="json"),
-            "evaluation_episodes": settings.evaluation_episodes,
-            "scoring_episodes": settings.scoring_episodes,
-        },
-        sort_keys=True,
-    )
-
-
 def _total(plans: Sequence[SearchPlan], at_once: int) -> Estimate:
     """The sums. Searches under way at a time wait for models together, but train in turns."""
     estimates = [plan.estimate for plan in plans]
     seconds = [each.seconds for each in estimates if each.seconds is not None]
     busy = [plan.busy_seconds for plan in plans if plan.busy_seconds is not None]
-    known = [each.money for each in estimates if each.money is not None]
     return Estimate(
         trainings=sum(each.trainings for each in estimates),
         env_steps=sum(each.env_steps for each in estimates),
@@ -167,7 +160,7 @@ def _total(plans: Sequence[SearchPlan], at_once: int) -> Estimate:
         requests=sum(each.requests for each in estimates),
         prompt_tokens=sum(each.prompt_tokens for each in estimates),
         reply_tokens=sum(each.reply_tokens for each in estimates),
-        money=sum(known, Decimal(0)) if len(known) == len(estimates) else None,
+        money=sum_of_money(each.money for each in estimates),
     )
 
 

@@ -7,14 +7,19 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from eureka_agent.archive.run_folder import BATCH_FILE
 from eureka_agent.batch.estimate import BatchPlan
 from eureka_agent.batch.file import BatchFile
 from eureka_agent.estimates import Estimate
 from eureka_agent.report.console import facts_grid
-from eureka_agent.report.estimate import about, estimate_to_json, money_text
+from eureka_agent.report.estimate import (
+    estimate_to_json,
+    money_text,
+    render_notes,
+    requests_text,
+    time_text,
+)
 from eureka_agent.wording import count, duration, plural
 
 _NUMBERS = ("trainings", "env steps", "time", "cost")
@@ -35,12 +40,11 @@ def render_plan(plan: BatchPlan, folder: Path) -> RenderableType:
         "searches": f"{size} in {folder}{_known(folder)}",
         "trainings": f"at most {total.trainings:,}",
         "env steps": f"at most {count(total.env_steps)}",
-        "wall time": "not measured" if total.seconds is None else about(total.seconds),
-        "models": _models(total),
+        "wall time": time_text(total),
+        "models": requests_text(total),
         "cost": money_text(total),
     }
-    notes = [Text(f"{note[:1].upper()}{note[1:]}.", style="dim") for note in plan.notes]
-    return Group(table, "", facts_grid(facts), "", *notes, "Nothing was started.")
+    return Group(table, "", facts_grid(facts), "", *render_notes(plan.notes))
 
 
 def plan_as_json(file: BatchFile, plan: BatchPlan, folder: Path) -> dict[str, Any]:
@@ -68,12 +72,3 @@ def _cells(estimate: Estimate) -> tuple[str, ...]:
 def _known(folder: Path) -> str:
     there = (folder / BATCH_FILE).is_file()
     return " (there is a batch already: it goes on, and needs less)" if there else ""
-
-
-def _models(total: Estimate) -> str:
-    if not total.requests:
-        return "none is asked"
-    return (
-        f"{plural(total.requests, 'request')}, {count(total.prompt_tokens)} tokens of prompts and"
-        f" {count(total.reply_tokens)} of replies"
-    )

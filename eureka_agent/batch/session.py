@@ -95,11 +95,7 @@ async def run_batch(
         async with AsyncExitStack() as stack:
             wall = choose_wall(file.settings.sandbox)
             scratch = stack.enter_context(driver_scratch())
-            cluster = None
-            if file.settings.cluster != "off":
-                cluster = stack.enter_context(
-                    connected(file.settings.cluster, file.settings.sandbox)
-                )
+            cluster = stack.enter_context(connected(file.settings.cluster, file.settings.sandbox))
             machine = Machine(wall, scratch, file.settings.workers, cluster)
             await stack.enter_async_context(machine)
             renewing = _Renewing(queue, summary)

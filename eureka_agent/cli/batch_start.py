@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from eureka_agent.cli.command import FILE, Command, UsageError
-from eureka_agent.cli.output import FORMAT, TRUST, print_json, say
+from eureka_agent.cli.output import FORMAT, TRUST, print_json, say, say_notice
 from eureka_agent.invocation import command
 
 if TYPE_CHECKING:
@@ -126,13 +126,8 @@ def _show_plan(
 
 def _planned(file: BatchFile, searches: Sequence[PlannedSearch], *, timed: bool) -> BatchPlan:
     from eureka_agent.batch.estimate import plan_batch
-    from eureka_agent.journal.entries import BaseEntry, Notice
 
-    def show(entry: BaseEntry) -> None:
-        if isinstance(entry, Notice):
-            say(entry.text, err=True)
-
-    return asyncio.run(plan_batch(file, searches, show, timed=timed))
+    return asyncio.run(plan_batch(file, searches, say_notice, timed=timed))
 
 
 def _check(

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from eureka_agent.cli.command import Choice
+
+if TYPE_CHECKING:
+    from eureka_agent.journal.entries import BaseEntry
 
 FORMAT = click.option(
     "--format",
@@ -40,6 +43,14 @@ def print_json(document: Mapping[str, Any]) -> None:
     if not (sys.stdout.encoding or "utf-8").lower().startswith("utf"):  # needs escapes
         text = json.dumps(json.loads(text), indent=2) + "\n"
     click.echo(text, nl=False)
+
+
+def say_notice(entry: BaseEntry) -> None:
+    """Print a notice on standard error, and nothing of another entry; an `Observer`."""
+    from eureka_agent.journal.entries import Notice
+
+    if isinstance(entry, Notice):
+        say(entry.text, err=True)
 
 
 def say(text: str, *, err: bool = False) -> None:

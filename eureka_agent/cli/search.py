@@ -15,7 +15,7 @@ from eureka_agent.cli import completing
 from eureka_agent.cli.command import FILE, Command, UsageError
 from eureka_agent.cli.option_groups import OPTION_GROUPS
 from eureka_agent.cli.options import given_settings, settings_options
-from eureka_agent.cli.output import FORMAT, TRUST, print_json, say
+from eureka_agent.cli.output import FORMAT, TRUST, print_json, say, say_notice
 from eureka_agent.invocation import FIRST_SEARCH, command
 from eureka_agent.settings import FREE_SETTINGS, SearchSettings
 
@@ -87,17 +87,12 @@ def _print_plan(values: Mapping[str, Any], output_format: str) -> None:
     """Print the estimate of a search."""
     import asyncio
 
-    from eureka_agent.journal.entries import BaseEntry, Notice
     from eureka_agent.report.console import CleanConsole
     from eureka_agent.report.estimate import plan_to_json, render_estimate
     from eureka_agent.search.estimate import Estimator, SearchPlan
 
-    def show(entry: BaseEntry) -> None:
-        if isinstance(entry, Notice):
-            say(entry.text, err=True)
-
     async def estimated() -> SearchPlan:
-        async with Estimator(show) as estimator:
+        async with Estimator(say_notice) as estimator:
             return await estimator.plan(values)
 
     found = asyncio.run(estimated())

@@ -31,7 +31,7 @@ class Cluster:
         self.name = f"the Ray cluster at {address} ({plural(nodes, 'node')})"
         self.wall = RayWall(ray, sandbox)
         self.gpus = self.wall.places("cuda")
-        """Those that it had when it was opened."""
+        """Number of GPUs when it was opened."""
 
     def places(self, kind: str) -> int:
         """Workers that train at a time on `"cpu"` or `"cuda"`."""
@@ -39,8 +39,12 @@ class Cluster:
 
 
 @contextmanager
-def connected(setting: str, sandbox: str) -> Iterator[Cluster]:
-    """Connect to the cluster that `--cluster` names, until the block ends. Raises ClusterError."""
+def connected(setting: str, sandbox: str) -> Iterator[Cluster | None]:
+    """Connect to the cluster that `--cluster` names until the block ends; None for `off`. Raises
+    ClusterError."""
+    if setting == "off":
+        yield None
+        return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it asks on the terminal
     try:
         import ray

@@ -126,8 +126,8 @@ class RayWall:
             str(path): await asyncio.to_thread(pack, path, MOST_FOLDER_BYTES)
             for path in limits.readable
         }
-        gpus = 0 if limits.visible_gpu is None else 1
-        places = self.places("cuda" if gpus else "cpu")
+        kind = "cpu" if limits.visible_gpu is None else "cuda"
+        places = self.places(kind)
         if self._running >= places:  # a node was lost; Ray would wait for another one
             raise NoRoomError(
                 f"the cluster has room for no more than {plural(places, 'worker')} now"
@@ -136,7 +136,7 @@ class RayWall:
             self._ray.remote(Host)
             .options(
                 num_cpus=1,
-                num_gpus=gpus,
+                num_gpus=int(kind == "cuda"),
                 max_restarts=0,
                 scheduling_strategy="SPREAD",
             )
@@ -147,7 +147,7 @@ class RayWall:
             starting = asyncio.ensure_future(
                 actor.start.remote(__version__, self._inner, limits, packed)
             )
-            started = await self._once_there_is_room(starting, "cuda" if gpus else "cpu")
+            started = await self._once_there_is_room(starting, kind)
         except BaseException as error:
             self._end(actor)
             if self._is_lost(error):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from eureka_agent.cluster.ray_cluster import Cluster
@@ -93,8 +93,8 @@ class Hardware:
     """Reason for the CPU on a machine with GPUs."""
     cluster: str = ""
     """Name of the cluster that has them; empty: this machine."""
-    cluster_places: int = 0
-    """Cores or GPUs of the cluster."""
+    cluster_places: int = field(default=0, compare=False)
+    """Cores or GPUs of the cluster, which may lose some: searches share a fleet nevertheless."""
 
     @property
     def kind(self) -> DeviceKind:

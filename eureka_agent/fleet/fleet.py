@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 
 from eureka_agent.archive.snapshots import SnapshotStore
+from eureka_agent.cluster.ray_cluster import Cluster
 from eureka_agent.fleet.devices import CPU, Device
 from eureka_agent.fleet.dispatcher import Dispatcher
 from eureka_agent.fleet.evaluator import Evaluator
@@ -32,15 +33,15 @@ class Fleet:
         workers: int = 1,
         devices: Sequence[Device] = (),
         limits: Limits | None = None,
-        training_wall: Wall | None = None,
+        cluster: Cluster | None = None,
     ) -> None:
         """At most `workers` train at a time. They share the `devices`, by default the CPU's cores.
-        `limits` holds for each worker; by default they share the memory. `training_wall`: another
-        wall for those that train."""
+        `limits` holds for each worker; by default they share the memory. Those that train do so on
+        the `cluster`, if there is one."""
         self._wall = wall
         self._scratch = scratch
         self._dispatcher = Dispatcher(
-            training_wall or wall,
+            wall if cluster is None else cluster.wall,
             scratch / "trainings",
             limits or shared_limits(workers),
             devices or CPU.devices(workers),

@@ -65,7 +65,7 @@ class Machine:
                 scratch,
                 workers,
                 hardware.devices(workers),
-                training_wall=None if self.cluster is None else self.cluster.wall,
+                cluster=self.cluster,
             )
         return self._fleets[hardware]
 

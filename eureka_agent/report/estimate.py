@@ -26,18 +26,33 @@ def render_estimate(plan: SearchPlan) -> RenderableType:
         "search": _size(plan),
         "trainings": f"at most {estimate.trainings:,}: {_trainings(plan)}",
         "env steps": f"at most {count(estimate.env_steps)}, {count(settings.env_steps)} a training",
-        "wall time": "not measured" if estimate.seconds is None else about(estimate.seconds),
+        "wall time": time_text(estimate),
         "devices": plan.devices,
         "models": _models(estimate, plan.roles),
         "cost": money_text(estimate),
     }
-    notes = [Text(f"{note[:1].upper()}{note[1:]}.", style="dim") for note in plan.notes]
-    return Group(facts_grid(facts), "", *notes, "Nothing was started.")
+    return Group(facts_grid(facts), "", *render_notes(plan.notes))
 
 
-def about(seconds: float) -> str:
-    """`about 42 s`."""
-    return f"about {duration(seconds)}"
+def render_notes(notes: Sequence[str]) -> list[RenderableType]:
+    """The end of a plan: its notes, and that nothing was started."""
+    sentences = [Text(f"{note[:1].upper()}{note[1:]}.", style="dim") for note in notes]
+    return [*sentences, "Nothing was started."]
+
+
+def time_text(estimate: Estimate) -> str:
+    """`about 42 s`, or that it was not measured."""
+    return "not measured" if estimate.seconds is None else f"about {duration(estimate.seconds)}"
+
+
+def requests_text(estimate: Estimate) -> str:
+    """`3 requests, 9.2k tokens of prompts and 1.5k of replies`, or that no model is asked."""
+    if not estimate.requests:
+        return "none is asked"
+    return (
+        f"{plural(estimate.requests, 'request')}, {count(estimate.prompt_tokens)} tokens of prompts"
+        f" and {count(estimate.reply_tokens)} of replies"
+    )
 
 
 def money_text(estimate: Estimate) -> str:
@@ -98,12 +113,7 @@ def _trainings(plan: SearchPlan) -> str:
 
 
 def _models(estimate: Estimate, roles: Sequence[RoleEstimate]) -> str:
-    if not roles:
-        return "none is asked"
-    lines = [
-        f"{plural(estimate.requests, 'request')}, {count(estimate.prompt_tokens)} tokens of prompts"
-        f" and {count(estimate.reply_tokens)} of replies"
-    ]
+    lines = [requests_text(estimate)]
     lines += [
         f"{each.role}, {each.model}: {plural(each.requests, 'request')} of"
         f" {count(each.prompt_tokens / each.requests)} +"

@@ -13,13 +13,12 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from eureka_agent import wording
 from eureka_agent.archive.driver_scratch import driver_scratch
-from eureka_agent.estimates import Estimate, RoleEstimate, SearchPlan
+from eureka_agent.estimates import Estimate, RoleEstimate, SearchPlan, sum_of_money
 from eureka_agent.fleet.devices import Hardware, choose_hardware
 from eureka_agent.journal.entries import Observer
 from eureka_agent.records import TaskDescription, Verdict, WrittenFitness
@@ -101,14 +100,26 @@ class Estimator:
         async with self._turn:  # two measurements at once would slow each other
             return await self._plan(with_defaults(values), timed)
 
-    async def _plan(self, values: Mapping[str, Any], timed: bool) -> SearchPlan:
+    async def check(self, values: Mapping[str, Any]) -> None:
+        """Raise the errors of `estimate` that need no measurement."""
+        async with self._turn:
+            await self._opened(with_defaults(values))
+
+    async def _opened(
+        self, values: Mapping[str, Any]
+    ) -> tuple[SearchSettings, Models | None, Wall, OpenedTask, Hardware, SearchSettings]:
+        """The settings as they were given, what they name, and the settings of the run."""
         asked = checked(values, None, _nobody)
         models = self._models_of(asked)
         wall = self._wall(asked.sandbox)
         task = await self._calibration.opened(asked, wall)
-        description = task.opened.description
         hardware = choose_hardware(asked.device, task.opened)
-        settings = effective_settings(values, description)
+        settings = effective_settings(values, task.opened.description)
+        return asked, models, wall, task, hardware, settings
+
+    async def _plan(self, values: Mapping[str, Any], timed: bool) -> SearchPlan:
+        asked, models, wall, task, hardware, settings = await self._opened(values)
+        description = task.opened.description
         notes: list[str] = []
         if asked.budget is not None and (timed or parse_budget(asked.budget).seconds is None):
             settings, sentence = await self._within_budget(
@@ -278,7 +289,6 @@ def _sum(
     generation."""
     generations = settings.iterations * (counts.candidates + counts.confirmations)
     trainings = generations + counts.finals + counts.baselines
-    known = [each.money for each in roles if each.money is not None]
     return Estimate(
         trainings=trainings,
         env_steps=trainings * steps_of_a_training(settings),
@@ -286,7 +296,7 @@ def _sum(
         requests=sum(each.requests for each in roles),
         prompt_tokens=sum(each.prompt_tokens for each in roles),
         reply_tokens=sum(each.reply_tokens for each in roles),
-        money=sum(known, Decimal(0)) if len(known) == len(roles) else None,
+        money=sum_of_money(each.money for each in roles),
     )
 
 

@@ -88,7 +88,7 @@ class Prepared:
     given: GivenDesigner | None
     fitness: WrittenFitness | None = None
     cluster: Cluster | None = None
-    """Where it trains, if not here."""
+    """Place of its trainings, if not this machine."""
     kernels: Path | None = None
     """Folder of the environment's compiled kernels; None on a CPU."""
     created: RunCreated | None = None
@@ -111,16 +111,11 @@ class Prepared:
             self.kernels,
         )
 
-    def new_fleet(self, scratch: Path) -> Fleet:
-        """A fleet for this run alone."""
-        workers = plan_capacity(self.settings, self.hardware.places).workers
+    def new_fleet(self, scratch: Path, settings: SearchSettings | None = None) -> Fleet:
+        """A fleet for this run alone, or for one with other settings."""
+        workers = plan_capacity(settings or self.settings, self.hardware.places).workers
         devices = self.hardware.devices(workers)
-        return Fleet(self.wall, scratch, workers, devices, training_wall=self.training_wall)
-
-    @property
-    def training_wall(self) -> Wall | None:
-        """The wall of a cluster; None: that of all workers."""
-        return None if self.cluster is None else self.cluster.wall
+        return Fleet(self.wall, scratch, workers, devices, cluster=self.cluster)
 
 
 @asynccontextmanager
@@ -166,15 +161,7 @@ async def prepared(
 
             async def measure(largest: SearchSettings) -> Speed:
                 capacity = plan_capacity(largest, hardware.places)
-                devices = hardware.devices(capacity.workers)
-                fleet = Fleet(
-                    wall,
-                    scratch / "speed",
-                    capacity.workers,
-                    devices,
-                    training_wall=ready.training_wall,
-                )
-                async with fleet:
+                async with ready.new_fleet(scratch / "speed", largest) as fleet:
                     population = ready.population(capacity.slots)
                     description = dry_runner.description
                     return await measure_speed(fleet, population, description, capacity.workers)
@@ -246,9 +233,10 @@ async def _surroundings(
         async with AsyncExitStack() as stack:
             if models is not None:
                 stack.push_async_callback(models.close)
-            cluster = None if machine is None else machine.cluster
-            if machine is None and settings.cluster != "off":
+            if machine is None:
                 cluster = stack.enter_context(connected(settings.cluster, settings.sandbox))
+            else:
+                cluster = machine.cluster
             yield models, wall, cluster, scratch, stack
 
 

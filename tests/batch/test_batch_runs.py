@@ -7,15 +7,13 @@ import os
 import signal
 import socket
 import sqlite3
-import subprocess
 import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import CommandLine
+from command_line import CommandLine, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -46,33 +44,22 @@ def query(database: Path, statement: str, *values: object) -> list[tuple[Any, ..
 
 
 def queue(eureka: CommandLine, statement: str, *values: object) -> list[tuple[Any, ...]]:
-    return query(eureka.folder / "runs" / "night" / "batch.sqlite", statement, *values)
+    return query(night(eureka) / "batch.sqlite", statement, *values)
+
+
+def night(eureka: CommandLine) -> Path:
+    """Folder of the batch."""
+    return eureka.folder / "runs" / "night"
 
 
 def states(eureka: CommandLine) -> dict[str, str]:
     return dict(queue(eureka, "SELECT name, state FROM searches"))
 
 
-def found(eureka: CommandLine, search: str) -> list[tuple[object, ...]]:
-    """All that a search found, without times and folders."""
-    document = eureka.json("show", str(eureka.folder / "runs" / "night" / search))
-    keys = ("id", "stage", "seed", "fitness", "trainings")
-    attempts = [tuple(str(each[key]) for key in keys) for each in document["attempts"]]
-    return [*attempts, document["best"]["fitness_per_seed"], document["human"]["fitness_per_seed"]]
-
-
-def wait_for(condition: Callable[[], object], process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to that"
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
-
-
 def trained(eureka: CommandLine) -> int:
     """Attempts of all searches whose training has ended."""
     count = 0
-    for archive in (eureka.folder / "runs" / "night").glob("*/archive.sqlite"):
+    for archive in (night(eureka)).glob("*/archive.sqlite"):
         if query(archive, "SELECT 1 FROM sqlite_master WHERE name = 'attempts'"):
             ended = query(archive, "SELECT count(*) FROM attempts WHERE stage = 'trained'")
             count += ended[0][0]
@@ -96,14 +83,15 @@ def test_a_batch_killed_three_times_finds_what_an_unbroken_one_finds(
     write(unbroken)
     unbroken("batch", "night.yaml")
     for search in states(eureka):
-        assert found(eureka, search) == found(unbroken, search)
+        broken, whole = (each.found(night(each) / search) for each in (eureka, unbroken))
+        assert broken == whole
+        assert whole[-1] is not None  # the human reward's
     # all searches have one environment, whose baselines are trained once
     costs = [
-        unbroken.json("show", str(unbroken.folder / "runs" / "night" / search))["cost"]
-        for search in states(unbroken)
+        unbroken.json("show", str(night(unbroken) / search))["cost"] for search in states(unbroken)
     ]
     assert sum(cost["baseline_trainings"] for cost in costs) == 2
-    table = (eureka.folder / "runs" / "night" / "summary.md").read_text(encoding="utf-8")
+    table = (night(eureka) / "summary.md").read_text(encoding="utf-8")
     assert table.count("| finished |") == 3
 
     # finished: nothing to do; an added search runs alone; a changed one is refused
@@ -148,7 +136,7 @@ def test_a_detached_batch_is_steered_over_its_socket(eureka: CommandLine) -> Non
         busy = eureka("batch", "night.yaml", status=2)
         assert "is being worked on by process" in busy
         eureka("batch", "stop", "night")
-        (eureka.folder / "runs" / "night" / "STOP").touch()
+        (night(eureka) / "STOP").touch()
         eureka("batch", "cancel", "night", first)
         deadline = time.monotonic() + 60
         while eureka.json("batches")["batches"][0]["running"]:
@@ -157,7 +145,7 @@ def test_a_detached_batch_is_steered_over_its_socket(eureka: CommandLine) -> Non
     finally:
         stop_process(eureka)
     assert states(eureka) == {first: "cancelled", second: "cancelled"}
-    output = (eureka.folder / "runs" / "night" / "output.txt").read_text(encoding="utf-8")
+    output = (night(eureka) / "output.txt").read_text(encoding="utf-8")
     assert output.splitlines()[-1] == "done"
     assert "nobody works on the batch" in eureka("batch", "pause", "night", status=2)
     # a socket of a dead process
@@ -170,7 +158,7 @@ def test_a_detached_batch_is_steered_over_its_socket(eureka: CommandLine) -> Non
 
 def stop_process(eureka: CommandLine) -> None:
     """End a detached batch, wherever a test has failed."""
-    lock = eureka.folder / "runs" / "night" / ".lock"
+    lock = night(eureka) / ".lock"
     text = lock.read_text(encoding="utf-8") if lock.is_file() else ""
     if text and eureka.json("batches")["batches"][0]["running"]:
         os.kill(int(text), signal.SIGKILL)
@@ -182,7 +170,7 @@ def test_a_batch_that_cannot_start_is_no_batch_in_the_background(eureka: Command
     failed = eureka("batch", "night.yaml", "--detach", status=2)
     assert "the batch did not start" in failed
     assert "address 1 in EUREKA_NOTIFY is none that Apprise knows" in failed
-    assert not (eureka.folder / "runs" / "night" / "batch.sqlite").exists()
+    assert not (night(eureka) / "batch.sqlite").exists()
 
 
 def test_a_failed_search_is_tried_again_and_the_others_go_on(eureka: CommandLine) -> None:
@@ -240,13 +228,13 @@ def test_a_stop_file_ends_it_after_the_trainings_under_way(eureka: CommandLine) 
     write(eureka, "0, 1")
     process = eureka.popen("batch", "night.yaml")
     wait_for(lambda: trained(eureka) >= 1, process)
-    (eureka.folder / "runs" / "night" / "STOP").touch()
+    (night(eureka) / "STOP").touch()
     output, _ = process.communicate(timeout=120)
     assert process.returncode == 0
     assert "there is a file STOP" in output
     assert "stopped" in states(eureka).values()
     # what was under way came to its end: no training waits in a saved state
-    assert not list((eureka.folder / "runs" / "night").glob("*/.snapshots/*/*"))
+    assert not list((night(eureka)).glob("*/.snapshots/*/*"))
 
 
 def test_env_steps_of_all_searches_stay_within_the_limit(eureka: CommandLine) -> None:
@@ -259,7 +247,7 @@ def test_env_steps_of_all_searches_stay_within_the_limit(eureka: CommandLine) ->
     (message,) = [message for _, state, message in found if state == "waiting"]
     assert "max_env_steps is 61.4k" in message
     costs = [
-        eureka.json("show", str(eureka.folder / "runs" / "night" / name))["cost"]["env_steps"]
+        eureka.json("show", str(night(eureka) / name))["cost"]["env_steps"]
         for name, state, _ in found
         if state == "finished"
     ]

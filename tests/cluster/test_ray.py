@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import CommandLine
+from command_line import CommandLine, wait_for
 from pydantic import BaseModel
 
 from eureka_agent import __version__
@@ -28,8 +27,6 @@ SEARCH = (
     *("--no-baselines", "--finalists", "1", "--final-seeds", "1", "--evaluation-episodes", "4"),
     *("--scoring-episodes", "4", "--no-video", "--sandbox", "process", "--slots", "2"),
 )
-
-
 NEEDED: dict[type[BaseModel], dict[str, str]] = {
     SearchSettings: {"env": "cartpole"},
     BatchSettings: {},
@@ -63,25 +60,9 @@ def nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Nodes]:
         cluster.shutdown()
 
 
-def found(eureka: CommandLine) -> list[tuple[object, ...]]:
-    """All that the only run found, without times."""
-    document = eureka.json("show", str(eureka.run_folder()))
-    keys = ("id", "stage", "seed", "fitness", "trainings")
-    attempts = [tuple(str(each[key]) for key in keys) for each in document["attempts"]]
-    return [*attempts, document["best"]["fitness_per_seed"]]
-
-
-def wait_for(condition: Callable[[], bool], process: Any, timeout_s: float = 120.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 @pytest.mark.slow
 def test_a_lost_nodes_trainings_go_on_elsewhere_from_their_saved_states(
-    tmp_path: Path, nodes: Nodes, processes_of: Callable[[Path], list[int]]
+    tmp_path: Path, nodes: Nodes
 ) -> None:
     here, there = (CommandLine(tmp_path / name) for name in ("here", "there"))
     for eureka in (here, there):
@@ -103,7 +84,7 @@ def test_a_lost_nodes_trainings_go_on_elsewhere_from_their_saved_states(
     assert output.count("goes on at") == 2
     # the same as without a cluster, to the bit, and every attempt once
     here(*SEARCH)
-    assert found(there) == found(here)
+    assert there.found(there.run_folder()) == here.found(here.run_folder())
 
 
 @pytest.mark.slow

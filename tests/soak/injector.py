@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from model_server import NO_JSON, HttpFailure
+from model_server import NO_JSON, Answer, HttpFailure
 from soak_server import SoakServer
 
 
@@ -37,7 +37,7 @@ def resident_mb(process: int) -> float:
 
 @dataclass
 class Happened:
-    """What was injected."""
+    """Record of what was injected."""
 
     counts: dict[str, int] = field(default_factory=dict)
     kills: list[float] = field(default_factory=list)
@@ -52,8 +52,8 @@ class Injector:
     def __init__(
         self, server: SoakServer, temporary: Path, disk: Path | None, seed: int, long_s: float
     ) -> None:
-        """`temporary`: the batch's folder for temporary files; `disk`: a small file system with the runs; None: it is not filled. `long_s`: length of
-        outages and stops."""
+        """`temporary`: the batch's folder for temporary files; `disk`: a small file system with the
+        runs; None: it is not filled. `long_s`: length of outages and stops."""
         self._server = server
         self._temporary = temporary
         self._disk = disk
@@ -115,7 +115,7 @@ class Injector:
         ballast.unlink()
         self.happened.full.append((began, time.monotonic()))
 
-    def _for_a_while(self, failure: object, seconds: float) -> None:
-        self._server.fail(failure)  # type: ignore[arg-type]
+    def _for_a_while(self, failure: Answer, seconds: float) -> None:
+        self._server.failure = failure
         time.sleep(seconds)
-        self._server.fail(None)
+        self._server.failure = None

@@ -1,22 +1,21 @@
-"""What a soaked batch must have kept to, read from its records and the server's."""
+"""Proofs of a soaked batch, read from its records and the server's."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 from injector import Happened
-from soak_server import DOLLARS, PROMPT_TOKENS, REPLY_TOKENS, Counts
+from soak_server import DOLLARS, PROMPT_TOKENS, REPLY_TOKENS
 
 from eureka_agent.archive.run_folder import Run, reading
 from eureka_agent.batch.queue import Queue, State
-from eureka_agent.records import Stage
+from eureka_agent.records import Attempt, Stage
 
 NEAR_S = 1.5
 """A reply that a killed driver did not store was given at most so long before its end."""
@@ -35,13 +34,13 @@ class Proof:
 
 def proofs(
     runs: Path,
-    size: Any,
-    counts: Counts,
+    max_cost: float,
+    answered: Mapping[int, float],
     happened: Happened,
-    memory: Sequence[tuple[float, float]],
+    largest_mb: float,
     left: Sequence[str],
 ) -> list[Proof]:
-    """All proofs."""
+    """All proofs. `answered`: times of the server's replies by their numbers."""
     folders = sorted(path.parent for path in (runs / "soak").glob("*/archive.sqlite"))
     attempts, twice, beyond = 0, 0, 0
     stored: list[int] = []
@@ -64,11 +63,10 @@ def proofs(
                     if _found(run) != _found(other):
                         unequal.append(folder.name)
     failed = _failed(runs / "soak")
-    lost = sorted(set(counts.answered) - set(stored))
-    excused = [number for number in lost if _is_near(counts.answered[number], happened)]
+    lost = sorted(set(answered) - set(stored))
+    excused = [number for number in lost if _is_near(answered[number], happened)]
     repeated = [number for number, count in Counter(stored).items() if count > 1]
-    most = Decimal(str(size.max_cost))
-    largest = max(each for each, _ in memory)
+    most = Decimal(str(max_cost))
     return [
         Proof("searches that failed but for the budget", ", ".join(failed) or "none", not failed),
         Proof("attempts, each once", f"{attempts}, {twice} twice", attempts > 0 and not twice),
@@ -81,7 +79,7 @@ def proofs(
         Proof("replies that were stored twice", str(len(repeated)), not repeated),
         Proof(
             "replies that were lost, of"
-            f" {len(counts.answered)} ({len(happened.kills)} kills, {len(happened.full)} times a"
+            f" {len(answered)} ({len(happened.kills)} kills, {len(happened.full)} times a"
             " full disk)",
             f"{len(lost)}, of them {len(lost) - len(excused)} at another time",
             len(lost) == len(excused),
@@ -92,7 +90,7 @@ def proofs(
             spent < most + REQUEST_DOLLARS,
         ),
         Proof("left behind", ", ".join(left) or "nothing", not left),
-        Proof("largest memory of the driver", f"{largest:.0f} MB", largest < MOST_MB),
+        Proof("largest memory of the driver", f"{largest_mb:.0f} MB", largest_mb < MOST_MB),
     ]
 
 
@@ -125,7 +123,7 @@ def _is_near(moment: float, happened: Happened) -> bool:
     )
 
 
-def _seeds(attempt: Any) -> list[int]:
+def _seeds(attempt: Attempt) -> list[int]:
     return [attempt.seed, *(repeat.seed for repeat in attempt.repeats)]
 
 
@@ -150,7 +148,7 @@ def _env_steps(run: Run) -> list[int]:
 
 
 def _found(run: Run) -> list[tuple[object, ...]]:
-    """What a search found, without times."""
+    """All that a search found, without times."""
     attempts = [
         (each.id, each.stage, each.seed, each.fitness_per_seed) for each in run.archive.attempts()
     ]

@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -105,8 +105,8 @@ class Soak:
     server: SoakServer
     size: Size
     lives: int = 0
-    memory: list[tuple[float, float]] = field(default_factory=list)
-    """Largest and last memory of each driver, in MB."""
+    largest_mb: float = 0.0
+    """Most memory of a driver."""
 
     @property
     def temporary(self) -> Path:
@@ -142,12 +142,10 @@ class Soak:
         while True:
             driver = self.start("soak")
             self.lives += 1
-            largest = last = 0.0
             due = time.monotonic() + self.size.pause_s
             while driver.poll() is None:
                 time.sleep(0.1)
-                last = resident_mb(driver.pid) or last
-                largest = max(largest, last)
+                self.largest_mb = max(self.largest_mb, resident_mb(driver.pid))
                 now = time.monotonic()
                 if now - began > max(MOST_S, 2 * self.size.fault_s):
                     driver.kill()
@@ -155,7 +153,6 @@ class Soak:
                 if now > due and now - began < self.size.fault_s:
                     injector.next(driver)
                     due = time.monotonic() + self.size.pause_s
-            self.memory.append((largest, last))
             if driver.returncode not in (-9, 2):  # 2: it ran into a full disk
                 return driver.returncode
 
@@ -197,7 +194,9 @@ def soak(folder: Path, minutes: float, seed: int) -> tuple[list[Proof], Happened
             if path.name != f"eureka-{os.getuid()}"  # the folder of sockets stays
         ]
         left += [f"process {number}" for number in workers(one.temporary)]
-        found = proofs(one.runs, size, server.counts, injector.happened, one.memory, left)
+        found = proofs(
+            one.runs, size.max_cost, server.answered, injector.happened, one.largest_mb, left
+        )
         # 1: the budget left no room for a single request of some searches
         found.insert(0, Proof("the batch ended", f"status {status}", status in (0, 1)))
         found.insert(1, Proof("and so did the unbroken one", f"status {unbroken}", unbroken == 0))
