@@ -96,15 +96,21 @@ def remove_leftovers(
 
 
 def remove_after_dead_drivers() -> list[str]:
-    """Remove containers of dead drivers by their markers; skip engines without an answer."""
-    removed = []
+    """Remove containers of dead drivers by their markers; skip engines without an answer.
+
+    An engine may still be creating what a driver asked for when it was killed, so a marker goes
+    only with a look that finds nothing.
+    """
+    removed: list[str] = []
     with dead_markers() as markers:
         for path, host, driver in markers:
             with contextlib.suppress(EurekaError, OSError):
                 engine = connect({"DOCKER_HOST": host}, _REAP_SECONDS)
                 try:
-                    removed += remove_leftovers(engine, also=driver)
+                    found = remove_leftovers(engine, also=driver)
                 finally:
                     engine.close()
-                path.unlink(missing_ok=True)
+                removed += found
+                if not found:
+                    path.unlink(missing_ok=True)
     return removed

@@ -24,8 +24,16 @@ from eureka_agent.cli.sandbox import sandbox
 from eureka_agent.errors import WallNotBuiltError
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.choose import open_wall
+from eureka_agent.sandbox.docker.build import built_image
 from eureka_agent.sandbox.docker.engine import Engine
-from eureka_agent.sandbox.docker.leftovers import list_containers, name_of, remove_container
+from eureka_agent.sandbox.docker.leftovers import (
+    DRIVER_LABEL,
+    container_labels,
+    list_containers,
+    name_of,
+    remove_after_dead_drivers,
+    remove_container,
+)
 from eureka_agent.sandbox.docker.recipe import keep_requirements
 from eureka_agent.sandbox.docker.wall import DockerWall
 from eureka_agent.sandbox.last_words import FLOOD_BYTES, KEPT_BYTES
@@ -267,6 +275,31 @@ async def test_several_who_end_a_worker_at_once_do_not_disturb_each_other(
     await wall.kill(handle)
     assert handle.name not in {name_of(container) for container in list_containers(engine)}
     assert "already in progress" not in handle.last_words()
+
+
+def test_a_container_that_came_after_its_driver_s_end_is_found_by_the_command_after(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine may still be creating one when a driver is killed and a command looks."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    script = (
+        "import json\n"
+        "from eureka_agent.sandbox.docker.markers import Marker, this_driver\n"
+        f"marker = Marker({engine.host!r})\nmarker.put()\nprint(json.dumps(this_driver()))"
+    )
+    driver = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout
+    labels = {**container_labels(), DRIVER_LABEL: json.dumps(json.loads(driver), sort_keys=True)}
+
+    def create() -> str:
+        created = engine.client.containers.create(built_image(engine), "true", labels=labels)
+        return str(created.name)
+
+    first = create()
+    assert remove_after_dead_drivers() == [first]
+    second = create()
+    assert remove_after_dead_drivers() == [second]
+    assert remove_after_dead_drivers() == []
+    assert list((tmp_path / "eureka-agent" / "drivers").iterdir()) == []
 
 
 async def test_the_first_process_takes_no_signal_from_inside(run_script: Run) -> None:
