@@ -59,7 +59,7 @@ def states(eureka: CommandLine) -> dict[str, str]:
 def trained(eureka: CommandLine) -> int:
     """Attempts of all searches whose training has ended."""
     count = 0
-    for archive in (night(eureka)).glob("*/archive.sqlite"):
+    for archive in night(eureka).glob("*/archive.sqlite"):
         if query(archive, "SELECT 1 FROM sqlite_master WHERE name = 'attempts'"):
             ended = query(archive, "SELECT count(*) FROM attempts WHERE stage = 'trained'")
             count += ended[0][0]
@@ -234,7 +234,7 @@ def test_a_stop_file_ends_it_after_the_trainings_under_way(eureka: CommandLine) 
     assert "there is a file STOP" in output
     assert "stopped" in states(eureka).values()
     # what was under way came to its end: no training waits in a saved state
-    assert not list((night(eureka)).glob("*/.snapshots/*/*"))
+    assert not list(night(eureka).glob("*/.snapshots/*/*"))
 
 
 def test_env_steps_of_all_searches_stay_within_the_limit(eureka: CommandLine) -> None:

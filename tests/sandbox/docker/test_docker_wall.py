@@ -278,17 +278,18 @@ async def test_several_who_end_a_worker_at_once_do_not_disturb_each_other(
 
 
 def test_a_container_that_came_after_its_driver_s_end_is_found_by_the_command_after(
-    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, wall: DockerWall, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The engine may still be creating one when a driver is killed and a command looks."""
+    asyncio.run(wall.prepare())  # with the cache of the person, where the wheels are
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     script = (
         "import json\n"
         "from eureka_agent.sandbox.docker.markers import Marker, this_driver\n"
-        f"marker = Marker({engine.host!r})\nmarker.put()\nprint(json.dumps(this_driver()))"
+        f"marker = Marker({engine.host!r})\nmarker.put()\nprint(json.dumps(this_driver()), end='')"
     )
     driver = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout
-    labels = {**container_labels(), DRIVER_LABEL: json.dumps(json.loads(driver), sort_keys=True)}
+    labels = {**container_labels(), DRIVER_LABEL: driver}
 
     def create() -> str:
         created = engine.client.containers.create(built_image(engine), "true", labels=labels)
