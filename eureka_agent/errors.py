@@ -41,6 +41,10 @@ class RunFolderError(EurekaError):
     """A folder that is not a run, or a run that cannot be read or written."""
 
 
+class DiskFullError(RunFolderError):
+    """A disk without room, or a used-up quota."""
+
+
 class WallError(EurekaError):
     """A requested sandbox wall that is not available."""
 
@@ -53,6 +57,10 @@ class WallNotBuiltError(WallError):
     """A wall that is available once its parts are built."""
 
 
+class WallAwayError(WallError):
+    """A wall whose service does not answer, and may do so again later."""
+
+
 class NoRoomError(WallError):
     """There is room for the workers that run, and for no further one."""
 
@@ -62,7 +70,7 @@ class WorkerDiedError(EurekaError):
 
 
 class WorkerLostError(WorkerDiedError):
-    """A worker is gone with its machine, for which no training can be to blame."""
+    """A worker is gone with its machine or its engine, for which no training can be to blame."""
 
 
 class WorkerFaultError(EurekaError):

@@ -28,8 +28,14 @@ from eureka_agent.archive.files import write_text
 from eureka_agent.archive.run_lock import is_held
 from eureka_agent.archive.safe_files import check_numbers, inside, read_plain
 from eureka_agent.archive.signature import NoSecretError, Signer, new_run_id, user_signer
-from eureka_agent.archive.storage_errors import FILE_NAME, rest_of_run
-from eureka_agent.errors import RunFolderError, close_match, did_you_mean, system_reason
+from eureka_agent.archive.storage_errors import FILE_NAME, is_full, rest_of_run
+from eureka_agent.errors import (
+    DiskFullError,
+    RunFolderError,
+    close_match,
+    did_you_mean,
+    system_reason,
+)
 from eureka_agent.invocation import FIRST_SEARCH, command
 from eureka_agent.journal.entries import RunCreated
 from eureka_agent.records import RunStatus, TaskDescription, WrittenFitness
@@ -186,18 +192,19 @@ def create_run(
         else:
             folder.mkdir()
     except OSError as error:
-        raise _no_run(parent, system_reason(error)) from None
+        raise _no_run(parent, system_reason(error), is_full(error, parent)) from None
     try:
         return _fill_run(folder, settings, description, command, began or RunCreated(), seconds)
     except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)
         if not isinstance(error, RunFolderError):
             raise
-        raise _no_run(parent, error.message.rpartition(": ")[2]) from None
+        reason = error.message.rpartition(": ")[2]
+        raise _no_run(parent, reason, isinstance(error, DiskFullError)) from None
 
 
-def _no_run(parent: Path, reason: str) -> RunFolderError:
-    return RunFolderError(
+def _no_run(parent: Path, reason: str, full: bool) -> RunFolderError:
+    return (DiskFullError if full else RunFolderError)(
         f"cannot make a run in {str(parent)!r}: {reason}",
         f"free some space, mend its permissions, or name another folder with {RUNS_VARIABLE}",
     )

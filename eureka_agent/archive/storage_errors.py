@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from eureka_agent.errors import RunFolderError, system_reason
+from eureka_agent.errors import DiskFullError, RunFolderError, system_reason
 from eureka_agent.invocation import resume_command
 
 FILE_NAME = "archive.sqlite"
@@ -50,23 +50,22 @@ def storage_errors(folder: Path) -> Iterator[None]:
             f"cannot write {path!r}: it is a folder, expected a file", "name a file"
         ) from error
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        raise _storage_error(folder, system_reason(error), full) from error
+        raise _storage_error(folder, system_reason(error), error) from error
 
 
 def database_error(folder: Path, error: sqlite3.Error) -> RunFolderError:
     """Error of writing to the archive in `folder`."""
-    return _storage_error(folder, reason_of(error), "full" in str(error))
+    return _storage_error(folder, reason_of(error), error)
 
 
-def _storage_error(folder: Path, reason: str, full: bool) -> RunFolderError:
-    full = full or _is_full(folder)
+def _storage_error(folder: Path, reason: str, error: Exception) -> RunFolderError:
+    full = is_full(error, folder)
     hint = "free some space" if full else "check the folder's permissions and the disk"
     folders = (folder, *folder.parents)
     run = next((each for each in folders if (each / FILE_NAME).is_file()), None)
     then = "try again" if run is None else f"`{resume_command(run)}`"
     message = f"cannot write to {str(run or folder)!r}: {reason}"
-    return RunFolderError(message, f"{hint}, then {then}")
+    return (DiskFullError if full else RunFolderError)(message, f"{hint}, then {then}")
 
 
 def reason_of(error: Exception) -> str:
@@ -74,7 +73,12 @@ def reason_of(error: Exception) -> str:
     return _REASONS.get(str(error), str(error))
 
 
-def _is_full(folder: Path) -> bool:
+def is_full(error: Exception, folder: Path) -> bool:
+    """True for an error from a disk without room."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return True
+    if isinstance(error, sqlite3.Error) and "full" in str(error):
+        return True
     # SQLite reports a full disk or an I/O error, depending on the file it happens to
     with suppress(OSError):
         return shutil.disk_usage(folder).free < _FULL_BYTES

@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from eureka_agent.archive.run_folder import Run, reading
-from eureka_agent.archive.storage_errors import FILE_NAME
+from eureka_agent.archive.run_folder import reading
 from eureka_agent.batch.allocation import PromisingFirst
 from eureka_agent.batch.file import BatchSettings
-from eureka_agent.batch.folder import STOP_FILE, has_begun
+from eureka_agent.batch.folder import STOP_FILE
 from eureka_agent.batch.limits import EnvSteps, TimeLeft, cut_short
+from eureka_agent.batch.machine_trouble import MachineWait, Trouble, trouble_in
+from eureka_agent.batch.one_search import kind, run_search, steps_in, used_steps
 from eureka_agent.batch.queue import Entry, Event, Queue, State
-from eureka_agent.errors import EnvironmentLoadError, EurekaError, SettingsError
+from eureka_agent.errors import (
+    DiskFullError,
+    EnvironmentLoadError,
+    EurekaError,
+    SettingsError,
+)
 from eureka_agent.fleet.devices import CPU
 from eureka_agent.fleet.machine import Machine
 from eureka_agent.fleet.share import Share
 from eureka_agent.journal.entries import BaseEntry, Notice, RunStarted
 from eureka_agent.llm.breaker import Breakers
 from eureka_agent.llm.budget import Budget
-from eureka_agent.records import RunStatus
 from eureka_agent.report.log_file import LogFile
 from eureka_agent.search.context import SearchContext
 from eureka_agent.search.engine import LimitReachedError
-from eureka_agent.search.resumption import is_own
-from eureka_agent.search.session import resume, start
-from eureka_agent.search.summary import run_overview
-from eureka_agent.settings import FREE_SETTINGS, SearchSettings, TrainingSettings, parse_settings
 
 TICK_S = 1.0
 _PERMANENT = (SettingsError, EnvironmentLoadError)
@@ -84,19 +86,34 @@ class BatchDriver:
         """True while nothing new begins in any search."""
         self.stopping = ""
         """Reason why the batch ends as soon as nothing is under way; empty while it goes on."""
+        self._waiting_for_machine = MachineWait(machine.wall, [queue.folder], self._tell)
+        self._trouble: Trouble | None = None
+        """Trouble of the machine that an event met which could not be stored."""
         self._left_out: set[str] = set()
         """Searches that do not begin in this call: no limit leaves room for them."""
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
         """Work until every search has ended or a limit is reached. A cancellation saves what is
-        under way; a second one ends at once."""
-        self._count_used_steps()
+        under way; a second one ends at once. Raises DiskFullError or WallAwayError where the
+        machine cannot be used for longer than the batch waits."""
+        for name, steps in used_steps(self.queue):
+            self._env_steps.ended(name, steps)
+        while (trouble := await self._work()) is not None:
+            most_s = self.settings.machine_wait_s
+            if not await self._waiting_for_machine.until_usable(trouble, most_s, self._pause):
+                return
+            self._requeue()
+
+    async def _work(self) -> Trouble | None:
+        """Work as `run` does, or until the machine's trouble, which this returns then."""
         try:
             while True:
+                if self._trouble is not None:
+                    raise self._trouble
                 self._begin_waiting()
                 if not self.active:
-                    return
+                    return None
                 await self._something_happens()
                 await self._collect()
                 for active in self.active.values():
@@ -104,15 +121,35 @@ class BatchDriver:
                 if reason := self._time_left.is_up():
                     self.record("limit", f"time is up: {reason}")
                     await self._end_all()
-                    return
-                if not self.stopping and (self.queue.folder / STOP_FILE).exists():
-                    self.stop(f"there is a file {STOP_FILE}")
+                    return None
+                self._look_for_stop_file()
                 if self.stopping and not self._machine.busy:
                     await self._end_all()
-                    return
-        except BaseException:  # a cancellation, or a full disk
+                    return None
+        except BaseException as error:  # a cancellation, a full disk, a dead engine
+            self._trouble = None
             await self._end_all()
-            raise
+            trouble = trouble_in(error)
+            if trouble is None:
+                raise
+            return trouble
+
+    def _look_for_stop_file(self) -> None:
+        if not self.stopping and (self.queue.folder / STOP_FILE).exists():
+            self.stop(f"there is a file {STOP_FILE}")
+
+    async def _pause(self, seconds: float) -> bool:
+        """Sleep. False once the batch is to end."""
+        await asyncio.sleep(seconds)
+        self._look_for_stop_file()
+        return not self.stopping and not self._time_left.is_up()
+
+    def _requeue(self) -> None:
+        """Queue what was under way when the machine's trouble came."""
+        self._trouble = None
+        for entry in self.queue.entries():
+            if entry.state in (State.RUNNING, State.STOPPED):
+                self._set_state(entry.name, State.WAITING, tries=entry.tries)
 
     # ── what a person asks for ────────────────────────────────────────────────────────────────────
 
@@ -184,8 +221,17 @@ class BatchDriver:
         self._changed.set()
 
     def record(self, kind: str, text: str = "", search: str | None = None) -> None:
-        """Store an event and pass it on."""
-        self._observer(self.queue.record(kind, text, search))
+        """Store an event and pass it on, also where there is no room to store it."""
+        try:
+            event = self.queue.record(kind, text, search)
+        except DiskFullError as error:
+            self._trouble = error
+            event = Event(time.time(), search, kind, text)
+        self._observer(event)
+
+    def _tell(self, text: str) -> None:
+        """Pass on what concerns the machine, which is no part of the record."""
+        self._observer(Event(time.time(), None, "machine", text))
 
     def _set_state(self, search: str, state: State, message: str = "", tries: int = 0) -> None:
         self._observer(self.queue.set_state(search, state, message, tries))
@@ -214,15 +260,16 @@ class BatchDriver:
     def _next(self, waiting: list[Entry]) -> Entry:
         """The first of the file; while as many kinds of populations as workers are under way, the
         first that shares one of them: it fills their slots."""
-        kinds = {_kind(active.entry) for active in self.active.values()}
+        kinds = {kind(active.entry) for active in self.active.values()}
         if len(kinds) >= self._machine.workers(CPU):
-            same = next((entry for entry in waiting if _kind(entry) in kinds), None)
+            same = next((entry for entry in waiting if kind(entry) in kinds), None)
             if same is not None:
                 return same
         return waiting[0]
 
     async def _search(self, active: Active) -> None:
-        """Run one search and store how it ended."""
+        """Run one search and store how it ended. Raises the machine's trouble, for which it is not
+        to blame."""
         name, tries = active.entry.name, active.entry.tries
         try:
             await self._run(active)
@@ -231,9 +278,13 @@ class BatchDriver:
         except LimitReachedError as error:
             self._left_out.add(name)
             self._set_state(name, State.WAITING, error.message)
-        except EurekaError as error:
-            self._failed(name, str(error), tries, final=isinstance(error, _PERMANENT))
-        except Exception as error:  # noqa: BLE001  (a defect in one search must not end the night)
+        except Exception as error:
+            if trouble_in(error) is not None:
+                raise
+            if isinstance(error, EurekaError):
+                self._failed(name, str(error), tries, final=isinstance(error, _PERMANENT))
+                return
+            # a defect in one search must not end the night
             with suppress(OSError), (self.queue.folder / "defects.log").open("a") as log:
                 log.write(f"{name}:\n{''.join(traceback.format_exception(error))}\n")
             text = f"a defect of this program: {error!r}; see defects.log"
@@ -249,7 +300,6 @@ class BatchDriver:
 
     async def _run(self, active: Active) -> None:
         name = active.entry.name
-        folder = self.queue.folder / name
 
         def observe(entry: BaseEntry) -> None:
             active.log(entry)
@@ -263,37 +313,14 @@ class BatchDriver:
             self._time_left.limit,
             lambda settings, generations: self._env_steps.claim(name, settings, generations),
             self._breakers,
-            folder,
+            self.queue.folder / name,
         )
-        if not has_begun(self.queue.folder, active.entry):
-            values = active.entry.settings
-            run = await start(values, None, self._command, observe, None, context)
-            run.archive.close()
-        elif (changes := self._changes(active.entry)) is not None:
-            run = await resume(folder, observe, changes, context)
-            run.archive.close()
-        with reading(str(folder)) as run:
-            self._env_steps.ended(name, _used_steps(run))
+        await run_search(active.entry, context, self._command, observe, trust=self._trust)
+        with reading(str(self.queue.folder / name)) as run:
+            self._env_steps.ended(name, steps_in(run))
             reason = cut_short(run)
         if reason:
             raise LimitReachedError(reason)
-
-    def _changes(self, entry: Entry) -> dict[str, Any] | None:
-        """Free settings that differ from the run's; None for a run that has finished with them."""
-        with reading(str(self.queue.folder / entry.name)) as run:
-            if not self._trust and not is_own(run, attempts=True):
-                raise SettingsError(
-                    f"the run {str(run.folder)!r} is not your own, and a batch asks nobody",
-                    "look at it, and give the same command with --trust if you trust who made it",
-                )
-            asked = parse_settings(SearchSettings, entry.settings, "the batch")
-            changes = {
-                name: entry.settings[name]
-                for name in entry.settings
-                if name in FREE_SETTINGS and getattr(asked, name) != getattr(run.settings, name)
-            }
-            finished = run.status is RunStatus.FINISHED and not cut_short(run)
-        return None if finished and not changes else changes
 
     def _observe(self, search: str, entry: BaseEntry) -> None:
         """Pass on what concerns the batch."""
@@ -316,7 +343,7 @@ class BatchDriver:
         """Forget searches that have ended."""
         for name, active in list(self.active.items()):
             if active.task.done():
-                await active.task  # a full disk may have kept it from being recorded
+                await active.task  # raises what concerns all
                 del self.active[name]
 
     def _end(self, active: Active, state: State) -> None:
@@ -338,19 +365,3 @@ class BatchDriver:
             if not task.cancelled():
                 task.exception()  # what keeps one from being recorded is raised already
         self.active.clear()
-
-    def _count_used_steps(self) -> None:
-        for entry in self.queue.entries():
-            if (self.queue.folder / entry.name / FILE_NAME).is_file():
-                with reading(str(self.queue.folder / entry.name)) as run:
-                    self._env_steps.ended(entry.name, _used_steps(run))
-
-
-def _used_steps(run: Run) -> int:
-    return run_overview(run, costs=False).cost.env_steps
-
-
-def _kind(entry: Entry) -> tuple[object, ...]:
-    """Settings by which two searches can share workers."""
-    names = ("env", "task", "device", *TrainingSettings.model_fields)
-    return tuple(str(entry.settings.get(name)) for name in names)

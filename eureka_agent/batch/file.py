@@ -49,6 +49,8 @@ class BatchSettings(BaseModel):
     """Wall time of one call of the command, such as 9h."""
     until: str | None = None
     """Time of the day at which everything is saved and stopped, such as "07:30"."""
+    wait_for_machine: str = "2h"
+    """Longest wait for a full disk, or a Docker engine that is away."""
     workers: int = Field(0, ge=0, le=1000)
     """Training workers; 0: one per CPU core, or per GPU."""
     cluster: str = "off"
@@ -66,7 +68,7 @@ class BatchSettings(BaseModel):
     def _check_steps(cls, value: str | None) -> str | None:
         return _checked(value, env_steps_of, "expected env steps such as 500k, 5M or 2G")
 
-    @field_validator("max_time")
+    @field_validator("max_time", "wait_for_machine")
     @classmethod
     def _check_time(cls, value: str | None) -> str | None:
         return _checked(value, seconds_of, f"expected a wall time: {_TIME_HINT}")
@@ -82,6 +84,11 @@ class BatchSettings(BaseModel):
     @classmethod
     def _check_cluster(cls, value: str) -> str:
         return checked_cluster(value)
+
+    @property
+    def machine_wait_s(self) -> float:
+        """The longest wait for the machine, in seconds."""
+        return seconds_of(self.wait_for_machine) or 0.0
 
     @property
     def env_steps(self) -> int | None:

@@ -16,8 +16,8 @@ from typing import Any
 from eureka_agent import __version__
 from eureka_agent.archive.run_folder import BATCH_FILE
 from eureka_agent.archive.sqlite_files import check_files, connect
-from eureka_agent.archive.storage_errors import reason_of
-from eureka_agent.errors import RunFolderError
+from eureka_agent.archive.storage_errors import is_full, reason_of
+from eureka_agent.errors import DiskFullError, RunFolderError
 from eureka_agent.invocation import command
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -123,7 +123,7 @@ class Queue:
         try:
             yield
         except sqlite3.Error as error:
-            raise RunFolderError(
+            raise (DiskFullError if is_full(error, self.folder) else RunFolderError)(
                 f"the queue {str(self.folder / BATCH_FILE)!r} cannot be used: {reason_of(error)}",
                 "free some space or look at its permissions, then give the same command again",
             ) from error

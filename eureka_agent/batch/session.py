@@ -7,7 +7,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, closing
+from contextlib import AsyncExitStack, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from eureka_agent.batch.queue import ENDED, Entry, Event, Queue, State
 from eureka_agent.batch.requests import Requests
 from eureka_agent.batch.summary import Row, Summary
 from eureka_agent.cluster.ray_cluster import connected
-from eureka_agent.errors import RunFolderError
+from eureka_agent.errors import DiskFullError, RunFolderError
 from eureka_agent.fleet.machine import Machine
 from eureka_agent.invocation import command
 from eureka_agent.llm.budget import Budget
@@ -120,7 +120,7 @@ async def run_batch(
             path = await stack.enter_async_context(listening(Requests(driver).answer))
             queue.put(SOCKET, str(path))
             queue.record("started", f"process {os.getpid()}")
-            stack.callback(queue.put, SOCKET, "")
+            stack.callback(_forget_socket, queue)
             ready({"id": folder.name, "folder": str(folder.resolve()), "socket": str(path)})
             task = asyncio.create_task(renewing.work())
             told.started(folder.name, sum(each.state not in ENDED for each in queue.entries()))
@@ -138,6 +138,11 @@ def _remove_socket(path: str | None) -> None:
     """Remove the socket that a killed process left; the lock of the batch says that it is gone."""
     if path and Path(path).is_socket():
         Path(path).unlink(missing_ok=True)
+
+
+def _forget_socket(queue: Queue) -> None:
+    with suppress(DiskFullError):  # it must not hide the error that ends the batch
+        queue.put(SOCKET, "")
 
 
 class _Renewing:
@@ -166,7 +171,8 @@ class _Renewing:
             try:
                 self._summary.write(entries, state_in_words(entries, running=True))
             except RunFolderError as error:  # a full disk: the next one may work
-                self._queue.record("warning", error.message)
+                with suppress(DiskFullError):
+                    self._queue.record("warning", error.message)
             # a slow disk must not take the driver's time
             await asyncio.sleep(20 * (time.monotonic() - began))
 
@@ -181,7 +187,10 @@ def state_in_words(entries: Sequence[Entry], *, running: bool) -> str:
 
 def _end(queue: Queue, summary: Summary, message: str) -> BatchEnd:
     entries = queue.entries()
-    rows = summary.write(entries, state_in_words(entries, running=False))
+    try:
+        rows = summary.write(entries, state_in_words(entries, running=False))
+    except DiskFullError:  # it must not hide the error that ends the batch
+        rows = summary.rows(entries)
     return BatchEnd(rows, message, {entry.name: entry.state for entry in entries})
 
 

@@ -183,7 +183,7 @@ class WorkerClient:
         if self._reader.failure is not None:
             raise self._reader.failure
         if self._handle.returncode == LOST:
-            raise WorkerLostError(f"a worker is gone with its machine: {self.last_words()}")
+            raise WorkerLostError(f"a worker was lost: {self.last_words()}")
         ending = self.ending()
         last_words = "its last words are above; " if "\n" in ending else ""
         raise WorkerDiedError(

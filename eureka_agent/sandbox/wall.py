@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 LOST = 1 << 16
-"""Exit status of a worker that is gone with its machine; no process has it."""
+"""Exit status of a worker that is gone with its machine or its engine; no process has it."""
 VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
 """Variable that names the GPUs of a process."""
 _LEAST_MEMORY_BYTES = 2 << 30
@@ -86,6 +86,16 @@ class Elsewhere(Protocol):
     @property
     def places(self) -> Mapping[Path, Path]:
         """Paths in the worker, by absolute ones on this machine."""
+        ...
+
+
+@runtime_checkable
+class Served(Protocol):
+    """A wall of a service of this machine, which may be away for a while."""
+
+    async def check(self) -> None:
+        """Raise WallAwayError while the service does not answer. Once it does, this removes the
+        workers whose end it could not tell."""
         ...
 
 

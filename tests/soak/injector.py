@@ -50,13 +50,21 @@ class Injector:
     """Injects a fault at a time."""
 
     def __init__(
-        self, server: SoakServer, temporary: Path, disk: Path | None, seed: int, long_s: float
+        self,
+        server: SoakServer,
+        temporary: Path,
+        disk: Path | None,
+        clock: Path,
+        seed: int,
+        long_s: float,
     ) -> None:
         """`temporary`: the batch's folder for temporary files; `disk`: a small file system with the
-        runs; None: it is not filled. `long_s`: length of outages and stops."""
+        runs; None: it is not filled. `clock`: file of `jumping_clock`. `long_s`: length of outages
+        and stops."""
         self._server = server
         self._temporary = temporary
         self._disk = disk
+        self._clock = clock
         self._random = random.Random(seed)
         self._long_s = long_s
         self.happened = Happened()
@@ -72,6 +80,7 @@ class Injector:
                 self.outage,
                 self.garble,
                 self.stop_driver,
+                self.set_clock,
                 *([self.fill_disk] if self._disk is not None else []),
             ]
             self._random.shuffle(self._order)
@@ -103,6 +112,12 @@ class Injector:
         driver.send_signal(signal.SIGSTOP)
         time.sleep(self._long_s)
         driver.send_signal(signal.SIGCONT)
+
+    def set_clock(self, driver: subprocess.Popen[bytes]) -> None:
+        offset_s = self._random.choice((-1, 1)) * self._random.uniform(60.0, 2 * 86_400.0)
+        draft = self._clock.with_suffix(".new")
+        draft.write_text(f"{offset_s}")
+        draft.replace(self._clock)
 
     def fill_disk(self, driver: subprocess.Popen[bytes]) -> None:
         assert self._disk is not None

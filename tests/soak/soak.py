@@ -3,8 +3,8 @@
     PYTHONPATH=tests python tests/soak/soak.py [--minutes 60] [--seed 0] [--folder DIR]
 
 Every few seconds a fault is injected: kill -9 of the driver or a worker, 429s, an outage, malformed
-replies, SIGSTOP, and a full disk where a small file system can be mounted. A killed batch is
-started again. Each proof is a line of the table; the exit status is 1 if one does not hold.
+replies, SIGSTOP, a clock that jumps, and a full disk where a small file system can be mounted. A
+killed batch is started again. test_killed_engine.py has the Docker engine. Each proof is a line of the table; the exit status is 1 if one does not hold.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from injector import Happened, Injector, resident_mb, workers
 from proofs import Proof, proofs, table
 from soak_server import DOLLARS, SoakServer
 
+CLOCK = Path(__file__).parent / "jumping_clock"
+CLOCK_FILE = "SOAK_CLOCK"
 MOST_S = 3600.0
 DISK_MB = 600
 
@@ -118,6 +120,8 @@ class Soak:
             **os.environ,
             "EUREKA_RUNS": str(self.runs),
             "TMPDIR": str(self.temporary),
+            "PYTHONPATH": str(CLOCK),
+            CLOCK_FILE: str(self.folder / "clock"),
             "OPENAI_API_KEY": "none",
         }
         with (self.folder / f"{name}.log").open("ab") as log:
@@ -153,7 +157,7 @@ class Soak:
                 if now > due and now - began < self.size.fault_s:
                     injector.next(driver)
                     due = time.monotonic() + self.size.pause_s
-            if driver.returncode not in (-9, 2):  # 2: it ran into a full disk
+            if driver.returncode != -9:
                 return driver.returncode
 
 
@@ -183,7 +187,7 @@ def soak(folder: Path, minutes: float, seed: int) -> tuple[list[Proof], Happened
         content = batch_file(size, server.base_url)
         one.write("soak", content)
         disk = one.runs if mounted else None
-        injector = Injector(server, one.temporary, disk, seed, size.long_s)
+        injector = Injector(server, one.temporary, disk, folder / "clock", seed, size.long_s)
         status = one.under_faults(injector)
         content["groups"] = {"offline": content["groups"]["offline"]}
         one.write("unbroken", content)

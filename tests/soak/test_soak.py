@@ -16,5 +16,6 @@ def test_a_batch_under_faults_loses_and_repeats_nothing(tmp_path: Path) -> None:
     print(said)
     assert happened.counts["kill_driver"] >= 1, said
     assert happened.counts["kill_worker"] >= 1, said
+    assert happened.counts["set_clock"] >= 1, said
     assert all(proof.holds for proof in found), f"{said}\n{one.log()[-4000:]}"
     assert "Traceback" not in one.log(), one.log()[-4000:]

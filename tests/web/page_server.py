@@ -9,12 +9,16 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx
 
 from eureka_agent.archive.run_folder import RUNS_VARIABLE
 from eureka_agent.web.access import Access
 from eureka_agent.web.server import Server, access_of, bind
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 
 class PageServer:
@@ -26,6 +30,11 @@ class PageServer:
     @property
     def origin(self) -> str:
         return f"http://127.0.0.1:{self.access.port}"
+
+    def enter(self, page: Page) -> None:
+        """Open the printed address, which leads on to the list of runs."""
+        page.goto(self.access.address)
+        page.wait_for_url(f"{self.origin}/")
 
     def client(self) -> httpx.Client:
         """A client that was let in."""

@@ -105,7 +105,7 @@ def test_words_choices_and_an_edit_refine_a_run_in_the_page(
     with watched(context, server.origin) as page:
         page.set_default_timeout(PATIENCE_MS)
         expect.set_options(timeout=PATIENCE_MS)
-        page.goto(server.access.address)
+        server.enter(page)
         page.goto(f"{server.origin}/runs/{run.name}")
         page.get_by_role("link", name="Refine this run").click()
         page.get_by_role("button", name="Begin").click()

@@ -19,7 +19,7 @@ from docker.errors import APIError, DockerException
 # raised by the SDK where it reads an answer line by line
 from urllib3.exceptions import HTTPError
 
-from eureka_agent.errors import OTHER_WALL, WallError
+from eureka_agent.errors import OTHER_WALL, WallAwayError, WallError
 from eureka_agent.invocation import command
 
 HOST_VARIABLE = "DOCKER_HOST"
@@ -102,7 +102,7 @@ def connect(variables: Mapping[str, str] | None = None, timeout_s: float = CALL_
 
 @contextmanager
 def engine_errors(host: str) -> Iterator[None]:
-    """Turn the SDK's errors into WallError, with a next step."""
+    """Turn the SDK's errors into WallError, with a next step; WallAwayError for no answer."""
     gone = f"the Docker engine at {host!r} gives no answer"
     try:
         yield
@@ -110,13 +110,14 @@ def engine_errors(host: str) -> Iterator[None]:
         words = " ".join(str(error.explanation or error).split())
         raise WallError(f"the Docker engine refused: {words}", _refusal_hint(words)) from None
     except (requests.exceptions.Timeout, TimeoutError):
-        raise WallError(gone, "restart it" + OTHER_WALL) from None
+        raise WallAwayError(gone, "restart it" + OTHER_WALL) from None
     except (requests.exceptions.RequestException, HTTPError, DockerException, OSError) as error:
         # a timeout within an answer has the type of a broken connection
         if "timed out" in str(error).lower():
-            raise WallError(gone, "restart it" + OTHER_WALL) from None
+            raise WallAwayError(gone, "restart it" + OTHER_WALL) from None
         words = " ".join(str(error).split())[:300]
-        raise WallError(f"the Docker engine at {host!r} went away: {words}", _START_HINT) from None
+        away = f"the Docker engine at {host!r} went away: {words}"
+        raise WallAwayError(away, _START_HINT) from None
 
 
 def _host(variables: Mapping[str, str]) -> str:

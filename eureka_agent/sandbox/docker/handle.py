@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eureka_agent.sandbox.last_words import LastWords
+from eureka_agent.sandbox.wall import LOST
 
 HEADER_BYTES = 8
 _STDOUT, _STDERR = 1, 2
@@ -19,8 +20,6 @@ _WAITING_BYTES = 1 << 20
 """Most unread output; beyond it the worker blocks."""
 _PIECE_BYTES = 1 << 16
 _SIGNALLED = 128
-_ENGINE_GONE = 125
-"""Exit status (that of the engine's own client) where the worker's is unknown."""
 _LOOKS_S = (0.0, 0.02, 0.05, 0.1, 0.2, 0.5)
 
 
@@ -200,4 +199,4 @@ class DockerHandle:
 
 def engine_gone(words: str) -> Ending:
     """The end of a container that the engine no longer knows."""
-    return Ending(_ENGINE_GONE, words)
+    return Ending(LOST, words)

@@ -64,6 +64,8 @@ class DockerWall:
         self._marker = Marker(self._engine.host)
         self._containers: dict[str, int] = {}
         """Memory of each container that may exist, by name."""
+        self._lost: set[str] = set()
+        """Those whose end the engine did not tell."""
 
     async def prepare(self) -> str:
         """Build the image if it is missing, remove leftovers, return the tag. Raises WallError."""
@@ -109,6 +111,13 @@ class DockerWall:
             raise
         return handle
 
+    async def check(self) -> None:
+        """See `Served.check`."""
+        await self._engine.run(self._engine.client.ping)
+        for name in list(self._lost):
+            await self._engine.run(remove_container, self._engine, name)
+            self._forget(name)
+
     async def kill(self, handle: WorkerHandle) -> None:
         """See `Wall.kill`."""
         assert isinstance(handle, DockerHandle)
@@ -128,8 +137,10 @@ class DockerWall:
         except TimeoutError:
             words = "the Docker engine gives no answer: its container may still be there"
             ending = engine_gone(words)
+            self._lost.add(name)
         except WallError as error:
             ending = engine_gone(f"{error.message}: its container may still be there")
+            self._lost.add(name)
         else:
             self._forget(name)
         handle.settle(ending)
@@ -163,9 +174,12 @@ class DockerWall:
         with contextlib.suppress(WallError):
             await self._engine.run(remove_container, self._engine, name)
             self._forget(name)
+            return
+        self._lost.add(name)
 
     def _forget(self, name: str) -> None:
         self._containers.pop(name, None)
+        self._lost.discard(name)
         if not self._containers:
             self._marker.take_away()
 

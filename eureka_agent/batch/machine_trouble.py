@@ -1,0 +1,79 @@
+"""Trouble of the machine itself: a full disk, a Docker engine that is away. The batch waits."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from eureka_agent.archive.storage_errors import storage_errors
+from eureka_agent.errors import DiskFullError, EurekaError, WallAwayError
+from eureka_agent.sandbox.wall import Served, Wall
+from eureka_agent.wording import rough_duration
+
+Trouble = DiskFullError | WallAwayError
+"""Error for which no search is to blame, and that passes without a change of any."""
+_ROOM_BYTES = 32 << 20
+"""Room on a disk with which searches go on; some of it is gone again as soon as they do."""
+_POLL_S = 3.0
+
+
+def trouble_in(error: BaseException) -> Trouble | None:
+    """The machine's trouble behind an error; None for another error."""
+    if isinstance(error, (DiskFullError, WallAwayError)):
+        return error
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFullError(f"cannot write {str(error.filename or 'a file')!r}: the disk is full")
+    return None
+
+
+class MachineWait:
+    """Waits until a machine can be used again."""
+
+    def __init__(self, wall: Wall, folders: Sequence[Path], tell: Callable[[str], None]) -> None:
+        """`folders`: those that must have room, beside the one for temporary files. `tell` gets a
+        line at the begin and the end of each wait."""
+        self._wall = wall
+        self._folders = (*folders, Path(tempfile.gettempdir()))
+        self._tell = tell
+
+    async def until_usable(
+        self, trouble: Trouble, most_s: float, pause: Callable[[float], Awaitable[bool]]
+    ) -> bool:
+        """Wait, at most so many seconds. `pause` waits for so many, and returns False once no
+        further wait is wanted; then this returns False. Raises `trouble` when the time is over."""
+        began = time.monotonic()
+        most = rough_duration(most_s)
+        self._tell(f"{trouble.message}; everything waits for it, at most {most}: {trouble.hint}")
+        while (still := await self._trouble()) is not None:
+            if time.monotonic() - began >= most_s:
+                hint = f"{trouble.hint}; a longer wait_for_machine waits more"
+                raise type(trouble)(f"{still.message}; the batch has waited {most} for it", hint)
+            if not await pause(_POLL_S):
+                return False
+        self._tell(f"searches go on after {rough_duration(time.monotonic() - began)}")
+        return True
+
+    async def _trouble(self) -> EurekaError | None:
+        try:
+            for folder in self._folders:
+                await asyncio.to_thread(_write_probe, folder)
+            if isinstance(self._wall, Served):
+                await self._wall.check()
+        except (DiskFullError, WallAwayError) as error:
+            return error
+        return None
+
+
+def _write_probe(folder: Path) -> None:
+    """Raise DiskFullError where there is no room; a quota shows in nothing but writing."""
+    with (
+        storage_errors(folder),
+        tempfile.TemporaryFile(dir=folder, prefix="room-", buffering=0) as probe,
+    ):
+        for _ in range(_ROOM_BYTES >> 20):
+            if probe.write(bytes(1 << 20)) < 1 << 20:
+                raise OSError(errno.ENOSPC, "the disk is full")

@@ -1,0 +1,148 @@
+"""A batch whose machine is in trouble for a while: it waits, and no search is to blame."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from command_line import CommandLine, wait_for
+
+from eureka_agent.batch.machine_trouble import MachineWait, trouble_in
+from eureka_agent.batch.queue import Queue
+from eureka_agent.errors import DiskFullError, RunFolderError, WallAwayError
+from eureka_agent.sandbox.process_wall import ProcessWall
+
+NIGHT = """\
+sandbox: process
+retries: 0
+wait_for_machine: LONG
+defaults: {iterations: 2, samples: 2, env_steps: 8192, finalists: 1, final_seeds: 1, \
+evaluation_episodes: 2, scoring_episodes: 2, confirm: 1, video: false}
+matrix: {env: [cartpole], seed: [0, 1, 2]}
+"""
+
+
+class AwayWall(ProcessWall):
+    """A wall whose service answers after some questions."""
+
+    def __init__(self, unanswered: int) -> None:
+        super().__init__()
+        self.unanswered = unanswered
+
+    async def check(self) -> None:
+        self.unanswered -= 1
+        if self.unanswered >= 0:
+            raise WallAwayError("the engine went away", "start it")
+
+
+async def test_a_wait_ends_when_the_service_answers(tmp_path: Path) -> None:
+    told: list[str] = []
+    pauses: list[float] = []
+
+    async def pause(seconds: float) -> bool:
+        pauses.append(seconds)
+        return True
+
+    wait = MachineWait(AwayWall(3), [tmp_path], told.append)
+    assert await wait.until_usable(WallAwayError("gone", "start it"), 3600.0, pause)
+    assert len(pauses) == 3
+    assert told[0].startswith("gone; everything waits for it, at most 60 min")
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_wait_ends_with_its_limit_or_when_nobody_wants_it(tmp_path: Path) -> None:
+    async def no(seconds: float) -> bool:
+        return False
+
+    wait = MachineWait(AwayWall(10), [tmp_path], lambda text: None)
+    assert not await wait.until_usable(WallAwayError("gone", "start it"), 60.0, no)
+    with pytest.raises(WallAwayError, match="the engine went away; the batch has waited"):
+        await wait.until_usable(WallAwayError("gone", "start it"), 0.0, no)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (OSError(28, "No space left on device", "/a/b"), DiskFullError),
+        (OSError(13, "Permission denied", "/a/b"), type(None)),
+        (DiskFullError("full"), DiskFullError),
+        (RunFolderError("no run"), type(None)),
+        (WallAwayError("gone"), WallAwayError),
+        (ValueError("full"), type(None)),
+    ],
+)
+def test_trouble_is_told_from_other_errors(error: Exception, expected: type) -> None:
+    assert type(trouble_in(error)) is expected
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """The runs folder on a file system of its own."""
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=96m", "tmpfs", str(folder)]
+    mounted = subprocess.run(mount, capture_output=True, text=True)
+    if mounted.returncode != 0:
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(disk: Path) -> Path:
+    """Leave no room on a file system."""
+    ballast = disk / "ballast"
+    with suppress(OSError), ballast.open("wb", buffering=0) as file:
+        while file.write(bytes(4096)):
+            pass
+    return ballast
+
+
+def begun(night: Path) -> bool:
+    return len(list(night.glob("*/archive.sqlite"))) == 3
+
+
+@pytest.mark.slow
+def test_a_batch_waits_for_room_on_the_disk_and_goes_on(tmp_path: Path, small_disk: Path) -> None:
+    eureka = CommandLine(tmp_path)
+    (tmp_path / "night.yaml").write_text(NIGHT.replace("LONG", "10m"))
+    lines: list[str] = []
+    process = eureka.popen("batch", "night.yaml")
+    reader = threading.Thread(target=_read, args=(process, lines))
+    reader.start()
+    wait_for(lambda: begun(small_disk / "night"), process)
+    ballast = fill(small_disk)
+    wait_for(lambda: any("everything waits for it" in line for line in lines), process)
+    ballast.unlink()
+    assert process.wait(180.0) == 0, lines
+    reader.join()
+    assert any("searches go on after" in line for line in lines)
+    queue = Queue(small_disk / "night", reading=True)
+    found = [(entry.state.value, entry.tries) for entry in queue.entries()]
+    queue.close()
+    assert found == [("finished", 0)] * 3
+
+
+@pytest.mark.slow
+def test_a_disk_that_stays_full_ends_it_and_the_same_command_goes_on(
+    tmp_path: Path, small_disk: Path
+) -> None:
+    eureka = CommandLine(tmp_path)
+    (tmp_path / "night.yaml").write_text(NIGHT.replace("LONG", "1s"))
+    process = eureka.popen("batch", "night.yaml")
+    wait_for(lambda: begun(small_disk / "night"), process)
+    ballast = fill(small_disk)
+    output, errors = process.communicate(timeout=120.0)
+    assert process.returncode == 2, errors
+    assert "the batch has waited 1 s for it" in " ".join(errors.split())
+    assert "Traceback" not in output + errors
+    ballast.unlink()
+    assert eureka("batch", "night.yaml").strip().endswith("done")
+
+
+def _read(process: subprocess.Popen[str], lines: list[str]) -> None:
+    assert process.stdout is not None
+    lines.extend(iter(process.stdout.readline, ""))
