@@ -95,8 +95,8 @@ class BatchDriver:
 
     async def run(self) -> None:
         """Work until every search has ended or a limit is reached. A cancellation saves what is
-        under way; a second one ends at once. Raises DiskFullError or WallAwayError where the
-        machine cannot be used for longer than the batch waits."""
+        under way; a second one ends at once. Raises the machine's trouble where
+        it lasts for longer than the batch waits."""
         for name, steps in used_steps(self.queue):
             self._env_steps.ended(name, steps)
         while (trouble := await self._work()) is not None:

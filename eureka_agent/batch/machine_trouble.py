@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from eureka_agent.archive.storage_errors import storage_errors
-from eureka_agent.errors import DiskFullError, EurekaError, WallAwayError
+from eureka_agent.errors import DiskFullError, EurekaError, WallAwayError, WorkerLostError
 from eureka_agent.sandbox.wall import Served, Wall
 from eureka_agent.wording import rough_duration
 
-Trouble = DiskFullError | WallAwayError
+Trouble = DiskFullError | WallAwayError | WorkerLostError
 """Error for which no search is to blame, and that passes without a change of any."""
 _ROOM_BYTES = 32 << 20
 """Room on a disk with which searches go on; some of it is gone again as soon as they do."""
@@ -23,7 +23,7 @@ _POLL_S = 3.0
 
 def trouble_in(error: BaseException) -> Trouble | None:
     """The machine's trouble behind an error; None for another error."""
-    if isinstance(error, (DiskFullError, WallAwayError)):
+    if isinstance(error, Trouble):
         return error
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFullError(f"cannot write {str(error.filename or 'a file')!r}: the disk is full")

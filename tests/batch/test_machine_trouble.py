@@ -13,7 +13,13 @@ from command_line import CommandLine, wait_for
 
 from eureka_agent.batch.machine_trouble import MachineWait, trouble_in
 from eureka_agent.batch.queue import Queue
-from eureka_agent.errors import DiskFullError, RunFolderError, WallAwayError
+from eureka_agent.errors import (
+    DiskFullError,
+    RunFolderError,
+    WallAwayError,
+    WorkerDiedError,
+    WorkerLostError,
+)
 from eureka_agent.sandbox.process_wall import ProcessWall
 
 NIGHT = """\
@@ -72,6 +78,8 @@ async def test_a_wait_ends_with_its_limit_or_when_nobody_wants_it(tmp_path: Path
         (DiskFullError("full"), DiskFullError),
         (RunFolderError("no run"), type(None)),
         (WallAwayError("gone"), WallAwayError),
+        (WorkerLostError("the engine went away"), WorkerLostError),
+        (WorkerDiedError("exit status 1"), type(None)),
         (ValueError("full"), type(None)),
     ],
 )
