@@ -195,6 +195,8 @@ async def saving_when_stopped(
     finally:
         task.cancel()
         await asyncio.wait({task})
+        if not task.cancelled():  # it failed in the moment of its cancellation, which is raised
+            task.exception()
 
 
 async def _all_trainings(
