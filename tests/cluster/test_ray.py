@@ -79,7 +79,7 @@ def test_a_lost_nodes_trainings_go_on_elsewhere_from_their_saved_states(
     assert "Traceback" not in errors
     assert "raylet" not in f"{output}{errors}"  # Ray's own lines
     assert "2 workers for its 2 cores" in output
-    lost = [line for line in output.splitlines() if "gone with its machine" in line]
+    lost = [line for line in output.splitlines() if "a worker was lost" in line]
     assert len(lost) == 2  # both trainings of the node's worker
     assert output.count("goes on at") == 2
     # the same as without a cluster, to the bit, and every attempt once
