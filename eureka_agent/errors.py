@@ -149,6 +149,11 @@ def system_reason(error: OSError) -> str:
     return _SYSTEM_REASONS.get(error.errno or 0) or error.strerror or str(error)
 
 
+def lacks_room(error: OSError) -> bool:
+    """True for a full disk or a used-up quota."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
 _SYSTEM_REASONS = {
     errno.ENOENT: "there is no such file or folder",
     errno.EISDIR: "it is a folder, expected a file",

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,30 @@ def wait_for(condition: Callable[[], object], process: subprocess.Popen[str]) ->
         assert time.monotonic() < deadline, "it did not come to that"
         assert process.poll() is None, process.communicate()
         time.sleep(0.02)
+
+
+class Told:
+    """Lines of a running command's output, as they come."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.lines: list[str] = []
+        self._process = process
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def says(self, text: str, since: int = 0) -> bool:
+        """True if a line has this text; `since`: number of lines to leave out."""
+        return any(text in line for line in self.lines[since:])
+
+    def end(self) -> int:
+        """Wait for the end of the command. Returns its exit status."""
+        status = self._process.wait(300.0)
+        self._reader.join()
+        return status
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        self.lines.extend(iter(self._process.stdout.readline, ""))
 
 
 class CommandLine:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from eureka_agent.errors import DiskFullError, RunFolderError, system_reason
+from eureka_agent.errors import DiskFullError, RunFolderError, lacks_room, system_reason
 from eureka_agent.invocation import resume_command
 
 FILE_NAME = "archive.sqlite"
@@ -75,7 +74,7 @@ def reason_of(error: Exception) -> str:
 
 def is_full(error: Exception, folder: Path) -> bool:
     """True for an error from a disk without room."""
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if isinstance(error, OSError) and lacks_room(error):
         return True
     if isinstance(error, sqlite3.Error) and "full" in str(error):
         return True

@@ -7,7 +7,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from eureka_agent.archive.run_folder import reading
@@ -16,42 +16,21 @@ from eureka_agent.batch.file import BatchSettings
 from eureka_agent.batch.folder import STOP_FILE
 from eureka_agent.batch.limits import EnvSteps, TimeLeft, cut_short
 from eureka_agent.batch.machine_trouble import MachineWait, Trouble, trouble_in
-from eureka_agent.batch.one_search import kind, run_search, steps_in, used_steps
+from eureka_agent.batch.one_search import Active, kind, run_search, steps_in, used_steps
 from eureka_agent.batch.queue import Entry, Event, Queue, State
-from eureka_agent.errors import (
-    DiskFullError,
-    EnvironmentLoadError,
-    EurekaError,
-    SettingsError,
-)
+from eureka_agent.errors import DiskFullError, EnvironmentLoadError, EurekaError, SettingsError
 from eureka_agent.fleet.devices import CPU
 from eureka_agent.fleet.machine import Machine
 from eureka_agent.fleet.share import Share
 from eureka_agent.journal.entries import BaseEntry, Notice, RunStarted
 from eureka_agent.llm.breaker import Breakers
 from eureka_agent.llm.budget import Budget
-from eureka_agent.report.log_file import LogFile
 from eureka_agent.search.context import SearchContext
 from eureka_agent.search.engine import LimitReachedError
 
 TICK_S = 1.0
 _PERMANENT = (SettingsError, EnvironmentLoadError)
 """Errors that another try does not mend."""
-
-
-@dataclass(eq=False)
-class Active:
-    """A search that is under way."""
-
-    entry: Entry
-    share: Share
-    may_ask: asyncio.Event
-    """Set while models may be asked."""
-    log: LogFile = field(default_factory=LogFile)
-    ending: State | None = None
-    """State that it gets when it is cancelled; None while nobody cancels it."""
-    paused: bool = False
-    task: asyncio.Task[None] = field(init=False)
 
 
 class BatchDriver:
@@ -84,9 +63,13 @@ class BatchDriver:
         self.active: dict[str, Active] = {}
         self.paused = False
         """True while nothing new begins in any search."""
+        self.paused_searches: set[str] = set()
+        """Searches in which nothing new begins, also when they are begun again."""
         self.stopping = ""
         """Reason why the batch ends as soon as nothing is under way; empty while it goes on."""
-        self._waiting_for_machine = MachineWait(machine.wall, [queue.folder], self._tell)
+        self._waiting_for_machine = MachineWait(
+            machine.wall, [queue.folder], partial(self.record, "machine")
+        )
         self._trouble: Trouble | None = None
         """Trouble of the machine that an event met which could not be stored."""
         self._left_out: set[str] = set()
@@ -95,19 +78,19 @@ class BatchDriver:
 
     async def run(self) -> None:
         """Work until every search has ended or a limit is reached. A cancellation saves what is
-        under way; a second one ends at once. Raises the machine's trouble where
-        it lasts for longer than the batch waits."""
+        under way; a second one ends at once. Raises the machine's trouble where it lasts
+        for longer than the batch waits."""
         for name, steps in used_steps(self.queue):
             self._env_steps.ended(name, steps)
         while (trouble := await self._work()) is not None:
             most_s = self.settings.machine_wait_s
             if not await self._waiting_for_machine.until_usable(trouble, most_s, self._pause):
                 return
-            self._requeue()
 
     async def _work(self) -> Trouble | None:
         """Work as `run` does, or until the machine's trouble, which this returns then."""
         try:
+            self._requeue()
             while True:
                 if self._trouble is not None:
                     raise self._trouble
@@ -127,7 +110,6 @@ class BatchDriver:
                     await self._end_all()
                     return None
         except BaseException as error:  # a cancellation, a full disk, a dead engine
-            self._trouble = None
             await self._end_all()
             trouble = trouble_in(error)
             if trouble is None:
@@ -148,7 +130,7 @@ class BatchDriver:
         """Queue what was under way when the machine's trouble came."""
         self._trouble = None
         for entry in self.queue.entries():
-            if entry.state in (State.RUNNING, State.STOPPED):
+            if entry.state in (State.RUNNING, State.PAUSED, State.STOPPED):
                 self._set_state(entry.name, State.WAITING, tries=entry.tries)
 
     # ── what a person asks for ────────────────────────────────────────────────────────────────────
@@ -164,7 +146,7 @@ class BatchDriver:
         if search is None:
             self.paused = True
         else:
-            self.active[search].paused = True
+            self.paused_searches.add(search)
             self.queue.set_state(search, State.PAUSED)
         self.record("paused", search=search)
         self._hold()
@@ -173,17 +155,17 @@ class BatchDriver:
         """Go on with a search, or with all."""
         if search is None:
             self.paused = False
-        elif search in self.active:
-            self.active[search].paused = False
-            self.queue.set_state(search, State.RUNNING)
         else:
-            self.queue.set_state(search, State.WAITING)
+            self.paused_searches.discard(search)
             self._left_out.discard(search)
+            now = State.RUNNING if search in self.active else State.WAITING
+            self.queue.set_state(search, now)
         self.record("resumed", search=search)
         self._hold()
 
     def cancel(self, search: str) -> None:
         """End a search now. Its trainings are saved, and only `resume` goes on with it."""
+        self.paused_searches.discard(search)
         if search in self.active:
             self._end(self.active[search], State.CANCELLED)
         else:
@@ -212,13 +194,17 @@ class BatchDriver:
     def _hold(self) -> None:
         """Hold or release the searches under way, by what was asked for."""
         for active in self.active.values():
-            active.share.held = self.paused or active.paused or bool(self.stopping)
-            if active.share.held:
-                active.may_ask.clear()
-            else:
-                active.may_ask.set()
+            self._hold_search(active)
         self._machine.dispatch()
         self._changed.set()
+
+    def _hold_search(self, active: Active) -> None:
+        paused = self.paused or active.entry.name in self.paused_searches
+        active.share.held = paused or bool(self.stopping)
+        if active.share.held:
+            active.may_ask.clear()
+        else:
+            active.may_ask.set()
 
     def record(self, kind: str, text: str = "", search: str | None = None) -> None:
         """Store an event and pass it on, also where there is no room to store it."""
@@ -228,10 +214,6 @@ class BatchDriver:
             self._trouble = error
             event = Event(time.time(), search, kind, text)
         self._observer(event)
-
-    def _tell(self, text: str) -> None:
-        """Pass on what concerns the machine, which is no part of the record."""
-        self._observer(Event(time.time(), None, "machine", text))
 
     def _set_state(self, search: str, state: State, message: str = "", tries: int = 0) -> None:
         self._observer(self.queue.set_state(search, state, message, tries))
@@ -249,11 +231,11 @@ class BatchDriver:
         while waiting and len(self.active) < self.settings.at_once:
             entry = self._next(waiting)
             waiting.remove(entry)
-            share, may_ask = Share(), asyncio.Event()
-            may_ask.set()
-            active = Active(entry, share, may_ask)
+            active = Active(entry, Share(), asyncio.Event())
+            self._hold_search(active)
             self.active[entry.name] = active
-            self._set_state(entry.name, State.RUNNING, tries=entry.tries)
+            state = State.PAUSED if entry.name in self.paused_searches else State.RUNNING
+            self._set_state(entry.name, state, tries=entry.tries)
             active.task = asyncio.create_task(self._search(active))
             active.task.add_done_callback(lambda task: self._changed.set())
 
@@ -281,16 +263,16 @@ class BatchDriver:
         except Exception as error:
             if trouble_in(error) is not None:
                 raise
-            if isinstance(error, EurekaError):
-                self._failed(name, str(error), tries, final=isinstance(error, _PERMANENT))
-                return
-            # a defect in one search must not end the night
-            with suppress(OSError), (self.queue.folder / "defects.log").open("a") as log:
-                log.write(f"{name}:\n{''.join(traceback.format_exception(error))}\n")
-            text = f"a defect of this program: {error!r}; see defects.log"
-            self._failed(name, text, tries, final=False)
+            text = str(error) if isinstance(error, EurekaError) else self._defect(name, error)
+            self._failed(name, text, tries, final=isinstance(error, _PERMANENT))
         else:
             self._set_state(name, State.FINISHED)
+
+    def _defect(self, name: str, error: Exception) -> str:
+        """Log a defect in one search, which must not end the night. Returns its message."""
+        with suppress(OSError), (self.queue.folder / "defects.log").open("a") as log:
+            log.write(f"{name}:\n{''.join(traceback.format_exception(error))}\n")
+        return f"a defect of this program: {error!r}; see defects.log"
 
     def _failed(self, name: str, message: str, tries: int, *, final: bool) -> None:
         if final or tries >= self.settings.retries:
@@ -353,7 +335,8 @@ class BatchDriver:
     async def _end_all(self) -> None:
         """Save what is under way and end it; at once on a second cancellation."""
         for active in self.active.values():
-            self._end(active, State.STOPPED)
+            if active.ending is None:  # a second cancellation would keep it from saving
+                self._end(active, State.STOPPED)
         tasks = [active.task for active in self.active.values()]
         while pending := [task for task in tasks if not task.done()]:
             try:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from eureka_agent.archive.storage_errors import storage_errors
-from eureka_agent.errors import DiskFullError, EurekaError, WallAwayError, WorkerLostError
+from eureka_agent.errors import DiskFullError, WallAwayError, WorkerLostError, lacks_room
 from eureka_agent.sandbox.wall import Served, Wall
 from eureka_agent.wording import rough_duration
 
@@ -25,8 +25,9 @@ def trouble_in(error: BaseException) -> Trouble | None:
     """The machine's trouble behind an error; None for another error."""
     if isinstance(error, Trouble):
         return error
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return DiskFullError(f"cannot write {str(error.filename or 'a file')!r}: the disk is full")
+    if isinstance(error, OSError) and lacks_room(error):
+        written = str(error.filename or "a file")
+        return DiskFullError(f"cannot write {written!r}: the disk is full", "free some space")
     return None
 
 
@@ -47,17 +48,18 @@ class MachineWait:
         further wait is wanted; then this returns False. Raises `trouble` when the time is over."""
         began = time.monotonic()
         most = rough_duration(most_s)
-        self._tell(f"{trouble.message}; everything waits for it, at most {most}: {trouble.hint}")
+        waits = f"{trouble.message}; everything waits for it, at most {most}"
+        self._tell(": ".join(filter(None, (waits, trouble.hint))))
         while (still := await self._trouble()) is not None:
             if time.monotonic() - began >= most_s:
-                hint = f"{trouble.hint}; a longer wait_for_machine waits more"
-                raise type(trouble)(f"{still.message}; the batch has waited {most} for it", hint)
+                hint = f"{still.hint}; a longer wait_for_machine waits more"
+                raise type(still)(f"{still.message}; the batch has waited {most} for it", hint)
             if not await pause(_POLL_S):
                 return False
         self._tell(f"searches go on after {rough_duration(time.monotonic() - began)}")
         return True
 
-    async def _trouble(self) -> EurekaError | None:
+    async def _trouble(self) -> Trouble | None:
         try:
             for folder in self._folders:
                 await asyncio.to_thread(_write_probe, folder)

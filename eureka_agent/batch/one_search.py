@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +12,31 @@ from eureka_agent.archive.run_folder import Run, reading
 from eureka_agent.archive.storage_errors import FILE_NAME
 from eureka_agent.batch.folder import has_begun
 from eureka_agent.batch.limits import cut_short
-from eureka_agent.batch.queue import Entry, Queue
+from eureka_agent.batch.queue import Entry, Queue, State
 from eureka_agent.errors import SettingsError
+from eureka_agent.fleet.share import Share
 from eureka_agent.journal.entries import BaseEntry
 from eureka_agent.records import RunStatus
+from eureka_agent.report.log_file import LogFile
 from eureka_agent.search.context import SearchContext
 from eureka_agent.search.resumption import is_own
 from eureka_agent.search.session import resume, start
 from eureka_agent.search.summary import run_overview
 from eureka_agent.settings import FREE_SETTINGS, SearchSettings, TrainingSettings, parse_settings
+
+
+@dataclass(eq=False)
+class Active:
+    """A search that is under way."""
+
+    entry: Entry
+    share: Share
+    may_ask: asyncio.Event
+    """Set while models may be asked."""
+    log: LogFile = field(default_factory=LogFile)
+    ending: State | None = None
+    """State that it gets when it is cancelled; None while nobody cancels it."""
+    task: asyncio.Task[None] = field(init=False)
 
 
 async def run_search(

@@ -60,7 +60,7 @@ class Requests:
             if not self._driver.paused:
                 self._driver.pause()
         elif entry.name in self._driver.active:
-            if not self._driver.active[entry.name].paused:
+            if entry.name not in self._driver.paused_searches:
                 self._driver.pause(entry.name)
         elif entry.state is not State.PAUSED:
             raise EurekaError(
@@ -73,8 +73,8 @@ class Requests:
         if entry is None:
             if self._driver.paused:
                 self._driver.resume()
-        elif entry.name in self._driver.active:
-            if self._driver.active[entry.name].paused:
+        elif entry.name in self._driver.active or entry.state is State.WAITING:
+            if entry.name in self._driver.paused_searches:
                 self._driver.resume(entry.name)
         elif entry.state in (State.CANCELLED, State.FAILED):
             self._driver.resume(entry.name)

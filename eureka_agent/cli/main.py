@@ -6,7 +6,6 @@ from eureka_agent.cli.interruption import INTERRUPTED  # first: the others take 
 
 # isort: split
 import atexit
-import errno
 import gc
 import importlib
 import io
@@ -19,7 +18,7 @@ import click
 from eureka_agent import __version__
 from eureka_agent.cli.command import Group, reworded
 from eureka_agent.cli.wrapping import color, wrapped
-from eureka_agent.errors import EurekaError, system_reason
+from eureka_agent.errors import EurekaError, lacks_room, system_reason
 from eureka_agent.invocation import pasteable
 
 # name → (module, one line of help), so that `eureka --help` imports no command
@@ -107,7 +106,7 @@ def main() -> None:
         _drop_output()  # its reader is gone, such as `| head`
         sys.exit(1)
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if not lacks_room(error):
             raise
         _drop_output()
         _fail(EurekaError(f"cannot write: {system_reason(error)}", "free some space"))

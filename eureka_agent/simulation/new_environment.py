@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import shutil
 from pathlib import Path
 
-from eureka_agent.errors import EnvironmentLoadError, system_reason
+from eureka_agent.errors import EnvironmentLoadError, lacks_room, system_reason
 from eureka_agent.resources import resource_folder
 
 _TEMPLATES = "_templates"
@@ -44,10 +43,11 @@ def write_new_environment(folder: Path, kind: str) -> tuple[Path, ...]:
             _remove(folder, itself=made)
             raise
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         raise EnvironmentLoadError(
             f"cannot write the environment to {str(folder)!r}: {system_reason(error)}",
-            "free some space, then try again" if full else "name a folder that you may write to",
+            "free some space, then try again"
+            if lacks_room(error)
+            else "name a folder that you may write to",
         ) from None
     return tuple(folder / source.relative_to(template) for source in sources)
 

@@ -8,6 +8,7 @@ import signal
 import socket
 import sqlite3
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -109,7 +110,15 @@ def test_a_batch_killed_three_times_finds_what_an_unbroken_one_finds(
     assert set(states(eureka).values()) == {"finished"}
 
 
-def test_a_detached_batch_is_steered_over_its_socket(eureka: CommandLine) -> None:
+def starts(eureka: CommandLine, search: str) -> int:
+    """Times that a search has begun or was gone on with."""
+    begun = "SELECT count(*) FROM events WHERE search = ? AND kind IN (?, ?) AND text <> ''"
+    return int(queue(eureka, begun, search, "began", "resumed")[0][0])
+
+
+def test_a_detached_batch_is_steered_over_its_socket(
+    eureka: CommandLine, wait_until: Callable[..., bool]
+) -> None:
     write(eureka, "0, 1", at_once=1)
     text = (eureka.folder / "night.yaml").read_text(encoding="utf-8")
     (eureka.folder / "night.yaml").write_text(text.replace("4096", "100000000"))
@@ -123,7 +132,11 @@ def test_a_detached_batch_is_steered_over_its_socket(eureka: CommandLine) -> Non
         for _ in range(2):  # each request may be repeated
             assert eureka.json("batch", "pause", "night")["paused"] is True
         assert eureka.json("batch", "resume", "night")["paused"] is False
+        assert wait_until(lambda: starts(eureka, first) == 1, 60.0)
         assert eureka.json("batch", "pause", "night", first)["searches"][first] == "paused"
+        eureka("batch", "retune", "night", first, "iterations=3")
+        assert wait_until(lambda: starts(eureka, first) == 2, 60.0)
+        assert states(eureka)[first] == "paused"  # also when it goes on with another setting
         assert eureka.json("batch", "resume", "night", first)["searches"][first] == "running"
         for _ in range(2):
             answer = eureka.json("batch", "cancel", "night", second)
@@ -133,6 +146,7 @@ def test_a_detached_batch_is_steered_over_its_socket(eureka: CommandLine) -> Non
         )
         assert "cannot change" in eureka("batch", "retune", "night", first, "seed=3", status=2)
         eureka("batch", "retune", "night", first, "iterations=1")
+        assert wait_until(lambda: starts(eureka, first) == 3, 60.0)
         busy = eureka("batch", "night.yaml", status=2)
         assert "is being worked on by process" in busy
         eureka("batch", "stop", "night")

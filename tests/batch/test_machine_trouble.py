@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from command_line import CommandLine, wait_for
+from command_line import CommandLine, Told, wait_for
+from small_disk import fill
+from small_disk import small_disk as mounted_disk
 
 from eureka_agent.batch.machine_trouble import MachineWait, trouble_in
 from eureka_agent.batch.queue import Queue
@@ -91,22 +90,10 @@ def test_trouble_is_told_from_other_errors(error: Exception, expected: type) -> 
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """The runs folder on a file system of its own."""
     folder = tmp_path / "runs"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=96m", "tmpfs", str(folder)]
-    mounted = subprocess.run(mount, capture_output=True, text=True)
-    if mounted.returncode != 0:
-        pytest.skip(f"no file system can be mounted here: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-def fill(disk: Path) -> Path:
-    """Leave no room on a file system."""
-    ballast = disk / "ballast"
-    with suppress(OSError), ballast.open("wb", buffering=0) as file:
-        while file.write(bytes(4096)):
-            pass
-    return ballast
+    with mounted_disk(folder, "96m") as mounted:
+        if not mounted:
+            pytest.skip("no file system can be mounted here")
+        yield folder
 
 
 def begun(night: Path) -> bool:
@@ -117,17 +104,14 @@ def begun(night: Path) -> bool:
 def test_a_batch_waits_for_room_on_the_disk_and_goes_on(tmp_path: Path, small_disk: Path) -> None:
     eureka = CommandLine(tmp_path)
     (tmp_path / "night.yaml").write_text(NIGHT.replace("LONG", "10m"))
-    lines: list[str] = []
     process = eureka.popen("batch", "night.yaml")
-    reader = threading.Thread(target=_read, args=(process, lines))
-    reader.start()
+    told = Told(process)
     wait_for(lambda: begun(small_disk / "night"), process)
     ballast = fill(small_disk)
-    wait_for(lambda: any("everything waits for it" in line for line in lines), process)
+    wait_for(lambda: told.says("everything waits for it"), process)
     ballast.unlink()
-    assert process.wait(180.0) == 0, lines
-    reader.join()
-    assert any("searches go on after" in line for line in lines)
+    assert told.end() == 0, told.lines
+    assert told.says("searches go on after")
     queue = Queue(small_disk / "night", reading=True)
     found = [(entry.state.value, entry.tries) for entry in queue.entries()]
     queue.close()
@@ -149,8 +133,3 @@ def test_a_disk_that_stays_full_ends_it_and_the_same_command_goes_on(
     assert "Traceback" not in output + errors
     ballast.unlink()
     assert eureka("batch", "night.yaml").strip().endswith("done")
-
-
-def _read(process: subprocess.Popen[str], lines: list[str]) -> None:
-    assert process.stdout is not None
-    lines.extend(iter(process.stdout.readline, ""))

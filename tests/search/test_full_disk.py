@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from command_line import CommandLine
+from small_disk import small_disk as mounted_disk
 
 pytestmark = pytest.mark.slow
 
@@ -17,16 +18,10 @@ pytestmark = pytest.mark.slow
 def small_disk(eureka: CommandLine) -> Iterator[Path]:
     """The runs folder on a file system of its own, too small for a search."""
     folder = eureka.folder / "runs"
-    folder.mkdir()
-    mount = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(folder)],
-        capture_output=True,
-        text=True,
-    )
-    if mount.returncode != 0:
-        pytest.skip(f"no file system can be mounted here: {mount.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+    with mounted_disk(folder, "300k") as mounted:
+        if not mounted:
+            pytest.skip("no file system can be mounted here")
+        yield folder
 
 
 def test_a_full_disk_is_one_clear_error_and_the_run_resumes(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from model_server import NO_JSON, Answer, HttpFailure
+from small_disk import fill
 from soak_server import SoakServer
 
 
@@ -121,11 +122,7 @@ class Injector:
 
     def fill_disk(self, driver: subprocess.Popen[bytes]) -> None:
         assert self._disk is not None
-        began, ballast = time.monotonic(), self._disk / "ballast"
-        with suppress(OSError), ballast.open("wb") as file:
-            while True:
-                file.write(b"\0" * (1 << 16))
-                file.flush()
+        began, ballast = time.monotonic(), fill(self._disk)
         time.sleep(3.0)
         ballast.unlink()
         self.happened.full.append((began, time.monotonic()))

@@ -4,7 +4,8 @@
 
 Every few seconds a fault is injected: kill -9 of the driver or a worker, 429s, an outage, malformed
 replies, SIGSTOP, a clock that jumps, and a full disk where a small file system can be mounted. A
-killed batch is started again. test_killed_engine.py has the Docker engine. Each proof is a line of the table; the exit status is 1 if one does not hold.
+killed batch is started again. Each proof is a line of the table; the exit status is 1 if one does
+not hold. The Docker engine is killed in test_killed_engine.py.
 """
 
 from __future__ import annotations
@@ -16,20 +17,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from injector import Happened, Injector, resident_mb, workers
 from proofs import Proof, proofs, table
+from small_disk import small_disk
 from soak_server import DOLLARS, SoakServer
 
 CLOCK = Path(__file__).parent / "jumping_clock"
 CLOCK_FILE = "SOAK_CLOCK"
 MOST_S = 3600.0
-DISK_MB = 600
+DISK = "600m"
 
 
 @dataclass
@@ -161,27 +161,11 @@ class Soak:
                 return driver.returncode
 
 
-@contextmanager
-def small_disk(folder: Path) -> Iterator[bool]:
-    """Mount a small file system there, where that is allowed. Gives if it was."""
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m", "soak", str(folder)]
-    try:
-        mounted = subprocess.run(mount, capture_output=True).returncode == 0
-    except OSError:
-        mounted = False
-    try:
-        yield mounted
-    finally:
-        if mounted:
-            subprocess.run(["umount", "-l", str(folder)], check=False)
-
-
 def soak(folder: Path, minutes: float, seed: int) -> tuple[list[Proof], Happened, Soak]:
     """Run the batch under faults, then its searches without a model without any. Returns the
     proofs."""
     size = size_of(minutes)
-    with small_disk(folder / "runs") as mounted, SoakServer() as server:
+    with small_disk(folder / "runs", DISK) as mounted, SoakServer() as server:
         one = Soak(folder, folder / "runs", server, size)
         one.temporary.mkdir()
         content = batch_file(size, server.base_url)

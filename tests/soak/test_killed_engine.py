@@ -6,13 +6,12 @@ import os
 import shutil
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command_line import CommandLine, wait_for
+from command_line import CommandLine, Told, wait_for
 
 from eureka_agent.batch.queue import Queue
 
@@ -94,22 +93,19 @@ def test_a_batch_waits_for_a_killed_engine_and_loses_nothing(
     eureka.environment["DOCKER_HOST"] = engine.host
     eureka("sandbox", "build")
     (tmp_path / "night.yaml").write_text(NIGHT)
-    lines: list[str] = []
     process = eureka.popen("batch", "night.yaml")
-    reader = threading.Thread(target=_read, args=(process, lines))
-    reader.start()
+    told = Told(process)
     runs = tmp_path / "runs"
     for _ in range(2):
-        seen = len(lines)
+        seen = len(told.lines)
         # states that a training has saved
         wait_for(lambda: any(runs.glob("night/*/.snapshots/*")), process)
         time.sleep(1.0)
         engine.kill()
-        wait_for(lambda seen=seen: _said(lines[seen:], "everything waits for it"), process)
+        wait_for(lambda seen=seen: told.says("everything waits for it", seen), process)
         engine.start_again()
-        wait_for(lambda seen=seen: _said(lines[seen:], "searches go on after"), process)
-    assert process.wait(300.0) == 0, lines
-    reader.join()
+        wait_for(lambda seen=seen: told.says("searches go on after", seen), process)
+    assert told.end() == 0, told.lines
     queue = Queue(runs / "night", reading=True)
     entries = queue.entries()
     queue.close()
@@ -119,12 +115,3 @@ def test_a_batch_waits_for_a_killed_engine_and_loses_nothing(
             runs / "unbroken" / entry.name
         )
     assert engine.containers() == ""
-
-
-def _said(lines: list[str], text: str) -> bool:
-    return any(text in line for line in lines)
-
-
-def _read(process: subprocess.Popen[str], lines: list[str]) -> None:
-    assert process.stdout is not None
-    lines.extend(iter(process.stdout.readline, ""))

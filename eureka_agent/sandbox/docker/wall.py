@@ -65,7 +65,7 @@ class DockerWall:
         self._containers: dict[str, int] = {}
         """Memory of each container that may exist, by name."""
         self._lost: set[str] = set()
-        """Those whose end the engine did not tell."""
+        """Containers whose end the engine did not tell."""
 
     async def prepare(self) -> str:
         """Build the image if it is missing, remove leftovers, return the tag. Raises WallError."""
@@ -134,12 +134,10 @@ class DockerWall:
         try:
             async with asyncio.timeout(_KILL_SECONDS):
                 ending = await self._engine.run(self._kill, name, memory_bytes)
-        except TimeoutError:
-            words = "the Docker engine gives no answer: its container may still be there"
-            ending = engine_gone(words)
-            self._lost.add(name)
-        except WallError as error:
-            ending = engine_gone(f"{error.message}: its container may still be there")
+        except (TimeoutError, WallError) as error:
+            silent = "the Docker engine gives no answer"
+            why = error.message if isinstance(error, WallError) else silent
+            ending = engine_gone(f"{why}: its container may still be there")
             self._lost.add(name)
         else:
             self._forget(name)
