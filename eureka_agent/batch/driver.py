@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -22,7 +23,15 @@ from eureka_agent.errors import DiskFullError, EnvironmentLoadError, EurekaError
 from eureka_agent.fleet.devices import CPU
 from eureka_agent.fleet.machine import Machine
 from eureka_agent.fleet.share import Share
-from eureka_agent.journal.entries import BaseEntry, Notice, RunStarted
+from eureka_agent.journal.entries import (
+    AttemptEnded,
+    AttemptRepeated,
+    BaseEntry,
+    FinalTrained,
+    Notice,
+    Proposed,
+    RunStarted,
+)
 from eureka_agent.llm.breaker import Breakers
 from eureka_agent.llm.budget import Budget
 from eureka_agent.search.context import SearchContext
@@ -306,6 +315,8 @@ class BatchDriver:
 
     def _observe(self, search: str, entry: BaseEntry) -> None:
         """Pass on what concerns the batch."""
+        if isinstance(entry, Proposed | AttemptEnded | AttemptRepeated | FinalTrained):
+            self._waiting_for_machine.achieved()
         if isinstance(entry, Notice) and entry.level == "warning":
             self.record("warning", entry.text, search)
         elif isinstance(entry, RunStarted):
@@ -327,6 +338,7 @@ class BatchDriver:
             if active.task.done():
                 await active.task  # raises what concerns all
                 del self.active[name]
+                gc.collect()  # it left cycles, and the collector comes seldom by itself
 
     def _end(self, active: Active, state: State) -> None:
         active.ending = state

@@ -19,6 +19,7 @@ Trouble = DiskFullError | WallAwayError | WorkerLostError
 _ROOM_BYTES = 32 << 20
 """Room on a disk with which searches go on; some of it is gone again as soon as they do."""
 _POLL_S = 3.0
+_MOST_POLL_S = 60.0
 
 
 def trouble_in(error: BaseException) -> Trouble | None:
@@ -34,29 +35,49 @@ def trouble_in(error: BaseException) -> Trouble | None:
 class MachineWait:
     """Waits until a machine can be used again."""
 
-    def __init__(self, wall: Wall, folders: Sequence[Path], tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        wall: Wall,
+        folders: Sequence[Path],
+        tell: Callable[[str], None],
+        stopwatch: Callable[[], float] = time.monotonic,
+    ) -> None:
         """`folders`: those that must have room, beside the one for temporary files. `tell` gets a
         line at the begin and the end of each wait."""
         self._wall = wall
         self._folders = (*folders, Path(tempfile.gettempdir()))
         self._tell = tell
+        self._stopwatch = stopwatch
+        self._waited_s = 0.0
+        """Waits since anything was achieved."""
+        self._waits = 0
+
+    def achieved(self) -> None:
+        """Begin to count anew: the machine has done something that is not to be done again."""
+        self._waited_s, self._waits = 0.0, 0
 
     async def until_usable(
         self, trouble: Trouble, most_s: float, pause: Callable[[float], Awaitable[bool]]
     ) -> bool:
-        """Wait, at most so many seconds. `pause` waits for so many, and returns False once no
-        further wait is wanted; then this returns False. Raises `trouble` when the time is over."""
-        began = time.monotonic()
+        """Wait, at most so many seconds, with earlier waits since anything was achieved. `pause`
+        waits for so many, and returns False once no further wait is wanted; then this returns
+        False. Raises `trouble` when the time is over."""
+        began, before = self._stopwatch(), self._waited_s
         most = rough_duration(most_s)
         waits = f"{trouble.message}; everything waits for it, at most {most}"
         self._tell(": ".join(filter(None, (waits, trouble.hint))))
-        while (still := await self._trouble()) is not None:
-            if time.monotonic() - began >= most_s:
-                hint = f"{still.hint}; a longer wait_for_machine waits more"
+        # trouble that the look below does not see comes back as soon as searches go on
+        poll_s = min(_POLL_S * 2**self._waits, _MOST_POLL_S)
+        returned, self._waits = self._waits > 0, self._waits + 1
+        while (still := trouble if returned else await self._trouble()) is not None:
+            if self._waited_s >= most_s:
+                hint = "; ".join(filter(None, (still.hint, "a longer wait_for_machine waits more")))
                 raise type(still)(f"{still.message}; the batch has waited {most} for it", hint)
-            if not await pause(_POLL_S):
+            if not await pause(poll_s):
                 return False
-        self._tell(f"searches go on after {rough_duration(time.monotonic() - began)}")
+            self._waited_s = before + self._stopwatch() - began
+            returned = False
+        self._tell(f"searches go on after {rough_duration(self._stopwatch() - began)}")
         return True
 
     async def _trouble(self) -> Trouble | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from eureka_agent import wording
 from eureka_agent.archive.run_folder import Run
@@ -21,43 +22,62 @@ class Deadline:
     """
 
     def __init__(
-        self, run: Run, limit: TimeLimit, used_seconds: Callable[[], float], observer: Observer
+        self,
+        run: Run,
+        own: TimeLimit | None,
+        used_seconds: Callable[[], float],
+        observer: Observer,
+        shared: Callable[[], TimeLimit | None] = lambda: None,
     ) -> None:
-        """`used_seconds` gives the run's wall time so far, over all its resumptions."""
+        """`own`: the run's limit, over all its resumptions, and `used_seconds` its wall time so
+        far. `shared`: that of all searches from now on, which may change while they run."""
         self._run = run
-        self.limit = limit
+        self._own = own
         self._used_seconds = used_seconds
         self._observer = observer
+        self._shared = shared
 
-    def seconds_left(self) -> float:
-        """Seconds until the limit, at least 0."""
-        return max(0.0, self.limit.seconds - self._used_seconds())
+    @property
+    def limit(self) -> TimeLimit | None:
+        """The tighter one of both limits now, in seconds of the run; None without any."""
+        shared = self._shared()
+        if shared is not None:
+            shared = replace(shared, seconds=self._used_seconds() + shared.seconds)
+        found = filter(None, (self._own, shared))
+        return min(found, key=lambda each: each.seconds, default=None)
+
+    def seconds_left(self) -> float | None:
+        """Seconds until the limit, at least 0; None without one."""
+        limit = self.limit
+        return None if limit is None else max(0.0, limit.seconds - self._used_seconds())
 
     def is_up(self) -> str:
         """The reason to ask no model any more; empty while there is time."""
-        used = self._used_seconds()
-        if used < self.limit.seconds:
+        used, limit = self._used_seconds(), self.limit
+        if limit is None or not limit.stops_models or used < limit.seconds:
             return ""
-        return f"{wording.duration(used)} have passed of {self.limit.text}"
+        return f"{wording.duration(used)} have passed of {limit.text}"
 
     def allows(self, iteration: int) -> bool:
         """True if this generation may begin or go on. The first one always may."""
-        archive, settings = self._run.archive, self._run.settings
+        archive, settings, limit = self._run.archive, self._run.settings, self.limit
+        if limit is None:
+            return True
         reached = archive.state.deadline_reached
-        if reached is not None and reached.limit == self.limit.text:
+        if reached is not None and reached.limit == limit.text:
             return iteration < reached.iterations
         if iteration == 0 or any(attempt.iteration >= iteration for attempt in archive.attempts()):
             return True
         used, needed = self._used_seconds(), self._seconds_needed(iteration)
-        if used + needed <= self.limit.seconds:
+        if used + needed <= limit.seconds:
             return True
         text = (
             f"stopped after {iteration} of {wording.plural(settings.iterations, 'generation')}: of"
-            f" the budget of {self.limit.text}, {wording.duration(used)} had passed, and another"
+            f" the budget of {limit.text}, {wording.duration(used)} had passed, and another"
             " generation with the final trainings would have taken about"
             f" {wording.duration(needed)}"
         )
-        self._observer(DeadlineReached(limit=self.limit.text, iterations=iteration, text=text))
+        self._observer(DeadlineReached(limit=limit.text, iterations=iteration, text=text))
         self._observer(Notice(text=text, level="warning"))
         return False
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -76,7 +76,7 @@ class SearchEngine:
         judge: Judges | None = None,
         refuses: Callable[[SearchSettings, int], str] = lambda settings, generations: "",
     ) -> None:
-        """`deadline` is there for a limit in wall time. `spent` tells if the budget for models has
+        """`deadline`: None without a limit in wall time. `spent` tells if the budget for models has
         refused a request. `baselines` waits until all of them are archived; None if there are
         none. `person` decides on each generation; None: the settings do. `judge` compares what
         each generation has trained; None: nobody does. `refuses`: see `SearchContext`."""
@@ -87,7 +87,7 @@ class SearchEngine:
         self._attempts = attempts
         self._briefing = briefing
         self.observer = observer
-        self._deadline = deadline
+        self._deadline = deadline or Deadline(run, None, lambda: 0.0, observer)
         self._spent = spent
         self._refuses = refuses
         self.baselines = baselines
@@ -176,7 +176,7 @@ class SearchEngine:
 
     def allows(self, iteration: int) -> bool:
         """True if limits leave room for this generation."""
-        if self._deadline is not None and not self._deadline.allows(iteration):
+        if not self._deadline.allows(iteration):
             return False
         begun = any(each.iteration >= iteration for each in self.run.archive.attempts())
         if iteration == 0 or begun:
@@ -191,19 +191,18 @@ class SearchEngine:
         recorded."""
         if self.baselines is None:
             return False
-        limit = None if self._deadline is None else self._deadline.limit.text
-        if limit is not None and self.run.archive.state.baselines_not_awaited == limit:
-            return False
-        try:
-            async with asyncio.timeout(
-                None if self._deadline is None else self._deadline.seconds_left()
-            ):
-                await self.baselines()
-        except TimeoutError:
-            assert limit is not None  # without a limit nothing times out
-            self.observer(BaselinesNotAwaited(limit=limit))
-            return False
-        return True
+        while True:  # the limit may change meanwhile
+            limit = self._deadline.limit
+            missed = self.run.archive.state.baselines_not_awaited
+            if limit is not None and missed == limit.text:
+                return False
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._deadline.seconds_left()):
+                    await self.baselines()
+                    return True
+            if limit is not None and self._deadline.seconds_left() == 0.0:
+                self.observer(BaselinesNotAwaited(limit=limit.text))
+                return False
 
     def rounds(self, iteration: int) -> int:
         """Rounds that this generation may take, at least those that were made."""

@@ -7,7 +7,6 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -189,14 +188,9 @@ async def _search(
     context: SearchContext,
     person: Person | None,
 ) -> None:
-    limit, shared = time_limit(run.settings), context.time_limit()
-    if shared is not None:
-        shared = replace(shared, seconds=recorder.seconds() + shared.seconds)
-        limit = min(filter(None, (limit, shared)), key=lambda each: each.seconds)
-    deadline = None if limit is None else Deadline(run, limit, recorder.seconds, recorder)
-    stops_models = run.settings.max_time or limit is shared
-    time_is_up = deadline.is_up if deadline is not None and stops_models else lambda: ""
-    advisers = advisers_of(ready.models, ready.given, run, time_is_up, recorder, context)
+    limit = time_limit(run.settings)
+    deadline = Deadline(run, limit, recorder.seconds, recorder, context.time_limit)
+    advisers = advisers_of(ready.models, ready.given, run, deadline.is_up, recorder, context)
     async with AsyncExitStack() as stack:
         if context.machine is not None:
             fleet = context.machine.fleet(ready.hardware)

@@ -16,6 +16,8 @@ class TimeLimit:
     text: str
     """As the user wrote it, with the flag unless it is `--budget`."""
     seconds: float
+    stops_models: bool = True
+    """False: models may still be asked beyond it."""
 
 
 def time_limit(settings: SearchSettings) -> TimeLimit | None:
@@ -26,7 +28,7 @@ def time_limit(settings: SearchSettings) -> TimeLimit | None:
         settings.budget is not None
         and (seconds := parse_budget(settings.budget).seconds) is not None
     ):
-        limits.append(TimeLimit(settings.budget, seconds))
+        limits.append(TimeLimit(settings.budget, seconds, settings.max_time is not None))
     if settings.max_time is not None:
         limits.append(
             TimeLimit(f"{settings.max_time} (--max-time)", _seconds("max-time", settings.max_time))

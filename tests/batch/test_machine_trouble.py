@@ -65,8 +65,37 @@ async def test_a_wait_ends_with_its_limit_or_when_nobody_wants_it(tmp_path: Path
 
     wait = MachineWait(AwayWall(10), [tmp_path], lambda text: None)
     assert not await wait.until_usable(WallAwayError("gone", "start it"), 60.0, no)
+    another = MachineWait(AwayWall(10), [tmp_path], lambda text: None)
     with pytest.raises(WallAwayError, match="the engine went away; the batch has waited"):
-        await wait.until_usable(WallAwayError("gone", "start it"), 0.0, no)
+        await another.until_usable(WallAwayError("gone", "start it"), 0.0, no)
+
+
+class Sleeper:
+    """A clock that goes on where somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> bool:
+        self.now += seconds
+        self.slept.append(seconds)
+        return True
+
+
+async def test_trouble_that_no_look_sees_and_that_returns_ends_it(tmp_path: Path) -> None:
+    clock = Sleeper()
+    wait = MachineWait(AwayWall(0), [tmp_path], lambda text: None, lambda: clock.now)
+    trouble = WorkerLostError("no container was made in time", "look at the engine")
+    for _ in range(8):
+        assert await wait.until_usable(trouble, 300.0, clock.sleep)
+    # the first look sees nothing wrong; each return then waits for twice as long as the one before
+    assert clock.slept == [6.0, 12.0, 24.0, 48.0, 60.0, 60.0, 60.0]
+    assert await wait.until_usable(trouble, 300.0, clock.sleep)  # 330 s
+    with pytest.raises(WorkerLostError, match="no container was made in time; the batch has"):
+        await wait.until_usable(trouble, 300.0, clock.sleep)
+    wait.achieved()
+    assert await wait.until_usable(trouble, 300.0, clock.sleep)
 
 
 @pytest.mark.parametrize(

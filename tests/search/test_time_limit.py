@@ -16,7 +16,7 @@ from eureka_agent.settings import SearchSettings
     [
         (None, None, None),
         ("5M", None, None),  # env steps
-        ("10m", None, TimeLimit("10m", 600.0)),
+        ("10m", None, TimeLimit("10m", 600.0, stops_models=False)),
         (None, "1h30m", TimeLimit("1h30m (--max-time)", 5400.0)),
         ("10m", "8h", TimeLimit("10m", 600.0)),
         ("8h", "90s", TimeLimit("90s (--max-time)", 90.0)),
@@ -67,3 +67,27 @@ def test_the_time_is_up_when_it_has_passed(make_run: Callable[..., Run]) -> None
     assert deadline.is_up() == ""
     used = 90.0
     assert deadline.is_up() == "1 min 30 s have passed of 90s (--max-time)"
+
+
+def test_a_limit_of_all_searches_that_changes_holds_at_once(make_run: Callable[..., Run]) -> None:
+    used, left = 100.0, TimeLimit("10m (max_time, of the batch)", 500.0)
+    run = make_run(budget="15m")
+    own = time_limit(run.settings)
+    deadline = Deadline(run, own, lambda: used, lambda event: None, lambda: left)
+    assert deadline.seconds_left() == 500.0
+    left = TimeLimit("1h (max_time, of the batch)", 3500.0)
+    assert deadline.limit == own
+    assert deadline.seconds_left() == 800.0
+    left = TimeLimit("1m (max_time, of the batch)", 0.0)
+    assert deadline.is_up() == "1 min 40 s have passed of 1m (max_time, of the batch)"
+    # a budget in time bounds generations, not requests
+    used, left = 1000.0, TimeLimit("8h (max_time, of the batch)", 25_000.0)
+    assert deadline.seconds_left() == 0.0
+    assert deadline.is_up() == ""
+
+
+def test_a_run_without_a_limit_is_never_up(make_run: Callable[..., Run]) -> None:
+    deadline = Deadline(make_run(), None, lambda: 1e9, lambda event: None)
+    assert deadline.seconds_left() is None
+    assert deadline.is_up() == ""
+    assert deadline.allows(5)

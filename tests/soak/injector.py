@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from model_server import NO_JSON, Answer, HttpFailure
+from own_engine import OwnEngine
 from small_disk import fill
 from soak_server import SoakServer
 
@@ -55,16 +56,18 @@ class Injector:
         server: SoakServer,
         temporary: Path,
         disk: Path | None,
+        engine: OwnEngine | None,
         clock: Path,
         seed: int,
         long_s: float,
     ) -> None:
         """`temporary`: the batch's folder for temporary files; `disk`: a small file system with the
-        runs; None: it is not filled. `clock`: file of `jumping_clock`. `long_s`: length of outages
-        and stops."""
+        runs; None: it is not filled. `engine`: Docker engine of the workers; None: they are plain
+        processes. `clock`: file of `jumping_clock`. `long_s`: length of outages and stops."""
         self._server = server
         self._temporary = temporary
         self._disk = disk
+        self._engine = engine
         self._clock = clock
         self._random = random.Random(seed)
         self._long_s = long_s
@@ -83,6 +86,7 @@ class Injector:
                 self.stop_driver,
                 self.set_clock,
                 *([self.fill_disk] if self._disk is not None else []),
+                *([self.kill_engine] if self._engine is not None else []),
             ]
             self._random.shuffle(self._order)
         fault = self._order.pop()
@@ -95,8 +99,11 @@ class Injector:
         driver.kill()
 
     def kill_worker(self, driver: subprocess.Popen[bytes]) -> None:
-        found = workers(self._temporary)
-        if found:
+        if self._engine is not None:
+            containers = self._engine.containers()
+            if containers:
+                self._engine.kill_container(self._random.choice(containers))
+        elif found := workers(self._temporary):
             with suppress(ProcessLookupError):
                 os.kill(self._random.choice(found), signal.SIGKILL)
 
@@ -119,6 +126,12 @@ class Injector:
         draft = self._clock.with_suffix(".new")
         draft.write_text(f"{offset_s}")
         draft.replace(self._clock)
+
+    def kill_engine(self, driver: subprocess.Popen[bytes]) -> None:
+        assert self._engine is not None
+        self._engine.kill()
+        time.sleep(self._long_s / 2)
+        self._engine.start_again()
 
     def fill_disk(self, driver: subprocess.Popen[bytes]) -> None:
         assert self._disk is not None

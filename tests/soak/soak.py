@@ -2,10 +2,11 @@
 
     PYTHONPATH=tests python tests/soak/soak.py [--minutes 60] [--seed 0] [--folder DIR]
 
-Every few seconds a fault is injected: kill -9 of the driver or a worker, 429s, an outage, malformed
-replies, SIGSTOP, a clock that jumps, and a full disk where a small file system can be mounted. A
-killed batch is started again. Each proof is a line of the table; the exit status is 1 if one does
-not hold. The Docker engine is killed in test_killed_engine.py.
+Every few seconds a fault is injected: kill -9 of the driver, a worker or the Docker engine, 429s,
+an outage, malformed replies, SIGSTOP, a clock that jumps, and a full disk where a small file system
+can be mounted. A killed batch is started again. Each proof is a line of the table; the exit status
+is 1 if one does not hold. Where no Docker engine can be started, as in the short test, the workers
+are plain processes.
 """
 
 from __future__ import annotations
@@ -17,11 +18,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from injector import Happened, Injector, resident_mb, workers
+from memory import flat_memory, many_searches
+from own_engine import OwnEngine, has_engine
 from proofs import Proof, proofs, table
 from small_disk import small_disk
 from soak_server import DOLLARS, SoakServer
@@ -55,11 +60,11 @@ def size_of(minutes: float) -> Size:
     return Size(4, 8, 50_000, 0.4, 30.0, 60.0, 60.0 * minutes)
 
 
-def batch_file(size: Size, base_url: str) -> dict[str, Any]:
+def batch_file(size: Size, base_url: str, sandbox: str) -> dict[str, Any]:
     """Twelve searches: four without a model, and eight with one, two of them in batches."""
     asking = {"base_url": base_url, "price": [f"openai/soak={DOLLARS},{DOLLARS}"]}
     return {
-        "sandbox": "process",
+        "sandbox": sandbox,
         "max_cost": size.max_cost,
         "retries": 100,
         "defaults": {
@@ -106,6 +111,8 @@ class Soak:
     runs: Path
     server: SoakServer
     size: Size
+    engine: OwnEngine | None = None
+    """Docker engine of the workers; None: they are plain processes."""
     lives: int = 0
     largest_mb: float = 0.0
     """Most memory of a driver."""
@@ -124,6 +131,8 @@ class Soak:
             CLOCK_FILE: str(self.folder / "clock"),
             "OPENAI_API_KEY": "none",
         }
+        if self.engine is not None:
+            environment["DOCKER_HOST"] = self.engine.host
         with (self.folder / f"{name}.log").open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", "eureka_agent.cli.main", "batch", f"{name}.yaml", "--yes"],
@@ -161,17 +170,36 @@ class Soak:
                 return driver.returncode
 
 
-def soak(folder: Path, minutes: float, seed: int) -> tuple[list[Proof], Happened, Soak]:
+@contextmanager
+def own_engine() -> Iterator[OwnEngine]:
+    """A Docker engine with the image of workers."""
+    # a socket's path has at most 107 characters
+    engine = OwnEngine(Path(f"/var/tmp/eureka-soak-{os.getpid()}"))
+    engine.call("start")
+    try:
+        build = [sys.executable, "-m", "eureka_agent.cli.main", "sandbox", "build"]
+        environment = {**os.environ, "DOCKER_HOST": engine.host}
+        subprocess.run(build, env=environment, check=True, stdout=subprocess.DEVNULL)
+        yield engine
+    finally:
+        engine.call("stop")
+
+
+def soak(
+    folder: Path, minutes: float, seed: int, engine: OwnEngine | None = None
+) -> tuple[list[Proof], Happened, Soak]:
     """Run the batch under faults, then its searches without a model without any. Returns the
     proofs."""
     size = size_of(minutes)
+    sandbox = "process" if engine is None else "docker"
     with small_disk(folder / "runs", DISK) as mounted, SoakServer() as server:
-        one = Soak(folder, folder / "runs", server, size)
+        one = Soak(folder, folder / "runs", server, size, engine)
         one.temporary.mkdir()
-        content = batch_file(size, server.base_url)
+        content = batch_file(size, server.base_url, sandbox)
         one.write("soak", content)
         disk = one.runs if mounted else None
-        injector = Injector(server, one.temporary, disk, folder / "clock", seed, size.long_s)
+        clock = folder / "clock"
+        injector = Injector(server, one.temporary, disk, engine, clock, seed, size.long_s)
         status = one.under_faults(injector)
         content["groups"] = {"offline": content["groups"]["offline"]}
         one.write("unbroken", content)
@@ -182,12 +210,16 @@ def soak(folder: Path, minutes: float, seed: int) -> tuple[list[Proof], Happened
             if path.name != f"eureka-{os.getuid()}"  # the folder of sockets stays
         ]
         left += [f"process {number}" for number in workers(one.temporary)]
+        left += [] if engine is None else engine.containers()
         found = proofs(
             one.runs, size.max_cost, server.answered, injector.happened, one.largest_mb, left
         )
         # 1: the budget left no room for a single request of some searches
         found.insert(0, Proof("the batch ended", f"status {status}", status in (0, 1)))
         found.insert(1, Proof("and so did the unbroken one", f"status {unbroken}", unbroken == 0))
+        if minutes > 5:
+            one.write("many", many_searches(sandbox))
+            found.append(flat_memory(one.start, one.runs / "many"))
         return found, injector.happened, one
 
 
@@ -202,7 +234,8 @@ def main() -> int:
     arguments = parser.parse_args()
     folder = arguments.folder or Path(tempfile.mkdtemp(prefix="soak-"))
     folder.mkdir(exist_ok=True)
-    found, happened, one = soak(folder, arguments.minutes, arguments.seed)
+    with own_engine() if has_engine() else nullcontext() as engine:
+        found, happened, one = soak(folder, arguments.minutes, arguments.seed, engine)
     print(table(found, happened, one.lives))
     print(f"logs and records are in {folder}")
     return 0 if all(proof.holds for proof in found) else 1

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
-import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from command_line import CommandLine, Told, wait_for
+from own_engine import OwnEngine, has_engine
 
 from eureka_agent.batch.queue import Queue
 
-SCRIPT = Path(__file__).parents[2] / ".ci/engine"
 NIGHT = """\
 sandbox: docker
 retries: 0
@@ -28,51 +25,9 @@ pytestmark = [
     pytest.mark.in_turns(1),
     pytest.mark.docker,
     pytest.mark.skipif(
-        os.geteuid() != 0 or shutil.which("dockerd") is None,
-        reason="needs an engine of its own, which only root can start",
+        not has_engine(), reason="needs an engine of its own, which only root can start"
     ),
 ]
-
-
-class OwnEngine:
-    """An engine in a folder of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.host = f"unix://{folder}/docker.sock"
-        self._environment = {
-            **os.environ, "EUREKA_ENGINE_FOLDER": str(folder), "DOCKER_HOST": self.host
-        }  # fmt: skip
-
-    def call(self, action: str) -> None:
-        subprocess.run([SCRIPT, action], env=self._environment, check=True, timeout=120.0)
-
-    def kill(self) -> None:
-        """Kill the engine, and what its containers' processes hang on."""
-        os.kill(int((self.folder / "pid").read_text()), signal.SIGKILL)
-
-    def start_again(self) -> None:
-        """Start it on the data that it has kept."""
-        (self.folder / "pid").unlink(missing_ok=True)
-        # containerd died with it; where nobody reaps its process, its number still looks alive
-        (self.folder / "exec/containerd/containerd.pid").unlink(missing_ok=True)
-        log = (self.folder / "log").open("ab")
-        options = ["--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-forward=false"]
-        places = {"pidfile": "pid", "data-root": "data", "exec-root": "exec"}
-        command = ["dockerd", "--log-level", "warn", "--host", self.host, *options]
-        command += [f"--{name}={self.folder / place}" for name, place in places.items()]
-        subprocess.Popen(
-            [*command, "--storage-driver", "overlay2"],
-            stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
-
-    def containers(self) -> str:
-        """Names of its containers."""
-        listed = subprocess.run(
-            ["docker", "--host", self.host, "ps", "--all", "--format", "{{.Names}}"],
-            check=True, capture_output=True, text=True,
-        )  # fmt: skip
-        return listed.stdout
 
 
 @pytest.fixture
@@ -114,4 +69,4 @@ def test_a_batch_waits_for_a_killed_engine_and_loses_nothing(
         assert eureka.found(runs / "night" / entry.name) == eureka.found(
             runs / "unbroken" / entry.name
         )
-    assert engine.containers() == ""
+    assert engine.containers() == []

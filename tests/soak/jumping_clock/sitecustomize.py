@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import time
 from pathlib import Path
 
 _file = Path(os.environ.get("SOAK_CLOCK", ""))  # a worker has no such variable
 _true_time = time.time
+_true_datetime = datetime.datetime
 
 
 def _time() -> float:
@@ -17,4 +19,16 @@ def _time() -> float:
         return _true_time()
 
 
+class _AlsoTrue(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, _true_datetime)  # those that C code makes
+
+
+class _Datetime(_true_datetime, metaclass=_AlsoTrue):
+    @classmethod
+    def now(cls, tz: datetime.tzinfo | None = None) -> _Datetime:
+        return cls.fromtimestamp(_time(), tz)
+
+
 time.time = _time
+datetime.datetime = _Datetime  # type: ignore[misc]
