@@ -17,6 +17,7 @@ from eureka_agent.archive.storage_errors import FILE_NAME
 from eureka_agent.batch.faults import BatchFileError, Fault
 from eureka_agent.batch.file import BatchFile, BatchSettings
 from eureka_agent.batch.limits import TimeLeft
+from eureka_agent.batch.machine_trouble import trouble_in
 from eureka_agent.batch.matrix import OF_THE_BATCH, PlannedSearch
 from eureka_agent.errors import EurekaError
 from eureka_agent.estimates import Estimate, SearchPlan, sum_of_money
@@ -73,7 +74,7 @@ async def _each(
     ask: Callable[[Mapping[str, Any]], Awaitable[ResultT]],
 ) -> list[ResultT]:
     """The answer for each search's settings. Raises BatchFileError with the searches for which
-    `ask` raises EurekaError."""
+    `ask` raises EurekaError, and the machine's trouble, for which the file is not to blame."""
     shared = {name: getattr(file.settings, name) for name in OF_THE_BATCH}
     found: list[ResultT] = []
     faults: dict[Fault, list[str]] = {}
@@ -81,6 +82,8 @@ async def _each(
         try:
             found.append(await ask({**search.values, **shared}))
         except EurekaError as error:
+            if trouble_in(error) is not None:
+                raise
             faults.setdefault(_fault(file, search, error), []).append(search.name)
     if faults:
         named = [

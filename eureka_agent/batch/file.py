@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from eureka_agent.batch.faults import BatchFileError, Fault, Place
+from eureka_agent.batch.faults import Fault, Place
 from eureka_agent.errors import EurekaError, SettingsError, did_you_mean
 from eureka_agent.search.budget import parse_budget, wall_time
 from eureka_agent.settings import THE_FLAGS, checked_cluster, parse_settings
@@ -152,6 +152,8 @@ class BatchFile:
     groups: tuple[Group, ...]
     lines: Mapping[Place, int]
     """Line of every key and list member, from 1."""
+    faults: tuple[Fault, ...] = ()
+    """Mistakes in its form; `expand` raises them with those in what it expands."""
 
     def fault(self, place: Place, message: str, hint: str = "") -> Fault:
         """A fault with the line of its place, or of the nearest one around it."""
@@ -172,8 +174,7 @@ def with_limits(file: BatchFile, given: Mapping[str, Any]) -> BatchFile:
 
 
 def read_batch_file(path: Path) -> BatchFile:
-    """Read a batch file. Raises SettingsError for a file that cannot be read, BatchFileError for
-    mistakes in its form."""
+    """Read a batch file. Raises SettingsError for a file that cannot be read."""
     values = read_settings_file(path)
     lines = line_numbers(path)
     faults: list[Fault] = []
@@ -196,9 +197,7 @@ def read_batch_file(path: Path) -> BatchFile:
     if not groups and not faults:
         hint = "write `matrix:` with lists of settings, such as `env: [cartpole, hopper]`"
         faults.append(Fault((), "it names no search", hint))
-    if faults:
-        raise BatchFileError(str(path), faults)
-    return BatchFile(path, settings, defaults, tuple(groups), lines)
+    return BatchFile(path, settings, defaults, tuple(groups), lines, tuple(faults))
 
 
 def _batch_settings(

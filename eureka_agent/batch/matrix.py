@@ -50,9 +50,11 @@ class PlannedSearch:
 
 def expand(file: BatchFile) -> tuple[PlannedSearch, ...]:
     """All searches of a batch file, in its order. Raises BatchFileError with every mistake."""
-    faults: list[Fault] = []
+    faults = list(file.faults)
     groups = {group.name: group for group in file.groups}
     searches: list[PlannedSearch] = []
+    unusable: list[PlannedSearch] = []
+    """Searches of faulty groups, whose settings may have mistakes as well."""
     for group in file.groups:
         if group.template:
             continue
@@ -60,12 +62,15 @@ def expand(file: BatchFile) -> tuple[PlannedSearch, ...]:
             message = f"{group.name!r} is no name of a group: it names folders"
             hint = "use letters, digits, '-', '_' and '.', and begin with a letter or a digit"
             faults.append(file.fault(group.place, message, hint))
+            unusable += _searches(file, [group], faults)
             continue
         chain = _chain(file, group, groups, faults)
         if chain:
             searches += _searches(file, chain, faults)
+        else:
+            unusable += _searches(file, [group], faults)
     checked: set[tuple[Place, str]] = set()
-    for search in searches:
+    for search in [*searches, *unusable]:
         _check_settings(file, search, checked, faults)
     _check_names(file, searches, faults)
     if not searches and not faults:

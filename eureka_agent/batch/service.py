@@ -20,17 +20,19 @@ _UNIT = """\
 
 [Unit]
 Description=Reward searches of the batch {batch}
-StartLimitIntervalSec=0
+StartLimitIntervalSec=1h
+StartLimitBurst=30
 
 [Service]
 Type=exec
 WorkingDirectory={working}
 EnvironmentFile=-{keys}
 {environment}ExecStart={command}
-# 0: all searches have ended; 1: some failed, and starting again would not help
+# 0: all searches have ended; 1: some failed, and starting again would not help;
+# 2 may pass, such as a Docker engine that is not up yet: half an hour of it is enough
 SuccessExitStatus=0 1
 Restart=on-failure
-RestartPreventExitStatus=1 2
+RestartPreventExitStatus=1
 RestartSec=60
 KillSignal=SIGINT
 KillMode=mixed

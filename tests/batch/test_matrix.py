@@ -118,6 +118,26 @@ def test_all_mistakes_are_told_at_once_with_their_lines(tmp_path: Path) -> None:
     ]
 
 
+def test_mistakes_of_form_and_of_settings_are_told_together(tmp_path: Path) -> None:
+    assert mistakes(
+        tmp_path,
+        """\
+        max_cost: 0
+        defaults: {iteratons: 3}
+        groups:
+          a: {extends: b, matrix: {seed: [0, -1]}}
+          b: {extends: a}
+        """,
+    ) == [
+        "line 1, max_cost: it is 0, expected more than 0",
+        "line 2, defaults.iteratons: unknown setting 'iteratons' (did you mean 'iterations'?)",
+        "line 4, groups.a.extends: groups extend each other in a circle: b → a → b",
+        "line 4, groups.a.matrix.seed[1]: it is -1, expected 0 or more (see `eureka search --help`"
+        " for what it takes)",
+        "line 5, groups.b.extends: groups extend each other in a circle: a → b → a",
+    ]
+
+
 def test_a_wrong_setting_is_told_once_where_it_stands(tmp_path: Path) -> None:
     found = mistakes(
         tmp_path,

@@ -166,8 +166,10 @@ class Soak:
                 if now > due and now - began < self.size.fault_s:
                     injector.next(driver)
                     due = time.monotonic() + self.size.pause_s
-            if driver.returncode != -9:
+            if driver.returncode in (0, 1):
                 return driver.returncode
+            if driver.returncode > 0:  # the engine was away as it began
+                time.sleep(self.size.pause_s)
 
 
 @contextmanager
