@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -198,7 +199,7 @@ def _run(
             )
         )
     except (KeyboardInterrupt, click.exceptions.Abort):
-        again = command(f"batch {file}")
+        again = command(f"batch {shlex.quote(str(file.path))}")
         say(f"Stopped. Go on with:  {again}", err=as_json)
         raise click.exceptions.Abort from None
     if as_json:

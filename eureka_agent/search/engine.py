@@ -49,6 +49,10 @@ class SearchFailedError(EurekaError):
     exit_status = 1
 
 
+class NothingAffordedError(SearchFailedError, LimitReachedError):
+    """The limits on models left no room for anything to train. Another try changes nothing."""
+
+
 class Judges(Protocol):
     """A judge of attempts: `eureka_agent.search.judging.Judging`."""
 
@@ -106,9 +110,11 @@ class SearchEngine:
                 await self._schedule(group).search()
         attempts = self.run.archive.attempts()
         trained = ranked(judged(attempts, self.run.archive.state.feedback))
-        if not trained and not attempts and self._spent():
-            raise SearchFailedError(
-                "the limit on what models may cost left no room for a single request",
+        if not trained and self._spent():
+            before = "was reached before a candidate was trained"
+            before = before if attempts else "left no room for a single request"
+            raise NothingAffordedError(
+                f"the limit on what models may cost {before}",
                 "raise --max-cost, --max-tokens or --max-time",
             )
         if not trained and self._why_ended is not None:

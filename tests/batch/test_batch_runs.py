@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from command_line import CommandLine, wait_for
+from model_server import ModelServer
 
 pytestmark = pytest.mark.slow
 
@@ -225,6 +226,24 @@ def generations(eureka: CommandLine) -> int:
     return int(rows[0]["generations"].partition("/")[0])
 
 
+def test_a_search_that_no_money_is_left_for_waits_and_is_not_tried_again(
+    eureka: CommandLine,
+) -> None:
+    eureka.environment["OPENAI_API_KEY"] = "none"
+    with ModelServer(["never given"]) as server:
+        write(eureka, "0", max_cost=0.000001)
+        asking = (
+            f"defaults: {{model: openai/m, base_url: {server.base_url}, price: ['openai/m=9,9'], "
+        )
+        path = eureka.folder / "night.yaml"
+        path.write_text(path.read_text().replace("defaults: {", asking))
+        output = eureka("batch", "night.yaml", "--yes")
+        assert server.requests == []
+    assert states(eureka) == {"cartpole-seed0": "waiting"}
+    assert output.count("cartpole-seed0: running") == 1
+    assert "the limit on what models may cost left no room for a single request" in output
+
+
 def test_ctrl_c_saves_what_is_under_way(eureka: CommandLine) -> None:
     write(eureka)
     process = eureka.popen("batch", "night.yaml")
@@ -232,7 +251,7 @@ def test_ctrl_c_saves_what_is_under_way(eureka: CommandLine) -> None:
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "Go on with:" in output
+    assert "Go on with:  eureka batch night.yaml\n" in output
     assert "Traceback" not in errors
     assert set(states(eureka).values()) <= {"stopped", "finished", "waiting"}
     assert "stopped" in states(eureka).values()

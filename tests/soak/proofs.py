@@ -112,7 +112,8 @@ def _failed(batch: Path) -> list[str]:
     return [
         f"{entry.name} ({entry.message})"
         for entry in entries
-        if entry.state is not State.FINISHED and "left no room" not in entry.message
+        if entry.state is not State.FINISHED
+        and "limit on what models may cost" not in entry.message
     ]
 
 
