@@ -27,7 +27,7 @@ format: setup  ## Let ruff mend what it can
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .
 
-soak: setup  ## An hour of faults for a batch of 12 searches, and the proof that nothing came of them
+soak: setup  ## Faults for a batch of 12 searches until it ends, at most an hour, and the proof that nothing came of them
 	PYTHONPATH=tests .venv/bin/python tests/soak/soak.py
 
 bench:  ## Run the benchmarks (about an hour); results go to benchmarks/results, their table is printed

@@ -73,6 +73,10 @@ class WorkerLostError(WorkerDiedError):
     """A worker is gone with its machine or its engine, for which no training can be to blame."""
 
 
+class GpuLostError(WorkerLostError):
+    """A GPU that failed under a worker: a fault of its driver or of the device."""
+
+
 class WorkerFaultError(EurekaError):
     """A worker could not do a job; its process goes on."""
 

@@ -50,7 +50,7 @@ class BatchSettings(BaseModel):
     until: str | None = None
     """Time of the day at which everything is saved and stopped, such as "07:30"."""
     wait_for_machine: str = "2h"
-    """Longest wait for a full disk, or a Docker engine that is away."""
+    """Longest wait for room on a disk, or for a Docker engine or a GPU that is away."""
     workers: int = Field(0, ge=0, le=1000)
     """Training workers; 0: one per CPU core, or per GPU."""
     cluster: str = "off"

@@ -84,6 +84,7 @@ class TrainingJob:
     state: Path | None = None
     """Saved state to resume from, at the end of `points`."""
     retries: int = 0
+    lost_gpus: int = 0
 
     @property
     def key(self) -> str:

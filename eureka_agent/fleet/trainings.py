@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from eureka_agent.archive.snapshots import SnapshotStore
-from eureka_agent.errors import WorkerDiedError, WorkerLostError
+from eureka_agent.errors import GpuLostError, WorkerDiedError, WorkerLostError
 from eureka_agent.fleet.dispatcher import Dispatcher
 from eureka_agent.fleet.jobs import (
     Population,
@@ -27,6 +27,8 @@ from eureka_agent.rewards import RewardSpecification
 
 _MAX_RETRIES = 1
 """Restarts of a job after its worker's death."""
+_MOST_LOST_GPUS = 3
+"""Restarts of a job after a GPU failed under it. The next worker may get another GPU."""
 
 
 class Trainings:
@@ -73,7 +75,8 @@ class Trainings:
 
         Smaller priorities start first, equal ones in the order of the calls. Raises EurekaError
         when no worker can be started, EnvironmentFaultError when the environment's own code fails,
-        as it would in all other trainings. A cancelled call frees its slot.
+        as it would in all other trainings, GpuLostError where GPUs keep failing. A cancelled call
+        frees its slot.
         """
         number = next(self._order)
         command = Train(job=f"{number}:{name}", reward=reward, seed=seed, rungs=rungs)
@@ -136,7 +139,12 @@ class Trainings:
     def _restart(self, job: TrainingJob, error: WorkerDiedError) -> None:
         if job.result.done():
             return
-        if not isinstance(error, WorkerLostError):
+        if isinstance(error, GpuLostError):
+            if job.lost_gpus >= _MOST_LOST_GPUS:
+                job.raise_error(error)
+                return
+            job.lost_gpus += 1
+        elif not isinstance(error, WorkerLostError):
             if job.retries >= _MAX_RETRIES:
                 text = f"its worker died twice; the last time: {error.message}"
                 job.fail("worker-died", text)

@@ -200,6 +200,8 @@ class Fault(Record):
     hint: Text = ""
     environment: bool = False
     """True if the environment's own code failed, so that every reward would fail."""
+    gpu: bool = False
+    """True if the GPU itself failed, for which no code is to blame."""
 
 
 Event = Annotated[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from eureka_agent.errors import EnvironmentFaultError, EurekaError
+from eureka_agent.errors import EnvironmentFaultError, EurekaError, GpuLostError
 from eureka_agent.invocation import command
 from eureka_agent.protocol.bounds import LONGEST_FAULT, LONGEST_HINT, plain_line, plain_text
 from eureka_agent.protocol.events import Fault
@@ -13,8 +13,14 @@ from eureka_agent.protocol.events import Fault
 def raised_by(
     fault: Fault, otherwise: type[EurekaError], environment: str, opening: bool = False
 ) -> EurekaError:
-    """The error for a worker's fault: EnvironmentFaultError where no reward is to blame, else
-    `otherwise`. `environment`: its name for the user; `opening`: there is no reward yet."""
+    """The error for a worker's fault: GpuLostError, EnvironmentFaultError where no reward is to
+    blame, else `otherwise`. `environment`: its name for the user; `opening`: there is no reward yet."""
+    if fault.gpu:
+        message, hint = (
+            plain_line(fault.message, LONGEST_FAULT),
+            "`nvidia-smi` and `dmesg` tell why",
+        )
+        return GpuLostError(message, f"{hint}; the same command goes on where it was")
     if fault.environment:
         return _environment_fault(fault.message, fault.hint, environment, opening)
     return otherwise(fault.message.strip() or "the worker gave no reason", fault.hint)

@@ -21,6 +21,7 @@ from eureka_agent.simulation.time_limit import TimeLimitError, calls_limited_to,
 from eureka_agent.simulation.user_modules import describe_error, place_of_function
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Task
+from eureka_agent.training.gpu_failures import is_gpu_failure
 from eureka_agent.training.memory import is_out_of_memory
 
 LARGEST = 1e18
@@ -40,8 +41,8 @@ _INSTALLED = [_PACKAGE, *map(Path, {*sysconfig.get_paths().values(), *site.getsi
 def environment_code(
     cls: type[VecTask], limit_s: float | None = None, doing: str = "", setting: str = ""
 ) -> Iterator[None]:
-    """Turn exceptions of an environment's code, but no lack of memory, into EnvironmentFaultError.
-    `limit_s`: timeout of the block; `doing`: its subject; `setting`: a flag behind it."""
+    """Turn exceptions of an environment's code, but no lack of memory and no failure of a GPU, into
+    EnvironmentFaultError. `limit_s`: timeout of the block; `doing`: its subject; `setting`: a flag behind it."""
     try:
         if limit_s is None:
             yield
@@ -59,7 +60,7 @@ def environment_code(
     except (EnvironmentFaultError, MemoryError):
         raise
     except Exception as error:
-        if is_out_of_memory(error) or not _is_to_blame(error, cls):
+        if is_out_of_memory(error) or is_gpu_failure(error) or not _is_to_blame(error, cls):
             raise
         place = place_of_error(error, cls) or f"{cls.__name__}: "
         raise EnvironmentFaultError(f"{place}{describe_error(error)}", RAISED_HINT) from None

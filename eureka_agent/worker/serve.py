@@ -33,6 +33,7 @@ from eureka_agent.simulation.user_modules import describe_error, error_place
 from eureka_agent.task import Task, Variable
 from eureka_agent.training.allocator import keep_freed_memory
 from eureka_agent.training.environment_faults import RAISED_HINT, environment_code, loading_limit
+from eureka_agent.training.gpu_failures import is_gpu_failure
 from eureka_agent.training.memory import MEMORY_HINT, does_not_fit, is_out_of_memory
 from eureka_agent.training.untrained import measure
 from eureka_agent.training.written_fitness import with_written_fitness
@@ -137,6 +138,8 @@ class Worker:
         traceback.print_exc(file=sys.stderr)
         if is_out_of_memory(error):
             return Fault(job=job, message=does_not_fit(what, error), hint=MEMORY_HINT)
+        if is_gpu_failure(error):  # also for other jobs: this process cannot use it any more
+            return Fault(job=None, message=f"the GPU failed: {describe_error(error)}", gpu=True)
         place = error_place(error, None if self._loaded is None else self._loaded.folder)
         hint = RAISED_HINT if place else "this is a defect of the program: please report it"
         message = f"{what} failed: {place}{describe_error(error)}"
