@@ -14,7 +14,8 @@ def raised_by(
     fault: Fault, otherwise: type[EurekaError], environment: str, opening: bool = False
 ) -> EurekaError:
     """The error for a worker's fault: GpuLostError, EnvironmentFaultError where no reward is to
-    blame, else `otherwise`. `environment`: its name for the user; `opening`: there is no reward yet."""
+    blame, else `otherwise`. `environment`: its name for the user; `opening`: there is no reward
+    yet."""
     if fault.gpu:
         message, hint = (
             plain_line(fault.message, LONGEST_FAULT),

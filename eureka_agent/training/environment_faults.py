@@ -42,7 +42,8 @@ def environment_code(
     cls: type[VecTask], limit_s: float | None = None, doing: str = "", setting: str = ""
 ) -> Iterator[None]:
     """Turn exceptions of an environment's code, but no lack of memory and no failure of a GPU, into
-    EnvironmentFaultError. `limit_s`: timeout of the block; `doing`: its subject; `setting`: a flag behind it."""
+    EnvironmentFaultError. `limit_s`: timeout of the block; `doing`: its subject; `setting`: a flag
+    behind it."""
     try:
         if limit_s is None:
             yield
