@@ -55,9 +55,11 @@ class BatchDriver:
         budget: Budget | None = None,
         time_left: TimeLeft | None = None,
         trust: bool = False,
+        watch: Callable[[str, BaseEntry], None] = lambda search, entry: None,
     ) -> None:
         """`command`: the command line, for the runs' records. `trust`: also go on with runs of
-        others. `observer` gets each event once it is stored."""
+        others. `observer` gets each event once it is stored, `watch` the name of a search with each
+        entry of its journal."""
         self.queue = queue
         self.settings = settings
         self._machine = machine
@@ -65,6 +67,7 @@ class BatchDriver:
         self._observer = observer
         self._budget = budget
         self._trust = trust
+        self._watch = watch
         self._time_left = time_left or TimeLeft(settings)
         self._env_steps = EnvSteps(settings.env_steps)
         self._allocation = PromisingFirst()
@@ -315,6 +318,7 @@ class BatchDriver:
 
     def _observe(self, search: str, entry: BaseEntry) -> None:
         """Pass on what concerns the batch."""
+        self._watch(search, entry)
         if isinstance(entry, Proposed | AttemptEnded | AttemptRepeated | FinalTrained):
             self._waiting_for_machine.achieved()
         if isinstance(entry, Notice) and entry.level == "warning":

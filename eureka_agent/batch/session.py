@@ -31,6 +31,7 @@ from eureka_agent.cluster.ray_cluster import connected
 from eureka_agent.errors import DiskFullError, RunFolderError
 from eureka_agent.fleet.machine import Machine
 from eureka_agent.invocation import command
+from eureka_agent.journal.entries import BaseEntry
 from eureka_agent.llm.budget import Budget
 from eureka_agent.llm.prices import Price
 from eureka_agent.records import Message
@@ -72,10 +73,11 @@ async def run_batch(
     observer: Callable[[Event], None],
     *,
     trust: bool = False,
+    watch: Callable[[str, BaseEntry], None] = lambda search, entry: None,
     ready: Callable[[Mapping[str, Any]], None] = lambda facts: None,
 ) -> BatchEnd:
-    """Run the searches that have not ended. `observer` gets each event; `ready` gets id, folder and
-    socket once the batch runs.
+    """Run the searches that have not ended. `observer` gets each event, `watch` each entry of a
+    search's journal; `ready` gets id, folder and socket once the batch runs.
 
     Raises RunFolderError for a folder that is another's or in use, BatchChangedError for a file
     that has changed.
@@ -115,6 +117,7 @@ async def run_batch(
                 observe,
                 await _budget(file.settings, queue),
                 trust=trust,
+                watch=watch,
             )
             _remove_socket(queue.get(SOCKET))
             path = await stack.enter_async_context(listening(Requests(driver).answer))

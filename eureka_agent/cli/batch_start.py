@@ -171,14 +171,18 @@ def _run(
     import os
 
     from eureka_agent.archive.run_folder import command_line
-    from eureka_agent.batch.lines import event_line, render_end
+    from eureka_agent.batch.lines import render_end
+    from eureka_agent.batch.live import batch_view
     from eureka_agent.batch.session import run_batch
-    from eureka_agent.cli.watch import run_stoppable
+    from eureka_agent.batch.session import status as batch_status
+    from eureka_agent.cli.watch import LastingConsole, run_stoppable
     from eureka_agent.report.console import list_console
 
     as_json = output_format == "json"
+    view = batch_view(LastingConsole(stderr=as_json), folder.name)
 
     def ready(facts: Mapping[str, Any]) -> None:
+        view.know(batch_status(folder)["searches"])
         say(f"batch {facts['id']} in {facts['folder']}", err=as_json)
         if ready_fd is not None:
             import json
@@ -187,17 +191,19 @@ def _run(
                 stream.write(json.dumps(dict(facts)) + "\n")
 
     try:
-        end = run_stoppable(
-            lambda: run_batch(
-                file,
-                searches,
-                folder,
-                command_line(),
-                lambda event: say(event_line(event), err=as_json),
-                trust=trust,
-                ready=ready,
+        with view:
+            end = run_stoppable(
+                lambda: run_batch(
+                    file,
+                    searches,
+                    folder,
+                    command_line(),
+                    view.event,
+                    trust=trust,
+                    watch=view.entry,
+                    ready=ready,
+                )
             )
-        )
     except (KeyboardInterrupt, click.exceptions.Abort):
         again = command(f"batch {shlex.quote(str(file.path))}")
         say(f"Stopped. Go on with:  {again}", err=as_json)

@@ -35,7 +35,7 @@ class _Command:
         yield self._segment
 
 
-class _SteadyLive(Live):
+class SteadyLive(Live):
     """A live display in synchronised output."""
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
@@ -59,7 +59,7 @@ class LiveView:
         self._live = self._new_display()
 
     def _new_display(self) -> Live:
-        return _SteadyLive(
+        return SteadyLive(
             self,
             console=self._console,
             refresh_per_second=REFRESHES_PER_SECOND,
