@@ -14,7 +14,7 @@ from rich.text import Text
 from eureka_agent import wording
 from eureka_agent.batch.lines import STYLES, event_line
 from eureka_agent.batch.queue import ENDED, Event, State
-from eureka_agent.journal.entries import BaseEntry
+from eureka_agent.journal.entries import BaseEntry, RunStarted
 from eureka_agent.report.entries import merit_words
 from eureka_agent.report.lines import Column, Line, Lines, rows
 from eureka_agent.report.live import REFRESHES_PER_SECOND, SteadyLive
@@ -75,10 +75,13 @@ class BatchView:
             self._live.console.print(Text(event_line(event), style=STYLES.get(event.kind, "")))
 
     def entry(self, search: str, entry: BaseEntry) -> None:
-        """Apply an entry of a search's journal."""
+        """Apply an entry of a search's journal, from its start in this process on."""
         with self._lock:
-            view = self._searches.setdefault(search, SearchView())
-            view.apply(entry, self._clock())
+            if isinstance(entry, RunStarted):
+                self._searches[search] = SearchView()
+            view = self._searches.get(search)
+            if view is not None:
+                view.apply(entry, self._clock())
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         with self._lock:

@@ -17,11 +17,8 @@ def raised_by(
     blame, else `otherwise`. `environment`: its name for the user; `opening`: there is no reward
     yet."""
     if fault.gpu:
-        message, hint = (
-            plain_line(fault.message, LONGEST_FAULT),
-            "`nvidia-smi` and `dmesg` tell why",
-        )
-        return GpuLostError(message, f"{hint}; the same command goes on where it was")
+        hint = "`nvidia-smi` and `dmesg` tell why; the same command goes on where it was"
+        return GpuLostError(plain_line(fault.message, LONGEST_FAULT), hint)
     if fault.environment:
         return _environment_fault(fault.message, fault.hint, environment, opening)
     return otherwise(fault.message.strip() or "the worker gave no reason", fault.hint)
