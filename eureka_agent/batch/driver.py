@@ -15,7 +15,7 @@ from eureka_agent.archive.run_folder import reading
 from eureka_agent.batch.allocation import PromisingFirst
 from eureka_agent.batch.file import BatchSettings
 from eureka_agent.batch.folder import STOP_FILE
-from eureka_agent.batch.limits import EnvSteps, TimeLeft, cut_short
+from eureka_agent.batch.limits import EnvSteps, TimeLeft, cut_short, limits_on_models
 from eureka_agent.batch.machine_trouble import MachineWait, Trouble, trouble_in
 from eureka_agent.batch.one_search import Active, kind, run_search, steps_in, used_steps
 from eureka_agent.batch.queue import Entry, Event, Queue, State
@@ -198,7 +198,9 @@ class BatchDriver:
         """Take over other limits of the batch from now on."""
         self.settings = settings
         self._env_steps.limit = settings.env_steps
-        self._time_left = TimeLeft(settings)
+        self._time_left.change(settings)
+        if self._budget is not None:
+            self._budget.change_limits(limits_on_models(settings))
         self._left_out.clear()
         self.record("retuned", "limits of the batch")
         self._changed.set()

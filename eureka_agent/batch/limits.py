@@ -73,13 +73,18 @@ class TimeLeft:
         stopwatch: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock, self._stopwatch = clock, stopwatch
-        self._end = settings.end_time(clock)
+        self._began, self._called = stopwatch(), f"{datetime.fromtimestamp(clock()):%Y-%m-%d %H:%M}"
+        self._until: str | None = None
+        self._end: float | None = None
+        self.change(settings)
+
+    def change(self, settings: BatchSettings) -> None:
+        """Take over other limits. `max_time` still counts from the begin of the call."""
+        if settings.until != self._until:
+            self._until, self._end = settings.until, settings.end_time(self._clock)
         self._seconds = None if settings.max_time is None else seconds_of(settings.max_time)
-        self._began = stopwatch()
         # by its text a search knows a limit that it has met before: that of another call is new
-        self._max_time = (
-            f"{settings.max_time} from {datetime.fromtimestamp(clock()):%Y-%m-%d %H:%M}"
-        )
+        self._max_time = f"{settings.max_time} from {self._called}"
 
     def limits(self) -> list[tuple[float, str]]:
         """Seconds left by each limit, with its name."""
@@ -109,6 +114,10 @@ def shared_budget(
     """The budget for models of all searches; None without a limit."""
     if settings.max_cost is None and settings.max_tokens is None:
         return None
+    return Budget(limits_on_models(settings), prices, spent)
+
+
+def limits_on_models(settings: BatchSettings) -> Limits:
+    """Limits of what all searches together may spend on models."""
     origin = {"money": "max_cost of the batch", "tokens": "max_tokens of the batch"}
-    limits = Limits(money=settings.max_cost, tokens=settings.max_tokens, origin=origin)
-    return Budget(limits, prices, spent)
+    return Limits(money=settings.max_cost, tokens=settings.max_tokens, origin=origin)

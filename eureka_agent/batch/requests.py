@@ -88,7 +88,9 @@ class Requests:
             raise SettingsError("no setting to change is given", "write name=value")
         if entry is None:
             now = self._driver.settings.model_dump(mode="json", exclude_none=True)
-            fixed = [name for name in changes if name in OF_THE_BATCH]
+            # where the batch began without one, no price is known and no spending counted
+            new = {"max_cost", "max_tokens"} - set(now)
+            fixed = [name for name in changes if name in OF_THE_BATCH or name in new]
             if fixed:
                 raise SettingsError(
                     f"{fixed[0]} cannot change while the batch runs",

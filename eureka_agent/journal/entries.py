@@ -271,6 +271,7 @@ class ModelBudgetSpent(BaseEntry):
     limits: dict[str, str]
     """Limits that refused it; the decision does not hold for others."""
     text: str
+    """Reason; empty where a resumed search asks again."""
 
 
 class SearchEndedEarly(BaseEntry):

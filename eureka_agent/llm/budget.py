@@ -38,6 +38,11 @@ class Limits:
     )
     """Names of the limits where the user wrote them."""
 
+    def named(self) -> dict[str, str]:
+        """The limits by the names where the user wrote them."""
+        found = {"money": self.money, "tokens": self.tokens}
+        return {self.origin[name]: str(value) for name, value in found.items() if value is not None}
+
 
 @dataclass(frozen=True)
 class Amount:
@@ -128,6 +133,16 @@ class Budget:
         """Cost of a request at the run's prices; None for an unknown price or count."""
         price = self._prices.get(model)
         return None if price is None else price.money(cost)
+
+    @property
+    def limits(self) -> Limits:
+        """The limits now."""
+        return self._limits
+
+    def change_limits(self, limits: Limits) -> None:
+        """Take over other limits, and forget the refusal under those before."""
+        self._limits = limits
+        self.closed = ""
 
     def owe(self, model: str, request: BatchedRequest) -> None:
         """Count a request that an earlier process sent in a batch; `reserve` takes it over."""

@@ -57,6 +57,8 @@ def _other_line(entry: BaseEntry) -> str:
             files = wording.plural(entry.files, "file")
             of = f", of {' '.join(entry.attempts)}" if entry.attempts else ""
             return f"{files} removed to free {wording.file_size(entry.size)}{of}"
+        case journal.ModelBudgetSpent() if not entry.text:
+            return "models are asked again, under other limits"
         case journal.SearchEndedEarly() if not entry.text:
             return "the search goes on where it had ended early"
         case (

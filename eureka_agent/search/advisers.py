@@ -93,27 +93,41 @@ def budget_of(
     run: Run,
     time_is_up: Callable[[], str],
     observer: Observer,
-    shared: Budget | None = None,
+    context: SearchContext = ALONE,
 ) -> Budget:
-    """The run's budget for models, with the prices from its start and what it has spent. `shared`:
-    the budget of several runs."""
+    """The run's budget for models, with the prices from its start and what it has spent. A refusal
+    of an earlier process holds as long as the limits behind it do."""
     frozen = {
         name: Price.model_validate(price) for name, price in run.archive.state.began.prices.items()
     }
-    limits = model_limits(run.settings)
+    own, shared = model_limits(run.settings), context.budget
     spent = run.archive.state.budget_spent
 
+    def with_shared() -> dict[str, str]:
+        """The run's limits and those of all searches."""
+        time = context.time_limit()
+        of_all = {} if time is None else {"time": time.text}
+        return own | of_all | ({} if shared is None else shared.limits.named())
+
     def closed(reason: str) -> None:
+        time = context.time_limit()
+        by_all = (shared is not None and reason == shared.closed) or (
+            time is not None and time.text in reason
+        )
+        limits = with_shared() if by_all else own
         text = f"no model is asked any more: {reason}; the search ends with what is paid for"
         observer(ModelBudgetSpent(limits=limits, text=text))
         observer(Notice(text=text, level="warning"))
 
+    holds = spent is not None and spent.limits in (own, with_shared())
+    if spent is not None and spent.text and not holds:
+        observer(ModelBudgetSpent(limits=own, text=""))
     return Budget(
         models.limits,
         {**models.prices, **frozen},
         run.archive.messages(),
         time_is_up=time_is_up,
-        closed=spent.text if spent is not None and spent.limits == limits else "",
+        closed=spent.text if spent is not None and holds else "",
         on_closed=closed,
         shared=shared,
     )
@@ -157,7 +171,7 @@ def advisers_of(
         return Advisers(designer, reader=OfflineReader(run.description))
     from eureka_agent.designer.llm_designer import LanguageModelDesigner
 
-    budget = budget_of(models, run, time_is_up, observer, context.budget)
+    budget = budget_of(models, run, time_is_up, observer, context)
     gateway = Gateway(
         run.archive,
         budget,

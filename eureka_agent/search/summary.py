@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.feedback.agreement import agreement
@@ -158,9 +158,14 @@ def budget_texts(run: Run) -> tuple[str, ...]:
     # only under the present limits, which may have been changed on resume
     if reached is not None and limit is not None and reached.limit == limit.text:
         texts.append(reached.text)
-    if spent is not None and spent.limits == model_limits(run.settings):
+    if spent is not None and _own(spent.limits) == model_limits(run.settings):
         texts.append(spent.text)
     return tuple(filter(None, texts))
+
+
+def _own(limits: Mapping[str, str]) -> dict[str, str]:
+    """The run's limits among those behind a refusal."""
+    return {name: limits[name] for name in limits if name in SearchSettings.model_fields}
 
 
 def model_limits(settings: SearchSettings) -> dict[str, str]:

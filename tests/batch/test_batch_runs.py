@@ -226,22 +226,66 @@ def generations(eureka: CommandLine) -> int:
     return int(rows[0]["generations"].partition("/")[0])
 
 
-def test_a_search_that_no_money_is_left_for_waits_and_is_not_tried_again(
+REWARD = """\
+```python
+def compute_reward(cart_position):
+    closeness = -cart_position.abs()
+    return closeness + 1.0, {"closeness": closeness}
+```
+"""
+
+
+def write_asking(eureka: CommandLine, server: ModelServer, seeds: str, **top: object) -> None:
+    """Write a batch whose searches ask a model."""
+    write(eureka, seeds, **top)
+    asking = f"defaults: {{model: openai/m, base_url: {server.base_url}, price: ['openai/m=9,9'], "
+    path = eureka.folder / "night.yaml"
+    path.write_text(path.read_text().replace("defaults: {", asking))
+    eureka.environment["OPENAI_API_KEY"] = "none"
+
+
+def test_a_search_that_no_money_is_left_for_waits_and_goes_on_with_more(
     eureka: CommandLine,
 ) -> None:
-    eureka.environment["OPENAI_API_KEY"] = "none"
-    with ModelServer(["never given"]) as server:
-        write(eureka, "0", max_cost=0.000001)
-        asking = (
-            f"defaults: {{model: openai/m, base_url: {server.base_url}, price: ['openai/m=9,9'], "
-        )
-        path = eureka.folder / "night.yaml"
-        path.write_text(path.read_text().replace("defaults: {", asking))
+    with ModelServer([REWARD]) as server:
+        write_asking(eureka, server, "0", max_cost=0.000001)
         output = eureka("batch", "night.yaml", "--yes")
         assert server.requests == []
-    assert states(eureka) == {"cartpole-seed0": "waiting"}
-    assert output.count("cartpole-seed0: running") == 1
-    assert "the limit on what models may cost left no room for a single request" in output
+        assert states(eureka) == {"cartpole-seed0": "waiting"}
+        assert output.count("cartpole-seed0: running") == 1
+        assert "the limit on what models may cost left no room for a single request" in output
+        eureka("batch", "night.yaml", "--yes", "--max-cost", "5")
+        assert server.requests
+    assert states(eureka) == {"cartpole-seed0": "finished"}
+    document = eureka.json("show", "runs/night/cartpole-seed0")
+    assert "no model is asked any more" not in json.dumps(document)
+
+
+def test_money_that_is_retuned_is_spent_in_the_same_call(eureka: CommandLine) -> None:
+    with ModelServer([REWARD]) as server:
+        write_asking(eureka, server, "0", max_cost=0.000001)
+        path = eureka.folder / "night.yaml"
+        other = (
+            "groups: {other: {settings: {env: quadcopter, model: offline, env_steps: 400000}}}\n"
+        )
+        path.write_text(path.read_text() + other)
+        process = eureka.popen("batch", "night.yaml", "--yes")
+        wait_for(lambda: process_events(eureka, "cartpole-seed0", "waiting"), process)
+        refused = eureka("batch", "retune", "night", "max_tokens=5000", status=2)
+        assert "max_tokens cannot change while the batch runs" in refused
+        assert server.requests == []
+        eureka("batch", "retune", "night", "max_cost=5")
+        wait_for(lambda: server.requests, process)
+        process.kill()
+        process.communicate()
+
+
+def process_events(eureka: CommandLine, search: str, kind: str) -> bool:
+    """True once a search that had begun has had an event of this kind."""
+    if not (night(eureka) / "batch.sqlite").exists():
+        return False
+    kinds = [row[0] for row in queue(eureka, "SELECT kind FROM events WHERE search = ?", search)]
+    return "running" in kinds and kind in kinds[kinds.index("running") :]
 
 
 def test_ctrl_c_saves_what_is_under_way(eureka: CommandLine) -> None:

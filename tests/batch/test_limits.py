@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from eureka_agent.batch.file import BatchSettings
-from eureka_agent.batch.limits import EnvSteps, TimeLeft, shared_budget, steps_of
+from eureka_agent.batch.limits import EnvSteps, TimeLeft, limits_on_models, shared_budget, steps_of
 from eureka_agent.llm.budget import Budget, BudgetSpentError, Limits
 from eureka_agent.llm.interface import ChatMessage, CompletionRequest
 from eureka_agent.llm.prices import Price
@@ -57,6 +57,23 @@ def test_time_ends_by_the_clock_or_the_stopwatch() -> None:
     assert "07:30" in until.is_up()
 
 
+def test_other_limits_hold_at_once_and_max_time_counts_from_the_begin_of_the_call() -> None:
+    clock, stopwatch = [1_000_000.0], [50.0]
+    left = TimeLeft(BatchSettings(max_time="10m"), lambda: clock[0], lambda: stopwatch[0])
+    limit = left.limit  # as a search under way has it
+    stopwatch[0] += 400
+    left.change(BatchSettings(max_time="10m", max_cost=5))
+    now = limit()
+    assert now is not None
+    assert now.seconds == 200
+    left.change(BatchSettings(max_time="20m"))
+    now = limit()
+    assert now is not None
+    assert now.seconds == 800
+    left.change(BatchSettings())
+    assert limit() is None
+
+
 PRICES = {"m": Price(prompt=Decimal(0), completion=Decimal(10), origin="test")}
 
 
@@ -79,6 +96,18 @@ async def test_two_searches_spend_from_one_budget() -> None:
     with pytest.raises(BudgetSpentError, match="max_tokens of the batch"):
         await other.reserve("m", request("second"))
     assert closed == [shared.closed]
+
+
+async def test_a_raised_limit_has_room_again() -> None:
+    shared = shared_budget(BatchSettings(max_tokens=1000), PRICES, [])
+    assert shared is not None
+    spent = await shared.reserve("m", request("first"))
+    await shared.settle(spent, Cost(prompt_tokens=400, completion_tokens=900), "first", "reply")
+    with pytest.raises(BudgetSpentError, match="max_tokens of the batch"):
+        await shared.reserve("m", request("second"))
+    shared.change_limits(limits_on_models(BatchSettings(max_tokens=9000)))
+    await Budget(Limits(), PRICES, shared=shared).reserve("m", request("second"))
+    assert shared.spent.tokens == 1300  # what was spent stays
 
 
 async def test_a_request_in_flight_counts_for_all_searches() -> None:
