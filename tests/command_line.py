@@ -9,8 +9,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
+
+from eureka_agent.batch.queue import Queue
 
 
 def wait_for(condition: Callable[[], object], process: subprocess.Popen[str]) -> None:
@@ -44,6 +47,12 @@ class Told:
     def _read(self) -> None:
         assert self._process.stdout is not None
         self.lines.extend(iter(self._process.stdout.readline, ""))
+
+
+def states_and_tries(batch: Path) -> list[tuple[str, int]]:
+    """State and failed tries of each search of a batch, in the order of its queue."""
+    with closing(Queue(batch, reading=True)) as queue:
+        return [(entry.state.value, entry.tries) for entry in queue.entries()]
 
 
 class CommandLine:

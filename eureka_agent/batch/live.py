@@ -22,8 +22,7 @@ from eureka_agent.report.state import SearchView
 
 NAME_CELLS = 40
 """Most cells of a search's name."""
-_STATES = {state.value: state for state in State}
-_QUIET = {State.RUNNING.value, State.WAITING.value}
+_QUIET = (State.RUNNING, State.WAITING)
 """Changes of state that the picture shows, and that get no line above it unless they say why."""
 
 
@@ -66,12 +65,11 @@ class BatchView:
     def event(self, event: Event) -> None:
         """Show an event: as a line above the picture, where the picture does not say it."""
         with self._lock:
-            state = _STATES.get(event.kind)
-            if event.search is not None and state is not None:
-                self._states[event.search] = state
-                if state is not State.RUNNING and state is not State.PAUSED:
+            if event.search is not None and event.state is not None:
+                self._states[event.search] = event.state
+                if event.state not in (State.RUNNING, State.PAUSED):
                     self._searches.pop(event.search, None)
-        if event.kind not in _QUIET or event.text:
+        if event.state not in _QUIET or event.text:
             self._live.console.print(Text(event_line(event), style=STYLES.get(event.kind, "")))
 
     def entry(self, search: str, entry: BaseEntry) -> None:

@@ -57,6 +57,7 @@ class State(StrEnum):
 
 ENDED = (State.FINISHED, State.FAILED, State.CANCELLED)
 """States from which a batch does not go on by itself."""
+_STATES = frozenset(state.value for state in State)
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,11 @@ class Event:
     search: str | None
     kind: str
     text: str
+
+    @property
+    def state(self) -> State | None:
+        """The search's new state; None for another kind of event."""
+        return State(self.kind) if self.search is not None and self.kind in _STATES else None
 
 
 class Queue:

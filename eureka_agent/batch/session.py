@@ -106,7 +106,7 @@ async def run_batch(
             def observe(event: Event) -> None:
                 renewing.observe(event)
                 observer(event)
-                if event.kind == State.FAILED.value and event.search is not None:
+                if event.state is State.FAILED and event.search is not None:
                     told.failed(folder.name, event.search, event.text)
 
             driver = BatchDriver(
@@ -157,7 +157,7 @@ class _Renewing:
 
     def observe(self, event: Event) -> None:
         """Renew them soon after a search has changed its state."""
-        if event.kind in {state.value for state in State}:
+        if event.state is not None:
             self._due.set()
 
     async def work(self) -> None:

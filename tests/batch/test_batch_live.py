@@ -39,8 +39,13 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def view(clock: Clock) -> BatchView:
-    console = Console(file=io.StringIO(), force_terminal=True, width=110, height=20)
+def written() -> io.StringIO:
+    return io.StringIO()
+
+
+@pytest.fixture
+def view(clock: Clock, written: io.StringIO) -> BatchView:
+    console = Console(file=written, force_terminal=True, width=110, height=20)
     made = BatchView(console, "nightly", clock)
     made.know({"hopper-0": "finished", "hopper-1": "waiting", "ant-0": "waiting"})
     return made
@@ -106,22 +111,20 @@ def test_more_searches_than_lines_are_counted(
 
 
 def test_a_pause_is_shown_and_what_the_picture_says_gets_no_line(
-    view: BatchView, description: TaskDescription
+    view: BatchView, written: io.StringIO, description: TaskDescription
 ) -> None:
     begin(view, "ant-0", description)
     view.event(Event(0.0, "ant-0", "paused", ""))
     assert "paused" in text(view.lines(110, 20))[2]
-    written = view._live.console.file.getvalue()  # type: ignore[attr-defined]
-    assert "ant-0: paused" in written
-    assert "ant-0: running" not in written
+    assert "ant-0: paused" in written.getvalue()
+    assert "ant-0: running" not in written.getvalue()
 
 
-def test_without_a_terminal_each_event_is_a_line() -> None:
-    console = Console(file=io.StringIO(), width=20)
-    view = batch_view(console, "nightly")
+def test_without_a_terminal_each_event_is_a_line(written: io.StringIO) -> None:
+    view = batch_view(Console(file=written, width=20), "nightly")
     assert isinstance(view, BatchLines)
     with view:
         view.event(Event(0.0, "a-search-with-a-long-name", "failed", "the reason of it"))
-    line = console.file.getvalue()  # type: ignore[attr-defined]
+    line = written.getvalue()
     assert line.endswith(" a-search-with-a-long-name: failed the reason of it\n")
     assert line.count("\n") == 1

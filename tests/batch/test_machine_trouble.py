@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command_line import CommandLine, Told, wait_for
+from command_line import CommandLine, Told, states_and_tries, wait_for
 from small_disk import fill
 from small_disk import small_disk as mounted_disk
 
 from eureka_agent.batch.machine_trouble import MachineWait, trouble_in
-from eureka_agent.batch.queue import Queue
 from eureka_agent.errors import (
     DiskFullError,
     RunFolderError,
@@ -141,10 +140,7 @@ def test_a_batch_waits_for_room_on_the_disk_and_goes_on(tmp_path: Path, small_di
     ballast.unlink()
     assert told.end() == 0, told.lines
     assert told.says("searches go on after")
-    queue = Queue(small_disk / "night", reading=True)
-    found = [(entry.state.value, entry.tries) for entry in queue.entries()]
-    queue.close()
-    assert found == [("finished", 0)] * 3
+    assert states_and_tries(small_disk / "night") == [("finished", 0)] * 3
 
 
 @pytest.mark.slow
@@ -195,7 +191,4 @@ def test_a_gpu_that_fails_under_the_trainings_blames_no_search_and_no_environmen
     marker.unlink()
     assert told.end() == 0, told.lines
     assert told.says("the GPU failed: AcceleratorError: CUDA error: unspecified launch failure")
-    queue = Queue(tmp_path / "runs/night", reading=True)
-    found = [(entry.state.value, entry.tries) for entry in queue.entries()]
-    queue.close()
-    assert found == [("finished", 0)] * 2
+    assert states_and_tries(tmp_path / "runs/night") == [("finished", 0)] * 2

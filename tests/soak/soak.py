@@ -18,15 +18,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from injector import Happened, Injector, resident_mb, workers
 from memory import flat_memory, many_searches
-from own_engine import OwnEngine, has_engine
+from own_engine import OwnEngine, has_engine, own_engine
 from proofs import Proof, proofs, table
 from small_disk import small_disk
 from soak_server import DOLLARS, SoakServer
@@ -170,21 +169,6 @@ class Soak:
                 return driver.returncode
             if driver.returncode > 0:  # the engine was away as it began
                 time.sleep(self.size.pause_s)
-
-
-@contextmanager
-def own_engine() -> Iterator[OwnEngine]:
-    """A Docker engine with the image of workers."""
-    # a socket's path has at most 107 characters
-    engine = OwnEngine(Path(f"/var/tmp/eureka-soak-{os.getpid()}"))
-    engine.call("start")
-    try:
-        build = [sys.executable, "-m", "eureka_agent.cli.main", "sandbox", "build"]
-        environment = {**os.environ, "DOCKER_HOST": engine.host}
-        subprocess.run(build, env=environment, check=True, stdout=subprocess.DEVNULL)
-        yield engine
-    finally:
-        engine.call("stop")
 
 
 def soak(

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command_line import CommandLine, Told, wait_for
-from own_engine import OwnEngine, has_engine
-
-from eureka_agent.batch.queue import Queue
+from command_line import CommandLine, Told, states_and_tries, wait_for
+from own_engine import OwnEngine, has_engine, own_engine
 
 NIGHT = """\
 sandbox: docker
@@ -32,11 +29,8 @@ pytestmark = [
 
 @pytest.fixture
 def engine() -> Iterator[OwnEngine]:
-    # not below pytest's folder: a socket's path has at most 107 characters
-    own = OwnEngine(Path(f"/var/tmp/eureka-own-{os.getpid()}"))
-    own.call("start")
-    yield own
-    own.call("stop")
+    with own_engine() as engine:
+        yield engine
 
 
 def test_a_batch_waits_for_a_killed_engine_and_loses_nothing(
@@ -46,7 +40,6 @@ def test_a_batch_waits_for_a_killed_engine_and_loses_nothing(
     (tmp_path / "unbroken.yaml").write_text(NIGHT.replace("docker", "process"))
     eureka("batch", "unbroken.yaml")
     eureka.environment["DOCKER_HOST"] = engine.host
-    eureka("sandbox", "build")
     (tmp_path / "night.yaml").write_text(NIGHT)
     process = eureka.popen("batch", "night.yaml")
     told = Told(process)
@@ -61,12 +54,7 @@ def test_a_batch_waits_for_a_killed_engine_and_loses_nothing(
         engine.start_again()
         wait_for(lambda seen=seen: told.says("searches go on after", seen), process)
     assert told.end() == 0, told.lines
-    queue = Queue(runs / "night", reading=True)
-    entries = queue.entries()
-    queue.close()
-    assert [(each.state.value, each.tries) for each in entries] == [("finished", 0)] * 2
-    for entry in entries:
-        assert eureka.found(runs / "night" / entry.name) == eureka.found(
-            runs / "unbroken" / entry.name
-        )
+    assert states_and_tries(runs / "night") == [("finished", 0)] * 2
+    for name in ("cartpole-seed0", "cartpole-seed1"):
+        assert eureka.found(runs / "night" / name) == eureka.found(runs / "unbroken" / name)
     assert engine.containers() == []
