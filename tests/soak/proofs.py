@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -60,8 +61,9 @@ def proofs(
             spent += sum((each.cost.money or Decimal(0) for each in messages), Decimal(0))
             if folder.name.startswith("offline"):
                 with reading(str(runs / "unbroken" / folder.name)) as other:
-                    if _found(run) != _found(other):
-                        unequal.append(folder.name)
+                    difference = _difference(_found(run), _found(other))
+                if difference:
+                    unequal.append(f"{folder.name}: {difference}")
     failed = _failed(runs / "soak")
     lost = sorted(set(answered) - set(stored))
     excused = [number for number in lost if _is_near(answered[number], happened)]
@@ -146,6 +148,15 @@ def _env_steps(run: Run) -> list[int]:
     return found + [
         each.outcome.env_steps for each in run.archive.trainings() if each.outcome is not None
     ]
+
+
+def _difference(found: list[tuple[object, ...]], unbroken: list[tuple[object, ...]]) -> str:
+    """The first attempt that differs, as it is and as it would be unbroken; empty where none
+    does."""
+    for ours, others in itertools.zip_longest(found, unbroken):
+        if ours != others:
+            return f"{ours} in place of {others}"
+    return ""
 
 
 def _found(run: Run) -> list[tuple[object, ...]]:
