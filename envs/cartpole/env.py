@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from eureka_agent.simulation.drawing import Circle, Drawing, Line, rectangle
+from eureka_agent.simulation.row_parameters import ACTION_DELAY
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import Channel, Variable
+from eureka_agent.task import Channel, Parameter, Variable
 
 GRAVITY = 9.81
 CART_MASS = 1.0
@@ -23,16 +24,32 @@ LEAST_UPRIGHT = 0.0
 DEFAULT_TASK = "balance"
 
 
-def accelerations(force: Tensor, angle: Tensor, angular_velocity: Tensor) -> tuple[Tensor, Tensor]:
+class Masses:
+    """Masses of cart and pole, and what the equations of motion take of them, in float32. Shape of
+    each: (num_envs,)."""
+
+    def __init__(self, cart: Tensor, pole: Tensor) -> None:
+        """Factors on both masses."""
+        mass = POLE_MASS * pole.double()
+        total = CART_MASS * cart.double() + mass
+        self.total = total.float()
+        self.pole_moment = (mass * POLE_HALF_LENGTH).float()
+        """kg·m about the hinge."""
+        self.pole_share = (mass / total).float()
+        self.moment_share = (mass * POLE_HALF_LENGTH / total).float()
+
+
+def accelerations(
+    force: Tensor, angle: Tensor, angular_velocity: Tensor, masses: Masses
+) -> tuple[Tensor, Tensor]:
     """Acceleration of the cart (m/s²) and of the pole (rad/s²): Florian 2007, "Correct equations
     for the dynamics of the cart-pole system", without friction. The pole is a uniform rod; angle 0
     is upright. Shape of each: (num_envs,)."""
-    total_mass = CART_MASS + POLE_MASS
     sine, cosine = torch.sin(angle), torch.cos(angle)
-    push = (force + POLE_MASS * POLE_HALF_LENGTH * angular_velocity.square() * sine) / total_mass
-    inertia = POLE_HALF_LENGTH * (4.0 / 3.0 - POLE_MASS / total_mass * cosine.square())
+    push = (force + masses.pole_moment * angular_velocity.square() * sine) / masses.total
+    inertia = POLE_HALF_LENGTH * (4.0 / 3.0 - masses.pole_share * cosine.square())
     pole = (GRAVITY * sine - cosine * push) / inertia
-    return push - POLE_MASS * POLE_HALF_LENGTH / total_mass * pole * cosine, pole
+    return push - masses.moment_share * pole * cosine, pole
 
 
 class Cartpole(VecTask):
@@ -121,6 +138,51 @@ class Cartpole(VecTask):
             range=(-MAX_FORCE, MAX_FORCE),
         ),
     )
+    parameters = (
+        Parameter(
+            "cart_mass",
+            "1",
+            1.0,
+            0.5,
+            2.0,
+            f"factor on the cart's mass, {CART_MASS:g} kg; up to where the largest force still"
+            " accelerates it at half of gravity",
+        ),
+        Parameter(
+            "pole_mass",
+            "1",
+            1.0,
+            0.3,
+            5.0,
+            f"factor on the pole's mass, {POLE_MASS:g} kg, of the same length; up to half of the"
+            " cart's mass",
+        ),
+        Parameter(
+            "motor_strength",
+            "1",
+            1.0,
+            0.6,
+            1.3,
+            f"factor on the force, {MAX_FORCE:g} N: a weak battery, or a stronger motor",
+        ),
+        Parameter(
+            "wheel_friction",
+            "N·s/m",
+            0.0,
+            0.0,
+            1.0,
+            "force on the cart against its velocity, per m/s; the largest takes the motor's"
+            f" whole force at {MAX_FORCE:g} m/s",
+        ),
+        Parameter(
+            ACTION_DELAY,
+            "control steps",
+            0.0,
+            0.0,
+            3.0,
+            "control steps of 20 ms by which forces are late, rounded: a slow bus or computer",
+        ),
+    )
     device_types = ("cpu", "cuda")
     num_observations = 5
     num_actions = 1
@@ -161,19 +223,29 @@ class Cartpole(VecTask):
         self.position, self.velocity, self.angle, self.angular_velocity, self.force = torch.zeros(
             5, num_envs, device=self.device
         )
+        self.parameters_changed(torch.arange(num_envs, device=self.device))
+
+    def parameters_changed(self, env_ids: Tensor) -> None:
+        values = self.parameter_values
+        self.masses = Masses(values["cart_mass"], values["pole_mass"])
+        self.largest_force = MAX_FORCE * values["motor_strength"]
 
     def pre_physics_step(self, actions: Tensor) -> None:
-        self.force = MAX_FORCE * actions[:, 0]
+        self.force = self.largest_force * actions[:, 0]
 
     def simulate(self) -> None:
         """One Runge-Kutta step of order 4."""
         step, velocity, spin = self.control_dt, self.velocity, self.angular_velocity
-        cart_1, pole_1 = accelerations(self.force, self.angle, spin)
+        force = self.force - self.parameter_values["wheel_friction"] * velocity
+        cart_1, pole_1 = accelerations(force, self.angle, spin, self.masses)
         spin_2 = spin + 0.5 * step * pole_1
-        cart_2, pole_2 = accelerations(self.force, self.angle + 0.5 * step * spin, spin_2)
+        angle_2 = self.angle + 0.5 * step * spin
+        cart_2, pole_2 = accelerations(force, angle_2, spin_2, self.masses)
         spin_3 = spin + 0.5 * step * pole_2
-        cart_3, pole_3 = accelerations(self.force, self.angle + 0.5 * step * spin_2, spin_3)
-        cart_4, pole_4 = accelerations(self.force, self.angle + step * spin_3, spin + step * pole_3)
+        angle_3 = self.angle + 0.5 * step * spin_2
+        cart_3, pole_3 = accelerations(force, angle_3, spin_3, self.masses)
+        angle_4, spin_4 = self.angle + step * spin_3, spin + step * pole_3
+        cart_4, pole_4 = accelerations(force, angle_4, spin_4, self.masses)
         self.position = self.position + step * velocity + step**2 / 6.0 * (cart_1 + cart_2 + cart_3)
         self.angle = self.angle + step * spin + step**2 / 6.0 * (pole_1 + pole_2 + pole_3)
         self.velocity = velocity + step / 6.0 * (cart_1 + 2.0 * (cart_2 + cart_3) + cart_4)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
 
 from eureka_agent.simulation.drawing import Drawing
+from eureka_agent.simulation.row_parameters import ACTION_DELAY
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import Channel, Variable
+from eureka_agent.task import Channel, Parameter, Variable
 
 from . import drawing, rotation
 
@@ -28,6 +29,7 @@ SUBSTEPS = 2
 START_HEIGHT = 2.0
 GROUND_CLEARANCE = 0.1
 FARTHEST = 4.0
+DEFAULT_TASK = "hover"
 ROTORS = ("front_left", "back_left", "back_right", "front_right")
 
 # one column per rotor (front left, back left, back right, front right), one row per torque about x,
@@ -121,6 +123,7 @@ class Quadcopter(VecTask):
             " each carry the weight",
             (0.0, MAX_THRUST),
         ),
+        Variable("time_left", (), "s", "-", "time until the episode's limit of 10 s", private=True),
     )
     observation_channels = (
         Channel(
@@ -158,6 +161,43 @@ class Quadcopter(VecTask):
     )
     action_channels = (
         Channel("rotor_thrusts", ROTORS, "N", "body", "upward thrusts", range=(0.0, MAX_THRUST)),
+    )
+    parameters = (
+        Parameter(
+            "mass",
+            "1",
+            1.0,
+            0.7,
+            1.4,
+            f"factor on mass ({MASS:g} kg) and moments of inertia: with or without a load; the"
+            " rotors lift twice the mass at full thrust",
+        ),
+        Parameter(
+            "rotor_strength",
+            "1",
+            1.0,
+            0.8,
+            1.2,
+            "factor on all thrusts: an empty or a full battery; at 0.8 and a mass of 1.4 full"
+            " thrust still lifts 1.14 times the weight",
+        ),
+        Parameter(
+            "wind_x",
+            "N",
+            0.0,
+            -1.0,
+            1.0,
+            "steady force along x: a tenth of the weight, against which a tilt of 0.1 rad holds",
+        ),
+        Parameter("wind_y", "N", 0.0, -1.0, 1.0, "steady force along y, likewise"),
+        Parameter(
+            ACTION_DELAY,
+            "control steps",
+            0.0,
+            0.0,
+            3.0,
+            "control steps of 20 ms by which thrusts are late, rounded: a slow bus or computer",
+        ),
     )
     device_types = ("cpu", "cuda")
     num_observations = 16
@@ -200,6 +240,17 @@ class Quadcopter(VecTask):
         self._mixer = torch.tensor(_MIXER, device=self.device).unsqueeze(-1)
         self._inertia = torch.tensor(INERTIA, device=self.device).unsqueeze(-1)
         self._up = torch.tensor((0.0, 0.0, 1.0), device=self.device).unsqueeze(-1)
+        self.parameters_changed(torch.arange(num_envs, device=self.device))
+
+    def parameters_changed(self, env_ids: Tensor) -> None:
+        values = self.parameter_values
+        mass = MASS * values["mass"]
+        self._moments = self._inertia * values["mass"]
+        """Moments of inertia. Shape: (3, num_envs)."""
+        self._half_per_mass = 0.5 / mass
+        wind = torch.stack((values["wind_x"], values["wind_y"], torch.zeros_like(mass)))
+        self._pull = GRAVITY * self._up - wind / mass
+        """Gravity less the wind's acceleration. Shape: (3, num_envs)."""
 
     def row_tensors(self) -> dict[str, Tensor]:
         """With the craft's state, whose batch is its last dimension."""
@@ -207,12 +258,12 @@ class Quadcopter(VecTask):
         return {**super().row_tensors(), **{name: getattr(self, name).T for name in craft}}
 
     def pre_physics_step(self, actions: Tensor) -> None:
-        self.thrusts = HOVER_THRUST * (1.0 + actions.T)
+        self.thrusts = HOVER_THRUST * (1.0 + actions.T) * self.parameter_values["rotor_strength"]
 
     def angular_acceleration(self, torque: Tensor, angular_velocity: Tensor) -> Tensor:
         """Euler's equations of a rigid body, in its frame, rad/s². Shape of each: (3, num_envs)."""
-        momentum = self._inertia * angular_velocity
-        return (torque - torch.linalg.cross(angular_velocity, momentum, dim=0)) / self._inertia
+        momentum = self._moments * angular_velocity
+        return (torque - torch.linalg.cross(angular_velocity, momentum, dim=0)) / self._moments
 
     def simulate(self) -> None:
         """Steps of order 2: the attitude turns by the exponential of the midpoint's angular
@@ -220,8 +271,7 @@ class Quadcopter(VecTask):
         step = self.control_dt / SUBSTEPS
         # written out: a matrix product may round a row differently in a batch of another size
         torque = (self._mixer * self.thrusts).sum(dim=1)
-        half_lift = 0.5 / MASS * self.thrusts.sum(dim=0)
-        gravity = GRAVITY * self._up
+        half_lift = self._half_per_mass * self.thrusts.sum(dim=0)
         up = rotation.up_axis(self.orientation)
         for _ in range(SUBSTEPS):
             spin = self.angular_velocity
@@ -231,7 +281,7 @@ class Quadcopter(VecTask):
                 self.orientation, rotation.from_rotation_vector(step * middle_spin)
             )
             next_up = rotation.up_axis(self.orientation)
-            gain = step * (half_lift * (up + next_up) - gravity)
+            gain = step * (half_lift * (up + next_up) - self._pull)
             self.position = self.position + step * (self.velocity + 0.5 * gain)
             self.velocity = self.velocity + gain
             up = next_up
@@ -248,7 +298,7 @@ class Quadcopter(VecTask):
         self.obs_buf[:, 9:12] = 0.2 * self.angular_velocity.T
         self.obs_buf[:, 12:16] = self.actions
 
-    def compute_variables(self) -> dict[str, Tensor]:
+    def compute_variables(self) -> dict[str, Tensor | Callable[[], Tensor]]:
         error = self.goal - self.position
         distance = error.square().sum(dim=0).sqrt()
         upright = rotation.up_axis(self.orientation)[2].clamp(-1.0, 1.0)
@@ -265,6 +315,9 @@ class Quadcopter(VecTask):
             "tilt_angle": torch.acos(upright),
             "angular_velocity_b": self.angular_velocity.T,
             "rotor_thrusts": self.thrusts.T,
+            "time_left": lambda: (
+                self.control_dt * (self.max_episode_length - self.progress_buf).float()
+            ),
         }
 
     def compute_termination(self) -> dict[str, Tensor]:

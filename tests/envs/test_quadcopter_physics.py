@@ -153,3 +153,29 @@ def test_ends_on_the_ground_and_far_from_the_goal(make: Make) -> None:
     transition = environment.advance(torch.zeros(3, 4))
     assert transition.causes["hit_the_ground"].tolist() == [False, True, False]
     assert transition.causes["flew_away"].tolist() == [False, False, True]
+
+
+def test_a_crash_is_never_better_than_to_stay_away(make: Make) -> None:
+    """The fitness of `approach` is the negative mean distance over 10 s, of which an early end
+    counts the rest with 4 m."""
+    task = load_environment("quadcopter").task("approach")[1]
+    scores = {}
+    for thrust in (0.0, -1.0):
+        environment = make("quadcopter", 1, task="approach")
+        at_rest(environment)
+        environment.position[2], environment.goal[2] = 2.0, 3.0
+        total, steps, ended = 0.0, 0, False
+        while not ended:
+            transition = environment.advance(torch.full((1, 4), thrust))
+            values = transition.variables
+            total += task.fitness(
+                values["goal_distance"], values["time_left"], values["terminated"]
+            ).item()
+            steps += 1
+            ended = bool(transition.terminated | transition.truncated)
+        scores[thrust] = (total, steps)
+    assert scores[0.0] == (pytest.approx(-1.0, abs=1e-3), 500)
+    # free fall from 2 m to 0.1 m takes 0.622 s, 32 steps of 0.02 s, at 1 + 9.81 t²/2 m from the
+    # goal; 9.36 s are left
+    fallen = sum(1.0 + 4.905 * (0.02 * step) ** 2 for step in range(1, 33)) * 0.002
+    assert scores[-1.0] == (pytest.approx(-fallen - 0.4 * 9.36, abs=0.01), 32)

@@ -1,0 +1,10 @@
+"""The fitness as a reward: MiniGrid's own, 1 on the goal less 0.9 of the time that it took."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+
+def compute_reward(succeeded: Tensor, steps_left: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    reached_goal = succeeded * (0.1 + 0.9 * steps_left)
+    return reached_goal, {"reached_goal": reached_goal}

@@ -1,0 +1,27 @@
+"""Push the open drawer shut."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from eureka_agent.task import Task, TrainingBudget
+
+
+def fitness(success: Tensor) -> Tensor:
+    """MetaWorld's own criterion."""
+    return success
+
+
+task = Task(
+    sentence="push the open drawer shut",
+    fitness=fitness,
+    fitness_doc=(
+        "1 if the drawer was shut in any step but for 3 cm (point above the handle within 6.5 cm"
+        " of the goal), else 0"
+    ),
+    fitness_reduction="max",
+    success_fitness=1.0,
+    options={"task": "drawer-close"},
+    human_reward="rewards/drawer_close_human.py",
+    training=TrainingBudget(env_steps=200_000, num_envs=32, overrides={"horizon": 32}),
+)

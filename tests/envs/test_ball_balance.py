@@ -1,0 +1,115 @@
+"""The ball on the tray against the mechanics of a rolling sphere and of a plate on three legs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+GRAVITY = 9.81
+TRAY = 100.0 * math.pi * 0.5**2 * 0.02
+BALL = 200.0 * 4.0 / 3.0 * math.pi * 0.1**3
+Make = Callable[..., Any]
+
+
+def put_ball(environment: Any, x: float, y: float) -> None:
+    """At rest on the level tray, in all rows."""
+    environment.qpos[:, 3:6] = torch.tensor([x, y, 0.71])
+    environment.qvel.zero_()
+    environment.physics.forward(torch.arange(environment.num_envs))
+    environment._refresh(slice(None))
+
+
+def advance(environment: Any, actions: list[float], steps: int) -> Any:
+    for _ in range(steps):
+        transition = environment.advance(torch.tensor([actions] * environment.num_envs))
+    return transition.variables
+
+
+def test_legs_carry_the_weight_at_each_place_of_the_ball(make: Make) -> None:
+    """The forces balance the weights and their moments about x and y."""
+    environment = make("ball_balance", 1)
+    angles = np.array([0.0, 2.0, 4.0]) * math.pi / 3.0
+    arms = np.stack((np.ones(3), 0.4 * np.cos(angles), 0.4 * np.sin(angles)))
+    for x, y in ((0.0, 0.0), (0.0, 0.2)):
+        put_ball(environment, x, y)
+        values = advance(environment, [0.0, 0.0, 0.0], 25)
+        x, y, _ = values["ball_position_w"][0].tolist()  # it has rolled a little
+        load = GRAVITY * np.array([TRAY + BALL, BALL * x, BALL * y])
+        forces = np.linalg.solve(arms, load)
+        assert values["leg_forces"][0].tolist() == pytest.approx(forces.tolist(), rel=0.05)
+    assert values["leg_forces"][0, 1] > 1.5 * values["leg_forces"][0, 2]
+
+
+@pytest.mark.parametrize("leg", [0, 1, 2])
+def test_ball_rolls_away_from_a_longer_leg(make: Make, leg: int) -> None:
+    """With 5/7 of the acceleration of a point that slides down a plane without friction."""
+    environment = make("ball_balance", 1)
+    put_ball(environment, 0.0, 0.0)
+    actions = [-0.5, -0.5, -0.5]
+    actions[leg] = 1.0
+    values = advance(environment, actions, 2)
+    assert values["leg_targets"][0, leg] == pytest.approx(0.04)
+    start = advance(environment, [0.0, 0.0, 0.0], 10)["ball_velocity_w"][0].clone()
+    values = advance(environment, [0.0, 0.0, 0.0], 10)
+    gain = values["ball_velocity_w"][0] - start
+    # 0.06 m higher than the two others, which are 0.6 m away
+    tilt = math.atan(0.06 / 0.6)
+    expected = 5.0 / 7.0 * GRAVITY * math.sin(tilt) * math.cos(tilt) * 0.2
+    angle = 2.0 * math.pi / 3.0 * leg
+    away = torch.tensor([-math.cos(angle), -math.sin(angle)])
+    assert (gain[0:2] * away).sum().item() == pytest.approx(expected, rel=0.08)
+    assert gain[0:2].norm().item() == pytest.approx(expected, rel=0.08)
+    tilted = values["tray_up_w"][0, 0:2]
+    assert (tilted * away).sum().item() == pytest.approx(math.sin(tilt), rel=0.08)
+
+
+def test_targets_end_at_the_legs_travel(make: Make) -> None:
+    environment = make("ball_balance", 1)
+    values = advance(environment, [1.0, 1.0, 1.0], 30)
+    assert values["leg_targets"][0].tolist() == pytest.approx([0.1] * 3)
+    assert values["tray_height"].item() == pytest.approx(0.7, abs=0.01)
+
+
+def test_ball_is_thrown_onto_the_tray_and_soon_rolls_off_it(make: Make) -> None:
+    environment = make("ball_balance", 512, seed=3)
+    environment.reset()
+    values = environment.read_variables()
+    place, velocity = values["ball_position_w"].numpy(), values["ball_velocity_w"].numpy()
+    radius, speed = (np.linalg.norm(each[:, 0:2], axis=1) for each in (place, velocity))
+    inward = -(place[:, 0:2] * velocity[:, 0:2]).sum(axis=1) / radius / speed
+    for found, low, high in (
+        (radius, 0.2, 0.4),
+        (speed, 0.5, 1.5),
+        (place[:, 2], 0.76, 1.01),
+        (inward, math.cos(math.pi / 4.0), 1.0),
+    ):
+        assert found.min() == pytest.approx(low, abs=0.01)
+        assert found.max() == pytest.approx(high, abs=0.01)
+    ended = torch.zeros(512, dtype=torch.bool)
+    for _ in range(150):
+        ended |= environment.advance(torch.zeros(512, 3)).terminated
+    assert ended.float().mean().item() > 0.95
+
+
+def test_goals_change_four_times_where_the_task_sets_them(make: Make) -> None:
+    environment = make("ball_balance", 64, task="roll_to", seed=1)
+    environment.reset()
+    seen = []
+    for step in (0, 124, 125, 249, 250, 375, 499, 500):
+        environment.progress_buf[:] = step
+        seen.append(environment.read_variables()["goal_position_w"].clone())
+    changed = [bool((later != earlier).any()) for earlier, later in itertools.pairwise(seen)]
+    assert changed == [False, True, False, True, True, False, False]
+    radii = torch.stack(seen).norm(dim=-1)
+    assert 0.28 < radii.max().item() <= 0.3
+    # uniform over a disc: a quarter lies in the inner half of the radius
+    assert (radii < 0.15).float().mean().item() == pytest.approx(0.25, abs=0.1)
+    balancing = make("ball_balance", 4)
+    balancing.reset()
+    assert not balancing.read_variables()["goal_position_w"].any()

@@ -1,0 +1,555 @@
+"""Crafter's world in torch: rules by hand, views by a plain search, worlds by their statistics."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from eureka_agent.simulation.loading import load_environment
+
+OUTSIDE, GRASS, SAND, WATER, STONE, TREE, PATH, COAL, IRON, DIAMOND, LAVA, TABLE, FURNACE, PLANT = (
+    range(14)
+)
+NOTHING, LEFT, RIGHT, UP, DOWN, DO, SLEEP, PLACE_STONE, PLACE_TABLE, PLACE_FURNACE = range(10)
+PLACE_PLANT, WOOD_PICKAXE, STONE_PICKAXE, IRON_PICKAXE, WOOD_SWORD, STONE_SWORD, IRON_SWORD = range(
+    10, 17
+)
+ITEMS = (
+    *("sapling", "wood", "stone", "coal", "iron", "diamond", "wood_pickaxe", "stone_pickaxe"),
+    *("iron_pickaxe", "wood_sword", "stone_sword", "iron_sword"),
+)
+BORDER = 13
+
+
+def made(rows: int = 1, **options: Any) -> Any:
+    environment: Any = load_environment("craft").environment_class(
+        rows, seed=3, **{"size": 32, **options}
+    )
+    environment.reset()
+    return environment
+
+
+def meadow(carrying: dict[str, int] | None = None, **options: Any) -> Any:
+    """A row of grass alone, without creatures, with the agent at column and row 16, facing up."""
+    environment = made(carrying=carrying, **{"monsters": False, **options})
+    inside = environment.cells.view(1, environment.width, -1)[:, BORDER:-BORDER, BORDER:-BORDER]
+    inside.fill_(GRASS)
+    for state in ("creature_cells", "creature_health"):
+        getattr(environment, state).zero_()
+    environment.agent[0] = cell(environment, 16, 16)
+    environment.way[0] = 2
+    environment._creatures._chance.zero_()  # and none appears
+    environment._creatures._by_night.zero_()
+    environment.compute_observations()
+    return environment
+
+
+def cell(environment: Any, column: int, row: int) -> int:
+    return int(column + BORDER + environment.width * (row + BORDER))
+
+
+def put(environment: Any, column: int, row: int, kind: int) -> None:
+    environment.cells[0, cell(environment, column, row)] = kind
+
+
+def kind_at(environment: Any, column: int, row: int) -> int:
+    return int(environment.cells[0, cell(environment, column, row)])
+
+
+def put_creature(environment: Any, slot: int, column: int, row: int, health: float) -> None:
+    environment.creature_cells[0, slot] = cell(environment, column, row)
+    environment.creature_health[0, slot] = health
+
+
+def act(environment: Any, *choices: int) -> dict[str, Any]:
+    """Variables after the choices; without resets."""
+    transition = None
+    for choice in choices:
+        transition = environment.advance(torch.tensor([[float(choice)]]))
+    assert transition is not None
+    return {name: value[0].tolist() for name, value in transition.variables.items()}
+
+
+def carried(environment: Any) -> dict[str, int]:
+    found = dict(zip(ITEMS, map(int, environment.inventory[0].tolist()), strict=True))
+    return {item: number for item, number in found.items() if number}
+
+
+# ── rules ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_from_a_tree_to_a_stone() -> None:
+    environment = meadow()
+    for column in (15, 16, 17):
+        put(environment, column, 15, TREE)
+    put(environment, 17, 16, STONE)
+    assert act(environment, DO)["wood_carried"] == 1.0
+    assert kind_at(environment, 16, 15) == GRASS  # felled
+    act(environment, WOOD_PICKAXE, PLACE_TABLE)  # no table is near, and a table costs 2 wood
+    assert carried(environment) == {"wood": 1}
+    # left and up to face the tree at 15, 15
+    act(environment, LEFT, UP, DO)
+    assert carried(environment) == {"wood": 2}
+    variables = act(environment, PLACE_TABLE)
+    assert carried(environment) == {}
+    assert (variables["table_near"], variables["tables_placed"], variables["facing_table"]) == (
+        *(1.0, 1.0, 1.0),
+    )
+    # back to 16, 16, up to 16, 15, and right: the tree at 17, 15
+    act(environment, RIGHT, UP, RIGHT, DO)
+    assert carried(environment) == {"wood": 1}
+    assert act(environment, WOOD_PICKAXE)["has_wood_pickaxe"] == 1.0  # the table is at its left
+    # down to 16, 16, and right: the stone at 17, 16
+    variables = act(environment, DOWN, RIGHT, DO)
+    assert (variables["stone_carried"], variables["stones_mined"]) == (1.0, 1.0)
+    assert kind_at(environment, 17, 16) == PATH
+    assert carried(environment) == {"wood_pickaxe": 1, "stone": 1}
+
+
+@pytest.mark.parametrize(
+    ("kind", "tool", "item"),
+    [
+        (STONE, "wood_pickaxe", "stone"),
+        (COAL, "wood_pickaxe", "coal"),
+        (IRON, "stone_pickaxe", "iron"),
+        (DIAMOND, "iron_pickaxe", "diamond"),
+    ],
+)
+def test_each_ore_needs_its_pickaxe(kind: int, tool: str, item: str) -> None:
+    pickaxes = ("wood_pickaxe", "stone_pickaxe", "iron_pickaxe")
+    for carrying in ({}, *({each: 1} for each in pickaxes)):
+        environment = meadow(carrying)
+        put(environment, 16, 15, kind)
+        act(environment, DO)
+        works = tool in carrying
+        assert carried(environment) == {**carrying, **({item: 1} if works else {})}
+        assert kind_at(environment, 16, 15) == (PATH if works else kind)
+
+
+@pytest.mark.parametrize(
+    ("choice", "tool", "costs", "stations"),
+    [
+        (WOOD_PICKAXE, "wood_pickaxe", ("wood",), (TABLE,)),
+        (WOOD_SWORD, "wood_sword", ("wood",), (TABLE,)),
+        (STONE_PICKAXE, "stone_pickaxe", ("wood", "stone"), (TABLE,)),
+        (STONE_SWORD, "stone_sword", ("wood", "stone"), (TABLE,)),
+        (IRON_PICKAXE, "iron_pickaxe", ("wood", "stone", "coal", "iron"), (TABLE, FURNACE)),
+        (IRON_SWORD, "iron_sword", ("wood", "stone", "coal", "iron"), (TABLE, FURNACE)),
+    ],
+)
+def test_recipes(choice: int, tool: str, costs: tuple[str, ...], stations: tuple[int, ...]) -> None:
+    all_of_it = dict.fromkeys(costs, 2)
+    # one of each is spent, with the stations at two corners
+    environment = meadow(all_of_it)
+    for place, station in zip((15, 17), stations, strict=False):
+        put(environment, place, 17, station)
+    act(environment, choice)
+    assert carried(environment) == {**dict.fromkeys(costs, 1), tool: 1}
+    # without one of the materials
+    for missing in costs:
+        environment = meadow({item: 2 for item in costs if item != missing})
+        for place, station in zip((15, 17), stations, strict=False):
+            put(environment, place, 17, station)
+        act(environment, choice)
+        assert tool not in carried(environment)
+    # with a station too far away
+    for far in range(len(stations)):
+        environment = meadow(all_of_it)
+        for number, station in enumerate(stations):
+            put(environment, 15 + 2 * number, 18 if number == far else 17, station)
+        act(environment, choice)
+        assert carried(environment) == all_of_it
+
+
+def test_blocks_are_placed_where_they_may_be() -> None:
+    allowed = {
+        PLACE_STONE: {GRASS, SAND, PATH, WATER, LAVA},
+        PLACE_TABLE: {GRASS, SAND, PATH, LAVA},
+        PLACE_FURNACE: {GRASS, SAND, PATH, LAVA},
+        PLACE_PLANT: {GRASS},
+    }
+    spent = {
+        PLACE_STONE: ("stone", 1, STONE),
+        PLACE_TABLE: ("wood", 2, TABLE),
+        PLACE_FURNACE: ("stone", 1, FURNACE),
+        PLACE_PLANT: ("sapling", 1, PLANT),
+    }
+    environment = meadow()
+    for choice, kinds in allowed.items():
+        item, number, becomes = spent[choice]
+        for kind in range(1, 14):
+            environment.inventory.zero_()
+            environment.inventory[0, ITEMS.index(item)] = number
+            put(environment, 16, 15, kind)
+            act(environment, choice)
+            assert carried(environment) == ({} if kind in kinds else {item: number}), (choice, kind)
+            assert kind_at(environment, 16, 15) == (becomes if kind in kinds else kind)
+    # one less than it costs is not enough
+    environment.inventory.zero_()
+    environment.inventory[0, ITEMS.index("wood")] = 1
+    put(environment, 16, 15, GRASS)
+    act(environment, PLACE_TABLE)
+    assert kind_at(environment, 16, 15) == GRASS
+
+
+def test_no_more_than_nine_are_carried() -> None:
+    environment = meadow({"wood": 9})
+    put(environment, 16, 15, TREE)
+    assert act(environment, DO)["wood_carried"] == 9.0
+
+
+def test_the_agent_turns_and_walks_on_free_cells() -> None:
+    environment = meadow()
+    for column, kind in ((15, WATER), (17, SAND)):
+        put(environment, column, 16, kind)
+    variables = act(environment, LEFT)
+    assert variables["agent_position"] == [16.0, 16.0]
+    assert (variables["agent_direction"], variables["facing_water"]) == ([-1.0, 0.0], 1.0)
+    assert variables["facing_blocked"] == 1.0
+    assert act(environment, RIGHT)["agent_position"] == [17.0, 16.0]
+    # 17 more steps end at the world's edge, column 31
+    variables = act(environment, *[RIGHT] * 17)
+    assert variables["agent_position"] == [31.0, 16.0]
+    assert variables["facing_blocked"] == 1.0
+    window = variables["agent_position_window"]
+    # eight values, the last ones at the edge: 14 steps from 17 to 31 and three against the edge
+    assert [place[0] for place in window] == [27.0, 28.0, 29.0, 30.0, 31.0, 31.0, 31.0, 31.0]
+
+
+def test_lava_kills_and_a_stone_on_it_does_not() -> None:
+    environment = meadow({"stone": 1})
+    put(environment, 16, 15, LAVA)
+    environment.compute_observations()
+    before = environment.read_variables()
+    assert (float(before["lava_ahead"]), float(before["lava_beside"])) == (1.0, 1.0)
+    assert environment.compute_termination()["fell_into_lava"].tolist() == [False]
+    variables = act(environment, UP)
+    assert (variables["health"], variables["terminated"]) == (0.0, 1.0)
+    ends = environment.compute_termination()
+    assert ends["fell_into_lava"].tolist() == [True]
+    assert ends["died"].tolist() == [False]
+    environment = meadow({"stone": 1})
+    put(environment, 16, 15, LAVA)
+    variables = act(environment, PLACE_STONE, UP)
+    assert (variables["health"], variables["terminated"]) == (9.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("carrying", "hits"),
+    [({}, 3), ({"wood_sword": 1}, 2), ({"stone_sword": 1}, 1), ({"iron_sword": 1}, 1)],
+)
+def test_a_cow_is_eaten_after_its_hits(carrying: dict[str, int], hits: int) -> None:
+    environment = meadow(carrying, goal="cow")
+    environment.levels[0, 1] = 2.0
+    put_creature(environment, 0, 16, 15, 3.0)
+    for column, row in ((15, 15), (17, 15), (16, 14)):
+        put(environment, column, row, STONE)  # it cannot leave
+    for number in range(1, hits):
+        variables = act(environment, DO)
+        assert (variables["cow_hits"], variables["succeeded"]) == (float(number), 0.0)
+        assert variables["facing_cow"] == 1.0
+    variables = act(environment, DO)
+    assert (variables["cows_eaten"], variables["food"], variables["succeeded"]) == (1.0, 8.0, 1.0)
+    assert (variables["facing_cow"], variables["cow_seen"]) == (0.0, 0.0)
+
+
+def test_zombies_bite_and_skeletons_shoot() -> None:
+    environment = meadow(monsters=True)
+    put_creature(environment, 3, 16, 15, 5.0)
+    health = [act(environment, NOTHING)["health"] for _ in range(7)]
+    # a bite, then a pause of 5 steps; a zombie that moved off comes back later
+    assert health[:5] == [7.0] * 5
+    assert min(health) >= 5.0
+    # asleep a bite takes 7 and wakes
+    environment = meadow(monsters=True)
+    environment.levels[0, 3] = 1.0
+    environment.sleeps[0] = True
+    put_creature(environment, 3, 16, 15, 5.0)
+    variables = act(environment, NOTHING)
+    assert (variables["health"], variables["asleep"]) == (2.0, 0.0)
+    # a skeleton four cells above shoots down; its arrow arrives after four steps
+    environment = meadow(monsters=True)
+    for column in (15, 17):
+        for row in range(11, 17):
+            put(environment, column, row, STONE)
+    put_creature(environment, 6, 16, 12, 3.0)
+    environment.creature_cooldown[0, 6] = 0.0
+    health = [act(environment, NOTHING)["health"] for _ in range(4)]
+    assert health == [9.0, 9.0, 9.0, 7.0]
+
+
+def test_needs_fall_and_are_met() -> None:
+    environment = meadow()
+    levels = ("health", "food", "drink", "energy")
+    steps = [act(environment, NOTHING) for _ in range(31)]
+    seen = [[variables[each] for each in levels] for variables in steps]
+    # gauges pass 25, 20 and 30 in steps 26, 21 and 31
+    assert seen[19] == [9.0, 9.0, 9.0, 9.0]
+    assert seen[20] == [9.0, 9.0, 8.0, 9.0]
+    assert seen[25] == [9.0, 8.0, 8.0, 9.0]
+    assert seen[30] == [9.0, 8.0, 8.0, 8.0]
+    put(environment, 16, 15, WATER)
+    assert act(environment, DO)["drink"] == 9.0
+    # the first step takes fatigue from 1 to 0, the twelfth to -11: energy comes back, it wakes
+    slept = [act(environment, SLEEP)["asleep"] for _ in range(13)]
+    assert slept[:11] == [1.0] * 11
+    assert slept[12] == 0.0
+    # without drink health falls after 16 steps
+    environment = meadow()
+    environment.levels[0, 2] = 0.0
+    seen_health = [act(environment, NOTHING)["health"] for _ in range(16)]
+    assert seen_health == [9.0] * 15 + [8.0]
+
+
+# ── view ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def nearest_by_search(cells: np.ndarray, column: int, row: int, kind: int) -> list[int] | None:
+    """Column and row to the nearest cell of a kind in view; of equally near ones the upper, then
+    the left one."""
+    found = [
+        (abs(right) + abs(down), down, right)
+        for down in range(-3, 4)
+        for right in range(-4, 5)
+        if cells[row + down, column + right] == kind
+    ]
+    if not found:
+        return None
+    _, down, right = min(found)
+    return [right, down]
+
+
+def test_the_nearest_of_each_kind_is_found_as_by_a_search() -> None:
+    kinds = {
+        "tree": TREE,
+        "water": WATER,
+        "stone": STONE,
+        "coal": COAL,
+        "iron": IRON,
+        "diamond": DIAMOND,
+        "lava": LAVA,
+        "table": TABLE,
+        "furnace": FURNACE,
+        "cow": 20,
+        "zombie": 21,
+        "skeleton": 22,
+    }
+    rows = 40
+    environment = made(rows)
+    generator = torch.Generator().manual_seed(5)
+    width = environment.width
+    for density in (0.9, 0.97):
+        drawn = torch.randint(1, 14, (rows, 32, 32), generator=generator)
+        drawn[torch.rand(drawn.shape, generator=generator) < density] = GRASS
+        whole = torch.nn.functional.pad(drawn, (BORDER,) * 4)
+        environment.cells.copy_(whole.flatten(1).to(torch.int8))
+        places = torch.randint(0, 32, (rows, 9, 2), generator=generator) + BORDER
+        environment.agent = places[:, 0, 0] + width * places[:, 0, 1]
+        near = places[:, :1] + torch.randint(-5, 6, (rows, 8, 2), generator=generator)
+        absent = torch.rand(rows, 8, generator=generator) < 0.5
+        environment.creature_cells = (near[..., 0] + width * near[..., 1]) * ~absent
+        environment.compute_observations()
+        variables = {name: value.numpy() for name, value in environment.read_variables().items()}
+        for number in range(rows):
+            column, row = places[number, 0].tolist()
+            cells = whole[number].numpy()
+            creatures = cows = np.zeros_like(cells)
+            for kind, slots in (("cow", (0, 1, 2)), ("zombie", (3, 4, 5)), ("skeleton", (6, 7))):
+                of_kind = np.zeros_like(cells)
+                for slot in slots:
+                    if not absent[number, slot]:
+                        of_kind[near[number, slot, 1], near[number, slot, 0]] = kinds[kind]
+                found = nearest_by_search(of_kind, column, row, kinds[kind])
+                check_nearest(variables, kind, number, found)
+                creatures = np.maximum(creatures, of_kind)
+                cows = of_kind if kind == "cow" else cows
+            for kind in list(kinds)[:9]:
+                found = nearest_by_search(cells, column, row, kinds[kind])
+                check_nearest(variables, kind, number, found)
+            walkable = np.isin(cells, (GRASS, SAND, PATH)) & (creatures == 0)
+            danger = (cells == LAVA) | (creatures >= 21)
+            useful = np.isin(cells, (TREE, WATER, COAL, IRON, DIAMOND)) | (cows > 0)
+            local_map = environment.obs_buf[number, -3 * 49 :].view(7, 7, 3).numpy()
+            for layer, told in ((walkable, 0), (danger, 1), (useful, 2)):
+                expected = layer[row - 3 : row + 4, column - 3 : column + 4]
+                assert (local_map[..., told] == expected).all()
+
+
+def check_nearest(
+    variables: dict[str, np.ndarray], kind: str, number: int, found: list[int] | None
+) -> None:
+    assert variables[f"{kind}_seen"][number] == (found is not None)
+    assert variables[f"{kind}_offset"][number].tolist() == (found or [0, 0]), kind
+    distance = 8 if found is None else sum(map(abs, found))
+    assert variables[f"{kind}_distance"][number] == distance
+
+
+def test_cells_are_seen_once() -> None:
+    environment = meadow()
+    environment.seen.zero_()
+    environment._look()
+    # a column of 7 on each side, a row of 9 above and below
+    variables = act(environment, RIGHT)
+    assert (variables["new_cells_seen"], variables["cells_seen"]) == (7.0, 70.0)
+    assert variables["unseen_edges"] == [0.0, 7.0, 9.0, 9.0]
+    assert act(environment, LEFT)["new_cells_seen"] == 0.0
+    assert act(environment, UP)["new_cells_seen"] == 9.0
+    assert act(environment, *[UP] * 14)["agent_position"] == [16.0, 1.0]
+    # rows above the world do not count
+    assert act(environment, UP)["new_cells_seen"] == 0.0
+
+
+# ── rows and worlds ───────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"start": "by_lava"}, {"start": "away_from_trees", "goal": "tree"}]
+)
+def test_a_row_is_the_same_among_others_and_alone(options: dict[str, Any]) -> None:
+    actions = torch.randint(0, 17, (60, 5, 1), generator=torch.Generator().manual_seed(1)).float()
+    many, alone = made(5, **options), made(1, **options)
+    for environment, rows in ((many, torch.arange(5)), (alone, torch.tensor([0]))):
+        # the row's place in the call is part of its seed
+        environment.seed_rows(rows[:1], torch.tensor([77]))
+        environment.reset_rows(rows[:1])
+    for step, action in enumerate(actions):
+        many.advance(action)
+        alone.advance(action[:1])
+        own = alone.row_tensors()
+        for name, value in many.row_tensors().items():
+            assert torch.equal(value[0], own[name][0]), (step, name)
+        many.reset_done()
+        alone.reset_done()
+
+
+def test_creatures_never_share_a_cell_and_stand_on_ground() -> None:
+    environment = made(16, monsters=True)
+    environment._creatures._chance.fill_(0.5)
+    generator = torch.Generator().manual_seed(2)
+    met = torch.zeros(8, dtype=torch.bool)
+    for _ in range(200):
+        environment.advance(torch.randint(0, 17, (16, 1), generator=generator).float())
+        cells, lives = environment.creature_cells, environment.creature_health > 0.0
+        assert torch.equal(cells > 0, lives)
+        ground = environment.cells.gather(1, cells)[lives]
+        assert torch.isin(ground, torch.tensor([GRASS, SAND, PATH], dtype=torch.int8)).all()
+        for row in range(16):
+            own = [*cells[row][lives[row]].tolist(), int(environment.agent[row])]
+            assert len(set(own)) == len(own)
+        met |= lives.any(dim=0)
+        environment.reset_done()
+    assert met.tolist() == [True] * 8
+
+
+def test_worlds_have_all_that_crafter_has() -> None:
+    environment = made(48, size=64)
+    width = environment.width
+    cells = environment.cells.view(48, width, width)[:, BORDER:-BORDER, BORDER:-BORDER]
+    share = {kind: float((cells == kind).float().mean()) for kind in range(14)}
+    assert share[OUTSIDE] == share[TABLE] == share[FURNACE] == share[PLANT] == 0.0
+    assert 0.3 < share[GRASS] < 0.7
+    assert 0.03 < share[WATER] < 0.25
+    assert 0.05 < share[STONE] + share[PATH] < 0.5
+    for kind in (SAND, TREE, PATH):
+        assert share[kind] > 0.01
+    rock = share[STONE] + share[COAL] + share[IRON] + share[DIAMOND]
+    assert share[COAL] / rock == pytest.approx(0.04, abs=0.01)
+    assert share[IRON] / rock == pytest.approx(0.0288, abs=0.01)
+    assert ((cells == DIAMOND).flatten(1).sum(dim=1) >= 1).all()
+    # the middle is grass, and nothing but grass, sand and trees is beside it
+    assert (cells[:, 32, 32] == GRASS).all()
+    assert torch.isin(cells[:, 31:34, 31:34], torch.tensor([GRASS, SAND, TREE])).all()
+
+
+def test_starts_are_as_their_names_say() -> None:
+    def variables(start: str) -> dict[str, Tensor]:
+        return dict(made(200, start=start).read_variables())
+
+    away = variables("away_from_trees")
+    # a small world may have no such cell
+    assert float(away["tree_seen"].mean()) < 0.02
+    assert (away["cells_seen"] <= 63.0).all()
+    lava = variables("by_lava")
+    assert (lava["lava_beside"] == 0.0).all()
+    assert float(lava["lava_seen"].mean()) > 0.9
+    assert float(variables("by_trees_and_rock")["tree_seen"].mean()) > 0.95
+    assert float(variables("by_iron")["iron_seen"].mean()) > 0.5
+    assert float(variables("by_diamond")["diamond_seen"].mean()) > 0.3
+    positions = variables("meadow")["agent_position"]
+    assert (positions == 16.0).all()
+
+
+def test_unknown_options_are_named() -> None:
+    for option, value in (("size", 40), ("start", "sea"), ("goal", "gold")):
+        with pytest.raises(ValueError, match=f"{option} is {value!r}, expected one of"):
+            made(**{option: value})
+    with pytest.raises(ValueError, match="carrying is 'gold'"):
+        made(carrying={"gold": 1})
+
+
+# ── rewards ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def rewarded(environment: Any, task: str, choices: list[int]) -> list[dict[str, float]]:
+    """Components of a task's human reward in each step."""
+    loaded = load_environment("craft")
+    source = loaded.reward_source(loaded.task(task)[1], "human")
+    assert source is not None
+    names: dict[str, Any] = {}
+    exec(compile(source, "human", "exec"), names)
+    reward = names["compute_reward"]
+    found = []
+    before = {name: value.clone() for name, value in environment.read_variables().items()}
+    for choice in choices:
+        now = environment.advance(torch.tensor([[float(choice)]])).variables
+        known: dict[str, Tensor] = {
+            **now,
+            **{f"previous_{name}": value for name, value in before.items()},
+        }
+        total, parts = reward(
+            **{name: known[name] for name in inspect.signature(reward).parameters}
+        )
+        assert float(total) == pytest.approx(sum(float(part) for part in parts.values()))
+        found.append({name: float(part) for name, part in parts.items()})
+        before = {name: value.clone() for name, value in now.items()}
+    return found
+
+
+def test_the_way_to_a_tree_is_paid_and_taken_back() -> None:
+    environment = meadow(goal="tree")
+    put(environment, 16, 14, TREE)
+    environment.compute_observations()
+    environment.seen.fill_(True)
+    # from 2 cells to 3, back, and on to 1, where it is faced
+    parts = rewarded(environment, "find_tree", [DOWN, UP, UP])
+    assert [each["way"] for each in parts] == pytest.approx([-0.04, 0.04, 0.04])
+    assert [each["exploration"] for each in parts] == [0.0] * 3
+    # three steps of 300
+    assert [each["tree"] for each in parts] == pytest.approx([0.0, 0.0, 1.0 - 0.9 * 3 / 300])
+
+
+def test_subgoals_of_a_stone_are_paid_once() -> None:
+    environment = meadow({"wood": 4}, goal="stone")
+    put(environment, 16, 17, STONE)
+    environment.compute_observations()
+    parts = rewarded(
+        environment, "collect_stone", [PLACE_TABLE, WOOD_PICKAXE, WOOD_SWORD, DOWN, DO]
+    )
+    assert [each["table"] for each in parts] == pytest.approx([0.2, 0.0, 0.0, 0.0, 0.0])
+    assert [each["pickaxe"] for each in parts] == pytest.approx([0.0, 0.4, 0.0, 0.0, 0.0])
+    assert [each["way"] for each in parts] == pytest.approx([0.0] * 5)
+    assert parts[-1]["stone"] == pytest.approx(1.0 - 0.9 * 5 / 300)
+
+
+def test_death_in_lava_is_charged() -> None:
+    environment = meadow()
+    put(environment, 16, 15, LAVA)
+    environment.compute_observations()
+    parts = rewarded(environment, "keep_off_lava", [NOTHING, UP])
+    assert [each["lava"] for each in parts] == pytest.approx([-0.01, 0.0])
+    assert [each["death"] for each in parts] == pytest.approx([0.0, -2.0])

@@ -1,0 +1,230 @@
+"""Flips of the hopper, and the ant lying and waving: counts of movements made by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from eureka_agent.simulation.loading import load_environment
+
+Make = Callable[..., Any]
+TURN = 2.0 * math.pi
+
+
+def fitness_of(name: str, task: str, values: dict[str, Tensor]) -> Tensor:
+    fitness = load_environment(name).task(task)[1].fitness
+    names = fitness.__code__.co_varnames[: fitness.__code__.co_argcount]
+    return fitness(**{each: values[each] for each in names})
+
+
+# ── flips ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def landed(environment: Any, movement: list[tuple[float, float, bool]]) -> tuple[float, float]:
+    """Flips forward and backward of a movement: height, pitch in turns and contact of the foot."""
+    environment.reset()
+    for height, turns, touches in movement:
+        environment.joint_positions[:] = 0.0
+        environment.joint_positions[:, 1] = height
+        environment.joint_positions[:, 2] = turns * TURN
+        environment.sensors["foot_force"][:] = 150.0 * touches
+        environment.count_flips()
+    values = environment.read_variables()
+    return float(values["front_flips"][0]), float(values["back_flips"][0])
+
+
+def flight(start: float, end: float, height: float = 1.8) -> list[tuple[float, float, bool]]:
+    """Turning in the air, between two pitches in turns."""
+    return [(height, float(turns), False) for turns in np.linspace(start, end, 20)]
+
+
+STANDING = (1.25, 0.0, True)
+
+
+def test_a_turn_in_the_air_counts_once_it_is_landed(make: Make) -> None:
+    environment = make("hopper", 2, task="front_flip")
+    assert landed(environment, [STANDING, *flight(0.0, 1.0)]) == (0.0, 0.0)
+    assert landed(environment, [STANDING, *flight(0.0, 1.0), (1.25, 1.0, True)]) == (1.0, 0.0)
+    standing_on = [(1.25, 1.0, True)] * 5
+    assert landed(environment, [STANDING, *flight(0.0, 1.0), *standing_on]) == (1.0, 0.0)
+    twice = [STANDING, *flight(0.0, 1.0), (1.25, 1.0, True), *flight(1.0, 2.0), (1.25, 2.0, True)]
+    assert landed(environment, twice) == (2.0, 0.0)
+    double = [STANDING, *flight(0.0, 2.0), (1.25, 2.0, True)]
+    assert landed(environment, double) == (2.0, 0.0)
+    backward = [STANDING, *flight(0.0, -1.0), (1.25, -1.0, True)]
+    assert landed(environment, backward) == (0.0, 1.0)
+    # 5.08 rad are 0.81 turns: leaning 0.5 rad (0.08 turns) at either end is allowed
+    leaning = [(1.25, 0.08, True), *flight(0.08, 0.92), (1.25, 0.92, True)]
+    assert landed(environment, leaning) == (1.0, 0.0)
+
+
+def test_no_flip_for_rocking_rolling_or_a_fall(make: Make) -> None:
+    environment = make("hopper", 2, task="back_flip")
+    rocking = [STANDING, *flight(0.0, 0.4), *flight(0.4, -0.4), *flight(-0.4, 0.0), STANDING]
+    assert landed(environment, rocking * 5) == (0.0, 0.0)
+    # a wheel: upside down with the head on the ground, 0.25 m below the torso's centre
+    rolling = [STANDING, *flight(0.0, 0.4, 1.0), (0.25, 0.5, False), *flight(0.5, 1.0, 1.0)]
+    assert landed(environment, [*rolling, (1.25, 1.0, True)]) == (0.0, 0.0)
+    # landed on the foot, but tipped over or low
+    assert landed(environment, [STANDING, *flight(0.0, 0.85), (1.25, 0.85, True)]) == (0.0, 0.0)
+    assert landed(environment, [STANDING, *flight(0.0, 1.0), (0.6, 1.0, True)]) == (0.0, 0.0)
+    # forward and back again is no flip either way
+    undone = [STANDING, *flight(0.0, 0.9), *flight(0.9, 0.0), STANDING]
+    assert landed(environment, undone) == (0.0, 0.0)
+
+
+def test_fitness_is_the_flips_of_its_own_direction() -> None:
+    values = {
+        "front_flips": torch.tensor([2.0, 0.0]),
+        "previous_front_flips": torch.tensor([1.0, 0.0]),
+        "back_flips": torch.tensor([0.0, 1.0]),
+        "previous_back_flips": torch.tensor([0.0, 0.0]),
+    }
+    assert fitness_of("hopper", "front_flip", values).tolist() == [1.0, 0.0]
+    assert fitness_of("hopper", "back_flip", values).tolist() == [0.0, 1.0]
+
+
+def test_flips_and_pitch_begin_anew_with_an_episode(make: Make) -> None:
+    environment = make("hopper", 2, task="front_flip")
+    landed(environment, [STANDING, *flight(0.0, 1.0), (1.25, 1.0, True)])
+    environment.reset_rows(torch.tensor([0]))
+    assert environment.read_variables()["front_flips"].tolist() == [0.0, 1.0]
+    assert environment.flip_start.tolist() == pytest.approx([0.0, TURN])
+
+
+def test_a_hopper_upside_down_goes_on_only_in_the_flips(make: Make) -> None:
+    for task, ends in (("run", True), ("front_flip", False), ("back_flip", False)):
+        environment = make("hopper", 1, task=task)
+        environment.qpos[0, 1:3] = torch.tensor([2.0, 3.5])
+        transition = environment.advance(torch.zeros(1, 3))
+        assert bool(transition.terminated[0]) == ends
+        assert ("never" in environment.termination_conditions["tipped_over"]) == (not ends)
+        # the pitch is told within half a turn, and whole turns beside it
+        assert float(transition.variables["torso_pitch"][0]) == pytest.approx(3.5 - TURN, abs=0.05)
+        assert float(transition.observations[0, 1]) == pytest.approx(3.5 - TURN, abs=0.05)
+        assert float(transition.variables["pitch_turned"][0]) == pytest.approx(3.5, abs=0.05)
+    for height, ends in ((0.3, True), (0.4, False)):
+        environment.joint_positions[0, 1] = height
+        assert environment.compute_termination()["torso_too_low"].tolist() == [ends]
+
+
+def test_body_clearance_is_that_of_the_lowest_end_of_torso_and_thigh(make: Make) -> None:
+    environment = make("hopper", 1, task="front_flip")
+    data = mujoco.MjData(environment.model)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(60):
+        values = environment.advance(torch.randn(1, 3, generator=generator)).variables
+        data.qpos[:] = environment.qpos[0].numpy()
+        mujoco.mj_forward(environment.model, data)
+        ends = [
+            data.geom(name).xpos[2]
+            + sign * data.geom(name).xmat[8] * environment.model.geom(name).size[1]
+            for name in ("torso", "thigh")
+            for sign in (-1.0, 1.0)
+        ]
+        assert float(values["body_clearance"][0]) == pytest.approx(min(ends) - 0.05, abs=1e-5)
+
+
+# ── poses of the ant ──────────────────────────────────────────────────────────────────────────────
+
+UP, DOWN, BETWEEN = 0.3, 0.08, 0.2
+
+
+def waves(environment: Any, heights: list[float], others: float = 0.08, up: float = 1.0) -> float:
+    """Waves of a front left foot at these heights, with the other feet at one height."""
+    environment.reset()
+    feet = environment.feet_w.value
+    for height in heights:
+        feet[:, 2], feet[:, 5::3] = height, others
+        environment.sensors["up_w"][:, 2] = up
+        environment.count_waves()
+    return float(environment.read_variables()["front_left_waves"][0])
+
+
+def test_a_wave_is_up_and_down_again(make: Make) -> None:
+    environment = make("ant", 2, task="wave_leg")
+    assert waves(environment, [DOWN, BETWEEN, UP, UP, BETWEEN]) == 0.0
+    assert waves(environment, [DOWN, BETWEEN, UP, UP, BETWEEN, DOWN, DOWN]) == 1.0
+    assert waves(environment, [DOWN, UP, DOWN, UP, DOWN]) == 2.0
+    # a shaking foot that stays up, or never gets up, waves not at all
+    assert waves(environment, [UP, BETWEEN] * 5) == 0.0
+    assert waves(environment, [DOWN, BETWEEN] * 5) == 0.0
+
+
+def test_no_wave_while_another_foot_is_up_or_the_torso_leans(make: Make) -> None:
+    environment = make("ant", 2, task="wave_leg")
+    assert waves(environment, [DOWN, UP, DOWN], others=0.15) == 0.0
+    assert waves(environment, [DOWN, UP, DOWN], up=0.85) == 0.0
+    # a wave that fails in the middle does not count when the others stand again
+    environment.reset()
+    feet = environment.feet_w.value
+    for height, others in ((UP, 0.08), (BETWEEN, 0.2), (BETWEEN, 0.08), (DOWN, 0.08)):
+        feet[:, 2], feet[:, 5::3] = height, others
+        environment.count_waves()
+    assert environment.waves.tolist() == [0.0, 0.0]
+
+
+def test_feet_are_where_mujoco_has_them_and_waves_begin_anew(make: Make) -> None:
+    environment = make("ant", 2, task="wave_leg")
+    values = environment.advance(torch.ones(2, 8)).variables
+    data = mujoco.MjData(environment.model)
+    data.qpos[:] = environment.qpos[1].numpy()
+    mujoco.mj_forward(environment.model, data)
+    for foot, leg in enumerate(("front_left", "back_left", "back_right", "front_right")):
+        assert values["foot_positions_w"][1, foot].tolist() == pytest.approx(
+            data.site(f"{leg}_foot").xpos.tolist(), abs=1e-5
+        )
+    waves(environment, [DOWN, UP, DOWN, UP])
+    environment.reset_rows(torch.tensor([1]))
+    assert environment.waves.tolist() == [1.0, 0.0]
+    assert environment.is_raised.tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("changed", "seconds"),
+    [
+        ({}, 0.016),
+        ({"torso_height": 0.45}, 0.0),
+        ({"torso_upright": 0.9}, 0.0),
+        # |(0.12, 0, 0.16)| = 0.2 m/s; joints at 1 and at 0 rad/s in turn: 0.5 on average
+        ({"torso_velocity_w": [0.12, 0.0, 0.16]}, 0.016 * math.exp(-1.0)),
+        ({"joint_velocities": [-1.0, 0.0] * 4}, 0.016 * math.exp(-0.5)),
+    ],
+)
+def test_lying_is_low_level_and_still(changed: dict[str, Any], seconds: float) -> None:
+    lying: dict[str, Any] = {
+        "torso_height": 0.37,
+        "torso_upright": 0.99,
+        "torso_velocity_w": [0.0, 0.0, 0.0],
+        "joint_velocities": [0.0] * 8,
+    }
+    values = {name: torch.tensor([value]) for name, value in {**lying, **changed}.items()}
+    assert fitness_of("ant", "lie_down", values).tolist() == pytest.approx([seconds])
+
+
+def test_an_ant_on_stretched_legs_is_low_enough(make: Make) -> None:
+    environment = make("ant", 1, task="lie_down")
+    # knees at their lower limit, 30 degrees
+    environment.qpos[0, 2] = 0.38
+    environment.qpos[0, 8::2] = math.radians(31.0)
+    environment.qvel[0] = 0.0
+    actions = torch.tensor([[0.0, -0.1] * 4])
+    for _ in range(60):
+        values = environment.advance(actions).variables
+    assert float(values["torso_height"][0]) == pytest.approx(0.363, abs=0.01)
+    assert fitness_of("ant", "lie_down", values).tolist() == pytest.approx([0.016], rel=0.02)
+
+
+def test_an_ant_may_lie_only_where_the_task_lets_it(make: Make) -> None:
+    for task, ends in (("run", True), ("wave_leg", True), ("lie_down", False)):
+        environment = make("ant", 1, task=task)
+        environment.joint_positions[0, 2] = 0.25
+        assert environment.compute_termination()["torso_too_low"].tolist() == [ends]
+        assert ("never" in environment.termination_conditions["torso_too_low"]) == (not ends)

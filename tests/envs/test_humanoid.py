@@ -1,0 +1,139 @@
+"""The humanoid's masses and lengths, directions of its joints, human reward and end."""
+
+from __future__ import annotations
+
+import math
+import runpy
+from collections.abc import Callable
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from eureka_agent.simulation.loading import load_environment
+
+Make = Callable[..., Any]
+
+
+def capsule_kilograms(radius: float, length: float) -> float:
+    """Of the density of water."""
+    return 1000.0 * (math.pi * radius**2 * length + 4.0 / 3.0 * math.pi * radius**3)
+
+
+def still(model: mujoco.MjModel) -> mujoco.MjData:
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    return data
+
+
+def test_masses_and_lengths(make: Make) -> None:
+    model = make("humanoid", 1).model
+    data = still(model)
+    assert float(model.body_mass.sum()) == pytest.approx(41.65, abs=0.05)
+    for side, left in (("right", -1.0), ("left", 1.0)):
+        thigh, shin, foot = (data.body(f"{side}_{part}").xpos for part in ("thigh", "shin", "foot"))
+        assert np.linalg.norm(shin - thigh) == pytest.approx(0.4, abs=0.001)
+        assert np.linalg.norm(foot - shin) == pytest.approx(0.39)
+        assert thigh[1] == pytest.approx(0.1 * left)
+        assert float(model.body(f"{side}_thigh").mass[0]) == pytest.approx(
+            capsule_kilograms(0.06, math.hypot(0.01, 0.34))
+        )
+    radii = model.geom_size[1:, 0]
+    lowest = min(data.geom_xpos[1:, 2] - radii)
+    highest = max(data.geom_xpos[1:, 2] + radii)
+    assert lowest == pytest.approx(0.0, abs=0.005)
+    assert highest == pytest.approx(1.56, abs=0.005)
+
+
+def test_motors_have_the_torques_that_are_told(make: Make) -> None:
+    environment = make("humanoid", 1)
+    model = environment.model
+    assert model.nu == 21
+    values = environment.advance(torch.ones(1, 21)).variables
+    gears = model.actuator_gear[:, 0]
+    assert values["joint_torques"][0].tolist() == pytest.approx(gears.tolist())
+    assert values["motor_strengths"][0].tolist() == pytest.approx((gears / 135.0).tolist())
+    order = [model.joint(int(joint)).name for joint in model.actuator_trnid[:, 0]]
+    assert order == [model.actuator(index).name for index in range(21)]
+    placed = torch.arange(21.0) / 100.0
+    environment.limbs.write(torch.tensor([0]), position=placed.unsqueeze(0))
+    environment._refresh(slice(None))
+    for index, name in enumerate(order):
+        address = int(model.joint(name).qposadr[0])
+        assert float(environment.qpos[0, address]) == pytest.approx(index / 100.0)
+        read = environment.read_variables()["joint_positions"][0, index]
+        assert float(read) == pytest.approx(index / 100.0)
+
+
+# joint, part that moves, axis (x ahead, y left, z up), direction
+DIRECTIONS = [
+    *[(f"{side}_hip_y", f"{side}_foot", 0, 1.0) for side in ("right", "left")],
+    *[(f"{side}_knee", f"{side}_foot", 0, -1.0) for side in ("right", "left")],
+    ("right_hip_x", "right_foot", 1, -1.0),
+    ("left_hip_x", "left_foot", 1, 1.0),
+    *[(f"{side}_shoulder_y", f"{side}_lower_arm", 0, 1.0) for side in ("right", "left")],
+    ("right_shoulder_x", "right_lower_arm", 1, -1.0),
+    ("left_shoulder_x", "left_lower_arm", 1, 1.0),
+    ("abdomen_y", "pelvis", 0, 1.0),
+    ("abdomen_x", "pelvis", 1, 1.0),
+]
+
+
+@pytest.mark.parametrize(("joint", "part", "axis", "direction"), DIRECTIONS)
+def test_positive_angles_move_parts_as_told(
+    make: Make, joint: str, part: str, axis: int, direction: float
+) -> None:
+    model = make("humanoid", 1).model
+    data = still(model)
+    before = data.body(part).xpos[axis]
+    data.joint(joint).qpos += 0.3
+    mujoco.mj_forward(model, data)
+    assert direction * (data.body(part).xpos[axis] - before) > 0.015
+
+
+def test_stands_for_a_moment_and_then_falls_without_an_action(make: Make) -> None:
+    environment = make("humanoid", 1)
+    for step in range(300):
+        transition = environment.advance(torch.zeros(1, 21))
+        if step == 5:
+            forces = transition.variables["foot_contact_forces"][0]
+            assert transition.variables["feet_in_contact"][0].tolist() == [1.0, 1.0]
+            assert float(forces.sum()) == pytest.approx(9.81 * 41.65, rel=0.5)
+            assert float(transition.variables["torso_height"][0]) == pytest.approx(1.28, abs=0.03)
+        if bool(transition.terminated[0]):
+            break
+    assert 20 < step < 250
+    assert transition.causes["torso_too_low"].tolist() == [True]
+    assert float(transition.variables["torso_height"][0]) < 0.8
+
+
+def test_human_reward_by_hand() -> None:
+    loaded = load_environment("humanoid")
+    assert loaded.folder is not None
+    reward = runpy.run_path(str(loaded.folder / "rewards" / "human.py"))["compute_reward"]
+    values: dict[str, Tensor] = {
+        "torso_velocity_w": torch.tensor([[1.5, 0.3, 0.0]]).expand(2, -1),
+        "torso_upright": torch.tensor([0.95, 0.95]),
+        "heading_w": torch.tensor([[0.6, 0.8]]).expand(2, -1),
+        "joint_velocities": torch.tensor([[2.0, -4.0]]).expand(2, -1),
+        "joint_limit_nearness": torch.tensor([[0.5, 1.0]]).expand(2, -1),
+        "motor_strengths": torch.tensor([[1.0, 0.5]]).expand(2, -1),
+        "actions": torch.tensor([[0.5, 1.0]]).expand(2, -1),
+        "terminated": torch.tensor([0.0, 1.0]),
+    }
+    total, components = reward(**values)
+    expected = {
+        "progress": 1.5,
+        "heading": 0.5 * 0.6 / 0.8,
+        "upright": 0.1,
+        "alive": 2.0,
+        "action_cost": -0.01 * (0.25 + 1.0),
+        "electricity_cost": -0.05 * (0.5 * 0.2 * 1.0 + 1.0 * 0.4 * 0.5),
+        "joint_limit_cost": -0.25 * 0.5,
+        "death": 0.0,
+    }
+    assert {name: float(value[0]) for name, value in components.items()} == pytest.approx(expected)
+    assert total.tolist() == pytest.approx([sum(expected.values()), -1.0])
