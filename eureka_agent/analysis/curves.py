@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,8 @@ class Evidence:
     """Fitness of the policy without exploration noise."""
     kept: int | None = None
     """Index of the evaluated policy's checkpoint; None without an evaluation."""
+    visited: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Lowest and highest value of each number that the fitness reads, over recorded episodes."""
 
     def good_ends(self) -> tuple[str, ...]:
         """Ends of an episode that are no failure: time-out and successes."""
@@ -96,6 +98,7 @@ def gather(
     evaluation: Evaluation | None,
     description: TaskDescription,
     failure: str,
+    visited: Mapping[str, tuple[float, float]] | None = None,
 ) -> Evidence:
     """Collect the evidence of a training; one that broke off gets checkpoints from its points."""
     checkpoints = outcome.checkpoints if outcome is not None else checkpoints_from(points)
@@ -104,7 +107,9 @@ def gather(
     if evaluation is not None and evaluated:
         score = evaluation.fitness_mean()
     kept = outcome.best_checkpoint if outcome is not None and evaluated else None
-    return Evidence(list(points), checkpoints, evaluation, description, failure, score, kept)
+    return Evidence(
+        list(points), checkpoints, evaluation, description, failure, score, kept, visited or {}
+    )
 
 
 def checkpoints_from(points: Sequence[CurvePoint]) -> tuple[CheckpointRecord, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from eureka_agent.analysis.coverage import visited
 from eureka_agent.analysis.curves import gather
 from eureka_agent.analysis.findings import all_findings
 from eureka_agent.analysis.reflection import summarize_components
@@ -24,7 +25,8 @@ def diagnose(
     """Diagnose a training. `outcome`: None for one that broke off (see `failure`); `trajectories`:
     npz of worst and best episode. Raises RunFolderError."""
     episodes = read_trajectories(trajectories) if trajectories is not None else {}
-    evidence = gather(outcome, points, evaluation, description, failure)
+    seen = visited(episodes, description)
+    evidence = gather(outcome, points, evaluation, description, failure, seen)
     components = summarize_components(evidence)
     findings = all_findings(evidence)
     fitness = evidence.score
@@ -37,6 +39,7 @@ def diagnose(
         episode_length_values=tuple(each.episode_length for each in evidence.checkpoints),
         components=components,
         findings=findings,
+        visited=seen,
         endings=endings_text(evidence),
         text=designer_text(evidence, components, findings, episode_parts),
     )

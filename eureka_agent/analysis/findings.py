@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from eureka_agent.analysis.coverage import never_paid
 from eureka_agent.analysis.curves import MIN_CHECKPOINTS, Evidence, noise, rank_correlation
 from eureka_agent.records import DiagnosisFinding
 
@@ -241,7 +242,7 @@ def not_a_number(evidence: Evidence) -> list[DiagnosisFinding]:
 def no_learning(evidence: Evidence) -> list[DiagnosisFinding]:
     """The fitness never leaves the noise around its first value."""
     fitness = evidence.fitness()
-    if len(fitness) < MIN_CHECKPOINTS:
+    if len(fitness) < MIN_CHECKPOINTS or never_paid(evidence):
         return []
     solved = evidence.description.success_fitness
     gain = float(fitness.max() - fitness[0])
@@ -326,6 +327,7 @@ def exploration_lost(evidence: Evidence) -> list[DiagnosisFinding]:
 
 FINDINGS: tuple[Callable[[Evidence], list[DiagnosisFinding]], ...] = (
     not_a_number,
+    never_paid,
     reward_hacking,
     collapsed,
     early_termination,

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-import torch
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-from eureka_agent.conformance.checks import ROWS, Nonconforming, NotApplicable, Subject
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from eureka_agent.conformance.checks import ROWS, Nonconforming, NotApplicable, Remark, Subject
 from eureka_agent.simulation.mujoco_task import MujocoTask
 from eureka_agent.simulation.rollouts import actions_for
 from eureka_agent.simulation.vec_task import VecTask
@@ -60,6 +67,53 @@ def no_values(subject: Subject) -> None:
                     "make tensors with device=self.device",
                 )
         environment.reset_done()
+
+
+def no_numbers_by_index(subject: Subject) -> Iterator[Remark]:
+    """No step writes a number into rows by index, for which a GPU waits for the CPU."""
+    if not _says_gpu(subject):
+        raise NotApplicable
+    environment = subject.make()
+    environment.max_episode_length = _SHORT_EPISODE
+    with _NumbersByIndex(subject.loaded.folder) as written:
+        for actions in actions_for(environment, 2 * _SHORT_EPISODE, seed=7):
+            environment.advance(actions)
+            environment.reset_done()
+    for place in sorted(written.places):
+        yield Remark(
+            "no step writes a number into rows by index: a GPU waits for the CPU there",
+            place,
+            "write tensor.index_fill_(0, env_ids, 0.0) for tensor[env_ids] = 0.0",
+        )
+
+
+class _NumbersByIndex(TorchFunctionMode):
+    """Notes where code of a folder writes a number into rows that a tensor of indices names."""
+
+    def __init__(self, folder: Path | None) -> None:
+        super().__init__()
+        self._folder = folder
+        self.places: set[str] = set()
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        if func is Tensor.__setitem__ and not isinstance(args[2], Tensor):
+            indices = args[1] if isinstance(args[1], tuple) else (args[1],)
+            # a mask with a number is a fill, which waits for nothing
+            if any(isinstance(each, Tensor) and each.dtype != torch.bool for each in indices):
+                self._note()
+        return func(*args, **(kwargs or {}))
+
+    def _note(self) -> None:
+        frame = sys._getframe(2)
+        path = Path(frame.f_code.co_filename)
+        if self._folder is not None and path.is_relative_to(self._folder):
+            self.places.add(f"{path}, line {frame.f_lineno}")
 
 
 def _says_gpu(subject: Subject) -> bool:

@@ -106,7 +106,7 @@ def _own_tensors(environment: VecTask) -> dict[str, Tensor]:
     return {
         name: value
         for name, value in rows.items()
-        if name != "obs_buf" and not value.is_inference()
+        if name != "obs_buf" and name in vars(environment) and not value.is_inference()
     }
 
 
@@ -128,7 +128,7 @@ def _after_spoiling(
 ) -> Difference | None:
     """Difference of new episodes from the expected ones after these attributes were spoiled."""
     for name in names:
-        value = getattr(environment, name)
+        value = _own_tensors(environment)[name]
         try:
             if value.is_floating_point():
                 value.add_(1.0)

@@ -165,26 +165,28 @@ def _attributes(environment: VecTask) -> dict[str, object]:
     """Attributes outside a row's state, in a comparable form."""
     # a subclass may give row tensors under other names
     rows = {**environment.row_tensors(), **VecTask.row_tensors(environment)}
+    held = frozenset(map(id, rows.values()))
     return {
-        name: _comparable(value)
+        name: _comparable(value, held)
         for name, value in vars(environment).items()
         if name not in rows and name not in _BASE_ATTRIBUTES and not name.startswith("__")
     }
 
 
-def _comparable(value: object, depth: int = 4) -> object:
-    """A plain value, equal for equal content; a type's name for any other object."""
+def _comparable(value: object, held: frozenset[int], depth: int = 4) -> object:
+    """A plain value, equal for equal content; a type's name for any other object. `held`: ids of
+    the row tensors, which may stand in a dict or list."""
     if isinstance(value, Tensor):
         # a view of a row's state, such as a named sensor, belongs to that state
-        rows = value._base is not None or value.is_inference()
+        rows = id(value) in held or value._base is not None or value.is_inference()
         return "tensor" if rows else (tuple(value.shape), value.tolist())
     if isinstance(value, numpy.ndarray):
         own = value.base is None and value.dtype != object
         return (value.shape, value.tolist()) if own else "array"
     if depth and isinstance(value, (list, tuple, deque)):
-        return [_comparable(each, depth - 1) for each in value]
+        return [_comparable(each, held, depth - 1) for each in value]
     if depth and isinstance(value, dict):
-        return {repr(key): _comparable(each, depth - 1) for key, each in value.items()}
+        return {repr(key): _comparable(each, held, depth - 1) for key, each in value.items()}
     if isinstance(value, (bool, int, float, str, bytes, type(None), set, frozenset, numpy.generic)):
         return repr(value)
     return type(value).__name__

@@ -20,7 +20,7 @@ from eureka_agent.conformance.fitness import constant_fitness
 from eureka_agent.conformance.states import Seen
 from eureka_agent.rewards import baseline
 from eureka_agent.settings import TrainingSettings, parse_settings
-from eureka_agent.simulation.mujoco_task import MujocoTask, load_model, model_path, substeps
+from eureka_agent.simulation.mujoco_task import MujocoTask, read_mjcf, substeps
 from eureka_agent.simulation.vec_task import Transition, VecTask
 from eureka_agent.training.binding import FitnessFunction
 from eureka_agent.training.reward import Result, Reward
@@ -129,7 +129,9 @@ def mujoco_speed(subject: Subject) -> Iterator[Note | Remark]:
     cls = subject.loaded.environment_class
     if not issubclass(cls, MujocoTask):
         raise NotApplicable
-    model = load_model(cls)
+    environment = subject.loaded.make(subject.task, 1)
+    assert isinstance(environment, MujocoTask)
+    model = environment.model
     integrator = mujoco.mjtIntegrator(model.opt.integrator).name.removeprefix("mjINT_")
     count = substeps(cls, model)
     text = (
@@ -155,7 +157,7 @@ def mujoco_speed(subject: Subject) -> Iterator[Note | Remark]:
     else:
         slow = faster and (integrator == "RK4" or count > _MANY_SUBSTEPS)
         yield Note(f"{text}; {more}" if slow else text)
-    declared = int(mujoco.MjSpec.from_file(str(model_path(cls))).memory)
+    declared = int(read_mjcf(environment).memory)
     if model.narena >= _MUCH_MEMORY and declared < 0:
         yield Remark(
             "a <size memory> in the MJCF",

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import ast
 import os
+import re
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from eureka_agent.errors import EnvironmentLoadError, did_you_mean
+from eureka_agent.errors import EnvironmentLoadError, did_you_mean, system_reason
+from eureka_agent.invocation import command
 from eureka_agent.resources import resource_folder
+from eureka_agent.simulation.fingerprints import fingerprint_of, relevant_files
+from eureka_agent.task import HUMAN_REWARD, SPARSE_REWARD
 
 ENVIRONMENT_FILE = "env.py"
 TASKS_FOLDER = "tasks"
@@ -21,10 +26,17 @@ class CatalogueEntry:
     """An environment's folder."""
 
     name: str
+    folder: Path
     doc: str
     """First paragraph of the environment class's docstring."""
     tasks: Mapping[str, str]
     """Sentence by task name; the default task comes first."""
+    rewards: Mapping[str, frozenset[str]]
+    """Paths of human and sparse reward by task name."""
+
+    def fingerprint(self, task: str) -> str:
+        """Fingerprint of the files that results of a task depend on, as they are now."""
+        return fingerprint_of(relevant_files(self.folder, task, self.rewards[task]))
 
 
 def list_environments() -> tuple[CatalogueEntry, ...]:
@@ -47,6 +59,13 @@ def find_folder(reference: str) -> Path:
         raise EnvironmentLoadError(
             f"{reference!r} is a file, expected an environment's folder",
             f"name the folder that holds {ENVIRONMENT_FILE}",
+        )
+    name, *rest = re.split("[:/]", reference, maxsplit=1)
+    if name in built_in and any(rest) and not folder.exists():
+        apart = shlex.join([name, "--task", *rest])
+        raise EnvironmentLoadError(
+            f"{reference!r} names an environment and a task in one",
+            f"name them apart: `{command(f'envs {apart}')}`, or --env {apart}",
         )
     if not is_path and not folder.is_dir():
         raise EnvironmentLoadError(
@@ -81,14 +100,43 @@ def default_first(names: Iterable[str], default: str | None) -> list[str]:
 
 
 def read_entry(folder: Path) -> CatalogueEntry:
-    """Read an environment's folder from its source text."""
-    module = ast.parse((folder / ENVIRONMENT_FILE).read_bytes())
+    """Read an environment's folder from its source text. Raises EnvironmentLoadError."""
+    module = _parsed(folder / ENVIRONMENT_FILE)
     files = task_files(folder)
     value = _assigned("DEFAULT_TASK", module.body)
     default = str(value.value) if isinstance(value, ast.Constant) and value.value else None
     names = default_first(files, default)
-    tasks = {name: _sentence(ast.parse(files[name].read_bytes())) for name in names}
-    return CatalogueEntry(folder.name, _environment_doc(module), tasks)
+    keywords = {name: _keywords(_parsed(files[name])) for name in names}
+    return CatalogueEntry(
+        folder.name,
+        folder,
+        _environment_doc(module),
+        tasks={name: given.get("sentence", "") for name, given in keywords.items()},
+        rewards={
+            name: frozenset(
+                {
+                    given.get("human_reward", HUMAN_REWARD),
+                    given.get("sparse_reward", SPARSE_REWARD),
+                }
+            )
+            for name, given in keywords.items()
+        },
+    )
+
+
+def _parsed(path: Path) -> ast.Module:
+    try:
+        return ast.parse(path.read_bytes())
+    except OSError as error:
+        raise EnvironmentLoadError(
+            f"cannot read {str(path)!r}: {system_reason(error)}", "look at the environment's folder"
+        ) from None
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+        raise EnvironmentLoadError(
+            f"{str(path)!r}{line} is no Python: {getattr(error, 'msg', error)}",
+            "mend the file, or take its environment away",
+        ) from None
 
 
 def _environment_doc(module: ast.Module) -> str:
@@ -109,9 +157,12 @@ def _assigned(name: str, statements: Iterable[ast.stmt]) -> ast.expr | None:
     return None
 
 
-def _sentence(module: ast.Module) -> str:
-    """The `sentence=` of the file's `Task(...)`."""
-    for node in ast.walk(module):
-        if isinstance(node, ast.keyword) and node.arg == "sentence":
-            return str(node.value.value) if isinstance(node.value, ast.Constant) else ""
-    return ""
+def _keywords(module: ast.Module) -> dict[str, str]:
+    """Texts among the keywords of the file's calls, of which `Task(...)` is one."""
+    return {
+        str(node.arg): str(node.value.value)
+        for node in ast.walk(module)
+        if isinstance(node, ast.keyword)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    }

@@ -10,11 +10,26 @@ from typing import Any, get_args
 
 from eureka_agent.errors import EnvironmentLoadError, did_you_mean
 from eureka_agent.records import MOST_CHOICES
+from eureka_agent.simulation.row_parameters import ACTION_DELAY
 from eureka_agent.simulation.user_modules import place_of_function
 from eureka_agent.simulation.vec_task import SUCCEEDED, VecTask
-from eureka_agent.task import Channel, Constant, QuaternionOrder, Variable
+from eureka_agent.task import (
+    Channel,
+    Constant,
+    Parameter,
+    QuaternionOrder,
+    Variable,
+    window_of,
+)
 
 _INTEGERS = ("num_observations", "num_actions", "max_episode_length")
+_DECLARATIONS = {
+    "variables": Variable,
+    "constants": Constant,
+    "parameters": Parameter,
+    "observation_channels": Channel,
+    "action_channels": Channel,
+}
 _NAMES = ("termination_causes", "success_causes", "device_types", "gpu_modules")
 
 
@@ -33,6 +48,11 @@ def check_class(cls: type[VecTask]) -> None:
         if not (is_number and 0 < value < math.inf):
             expected = f"expected a positive {kind.__name__}"
             raise _wrong(cls, name, value, expected, f"set it in the class: `{name} = …`")
+    for name, declared in _DECLARATIONS.items():
+        value = getattr(cls, name)
+        if not isinstance(value, (tuple, list)):
+            expected = f"expected a tuple of {declared.__name__}(…)"
+            raise _wrong(cls, name, value, expected, f"with one too: `{name} = (…,)`")
     _check_choices(cls)
     _check_causes(cls)
     _check_names(cls)
@@ -105,7 +125,7 @@ def _check_causes(cls: type[VecTask]) -> None:
 
 
 def _check_names(cls: type[VecTask]) -> None:
-    """Variables and constants with unique names, and variables with a valid shape."""
+    """Variables, constants and parameters with unique names, and variables with a valid shape."""
     seen = {"actions", "terminated", *([SUCCEEDED] if cls.success_causes else [])}
     for variable in cls.variables:
         _check_type(cls, "variables", variable, Variable)
@@ -124,6 +144,14 @@ def _check_names(cls: type[VecTask]) -> None:
                 "() is a scalar, (3,) a vector of three",
             )
         seen.add(variable.name)
+    for variable in (window_of(each) for each in cls.variables if each.window):
+        if variable.name in seen:
+            raise EnvironmentLoadError(
+                f"{cls.__name__} has a variable {variable.name!r}, which is the name of another"
+                " one's window",
+                "rename it",
+            )
+        seen.add(variable.name)
     for constant in cls.constants:
         _check_type(cls, "constants", constant, Constant)
         if constant.name in seen:
@@ -133,6 +161,23 @@ def _check_names(cls: type[VecTask]) -> None:
                 "rename it",
             )
         seen.add(constant.name)
+    for parameter in cls.parameters:
+        _check_type(cls, "parameters", parameter, Parameter)
+        if parameter.name in seen:
+            raise EnvironmentLoadError(
+                f"the parameter {parameter.name!r} of {cls.__name__} has the name of another"
+                " parameter, a constant or a variable",
+                "rename it",
+            )
+        longest = cls.max_episode_length
+        if parameter.name == ACTION_DELAY and not 0 <= parameter.low < parameter.high <= longest:
+            raise EnvironmentLoadError(
+                f"the parameter {parameter.name!r} of {cls.__name__} goes from {parameter.low:g} to"
+                f" {parameter.high:g} control steps, expected a range within 0 … {longest}, an"
+                " episode's steps",
+                "correct the range",
+            )
+        seen.add(parameter.name)
 
 
 def _check_type(cls: type[VecTask], name: str, value: object, expected: type) -> None:

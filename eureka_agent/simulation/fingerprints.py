@@ -4,29 +4,49 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path, PurePosixPath
 
-from eureka_agent.task import Task
+from eureka_agent.cards import CARDS_FOLDER
+from eureka_agent.errors import EnvironmentLoadError
 
 _IMPORT = re.compile(r"^\s*(?:from|import)\b.*$", re.MULTILINE)
 
 
 def folder_files(folder: Path) -> dict[str, Path]:
-    """All files by relative name, without caches and hidden ones."""
+    """All files by relative name, without caches, hidden ones, difficulty cards and virtual
+    environments. Raises EnvironmentLoadError for a link that leads out of the folder, and a name
+    that is not UTF-8."""
     found = {}
+    root = folder.resolve()
+    virtual = {path.parent for path in folder.glob("*/pyvenv.cfg")}
     for path in sorted(folder.rglob("*")):
         parts = path.relative_to(folder).parts
         hidden = any(part.startswith(".") or part == "__pycache__" for part in parts)
-        if path.is_file() and not hidden:
+        if hidden or parts[0] == CARDS_FOLDER or folder / parts[0] in virtual:
+            continue
+        try:
+            "/".join(parts).encode()
+        except UnicodeEncodeError:
+            raise EnvironmentLoadError(
+                f"the name of the file {str(path)!r} is not UTF-8", "rename the file"
+            ) from None
+        if path.is_symlink() and path.exists() and not path.resolve().is_relative_to(root):
+            raise EnvironmentLoadError(
+                f"{str(path)!r} is a link to {str(path.resolve())!r}, outside of the environment's"
+                " folder",
+                "copy what it leads to into the folder, or take the link out: results depend on"
+                " what lies in the folder, and workers get that alone",
+            )
+        if path.is_file():
             found["/".join(parts)] = path
     return found
 
 
-def relevant_files(folder: Path, name: str, task: Task) -> dict[str, Path]:
-    """Files that results of a task may depend on: without other tasks and their rewards."""
+def relevant_files(folder: Path, name: str, own: Collection[str]) -> dict[str, Path]:
+    """Files that results of a task may depend on: without other tasks and their rewards.
+    `own`: paths of the task's rewards in the folder."""
     files = folder_files(folder)
-    own = {task.human_reward, task.sparse_reward}
     rewards = {str(PurePosixPath(reward).parent) for reward in own}
     tasks = {f"tasks/{path.name}": path.stem for path in (folder / "tasks").glob("*.py")}
     code = [

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _IMAGE_ENTRY_POINTS = ("gymnasium.envs.box2d.car_racing:CarRacing", "ale_py.env:AtariEnv")
 """Environments with images, whose packages need not be installed to refuse them."""
+_IN_EXTRA = ("Box2D", "imageio")
+"""Packages of the extra `gymnasium`."""
 _LIST_HINT = (
     'list what is registered with python -c "import gymnasium; gymnasium.pprint_registry()"'
 )
@@ -43,15 +45,15 @@ def make_copy(task: type[GymnasiumTask], options: Mapping[str, Any]) -> gymnasiu
         with third_party_code(task._package, f"when {label} was made", passing):
             environment = task.make_environment(**arguments)
     except gymnasium.error.DependencyNotInstalled as error:
-        what = f"Gymnasium cannot make {label}: {error}"
-        raise EnvironmentLoadError(what, missing_module_hint()) from None
+        # Gymnasium's own text goes on with a pip command, which is another than the extra
+        named = re.match(r"(\S+) is not installed", str(error))
+        raise _missing(label, named[1] if named else None, error) from None
     except gymnasium.error.Error as error:
         what = f"Gymnasium cannot make {label}: {error}"
         raise _unregistered(task) or EnvironmentLoadError(what, _LIST_HINT) from None
     except ImportError as error:
-        hint = f"install it: {install_extra('gymnasium')}"
-        hint = hint if error.name == "imageio" else missing_module_hint()
-        raise EnvironmentLoadError(f"Gymnasium cannot make {label}: {error}", hint) from None
+        name = error.name if isinstance(error, ModuleNotFoundError) else None
+        raise _missing(label, name, error) from None
     if (unregistered := _unregistered(task)) is not None:
         raise unregistered  # `make` also takes a name without its version
     if not isinstance(environment, gymnasium.Env):
@@ -60,6 +62,14 @@ def make_copy(task: type[GymnasiumTask], options: Mapping[str, Any]) -> gymnasiu
             "end it with `return environment`",
         )
     return _without_texts(environment)
+
+
+def _missing(label: str, package: str | None, error: Exception) -> EnvironmentLoadError:
+    """The error for a package that Gymnasium imports when it makes a copy; None: unnamed."""
+    what = str(error) if package is None else f"it needs {package}, which is not installed"
+    in_extra = package in _IN_EXTRA
+    hint = f"install it: {install_extra('gymnasium')}" if in_extra else missing_module_hint()
+    return EnvironmentLoadError(f"Gymnasium cannot make {label}: {what}", hint)
 
 
 def _without_texts(environment: gymnasium.Env) -> gymnasium.Env:

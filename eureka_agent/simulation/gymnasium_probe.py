@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -15,8 +16,10 @@ from eureka_agent.simulation.gymnasium_actions import (
     num_actions,
 )
 from eureka_agent.simulation.gymnasium_making import is_by_id, make_copy
+from eureka_agent.simulation.gymnasium_names import names_of
 from eureka_agent.simulation.gymnasium_reading import (
     DECLARED,
+    ENDS_BY,
     description,
     episode_length,
     masses_and_sizes,
@@ -47,6 +50,9 @@ NATIVE_REWARD = Variable(
     private=True,
 )
 
+REACHED = "reached_goal"
+"""Cause of an end that is always a success."""
+
 
 def probe(task: type[GymnasiumTask]) -> None:
     """Set the class's attributes from one copy of the environment, but those that it has."""
@@ -69,9 +75,10 @@ def probe(task: type[GymnasiumTask]) -> None:
     actions = environment.action_space
     own = vars(task)
     task._spec = registered
-    task._ends_doc = tried.ends_doc
     task.num_observations = spaces.flatdim(environment.observation_space)
     task.num_actions, task.action_choices = num_actions(actions), action_choices(actions)
+    problem = _set_names(task, environment.observation_space)
+    names = task._names
     length, length_from = episode_length(environment, registered, tried.truncated_after)
     seconds, seconds_from = time_step(environment)
     if "max_episode_length" in own:
@@ -80,36 +87,84 @@ def probe(task: type[GymnasiumTask]) -> None:
         seconds, seconds_from = own["control_dt"], DECLARED
     task.max_episode_length, task.control_dt = length, seconds
     task.episode_source = f"length {length_from}; time step {seconds_from}"
+    task.variables = _variables(task, environment.observation_space, tried.info, problem)
+    if "observation_channels" not in own:
+        entries = [entry.variable for entry in task._entries]
+        task.observation_channels = tuple(
+            part.channel for part in task._parts
+        ) or observation_channels(environment.observation_space, entries, task.named_observations)
+    if "action_channels" not in own:
+        task.action_channels = (
+            action_channels(actions, inspect.getdoc(type(physics)) or "")
+            if names is None or not names.actions
+            else names.action_channels(actions)
+        )
+    _set_ends(task, physics, tried.ends_doc)
+    if "masses_and_sizes" not in own:
+        given = () if names is None else names.masses_and_sizes
+        task.masses_and_sizes = given or masses_and_sizes(physics)
+    if own.get("__doc__") is None:
+        name = registered.id if registered is not None else task.__name__
+        task.__doc__ = description(physics, name) if names is None else names.doc
+    task._source = source(physics)
+
+
+def _set_names(task: type[GymnasiumTask], space: spaces.Space) -> str:
+    """Set what the file of an id of Gymnasium's own says; return why its names do not fit, empty
+    if they do or there is none."""
+    names = names_of(task.gymnasium_id) if is_by_id(task) else None
+    if names is None:
+        return ""
+    task._state_place = names.state
+    if "restorable" not in vars(task):
+        task.restorable = names.state != "hidden"
+    problem = names.problem(space, task.gymnasium_options)
+    if problem:
+        task._remarks = (f"the observation of {task.label()} has no names: {problem}",)
+    elif not task.named_observations:
+        task._names, task._parts = names, names.parts
+    return problem
+
+
+def _variables(
+    task: type[GymnasiumTask], space: spaces.Space, info: Mapping[str, Any], problem: str
+) -> tuple[Variable, ...]:
+    """The environment's variables and its own reward. `problem`: why it has no names, or empty."""
     entries = [entry.variable for entry in task._entries]
-    named = [variable for variable, _ in task.named_observations] + entries
+    parts = [part.variable for part in task._parts]
+    named = [variable for variable, _ in task.named_observations] + entries + parts
     taken = {"actions", "terminated", "observation", NATIVE_REWARD.name}
-    task.info_keys = numeric_keys(tried.info, taken | {variable.name for variable in named})
-    whole = observation_variable(task.num_observations, environment.observation_space)
-    task.variables = (
+    keys = numeric_keys(info, taken | {variable.name for variable in named})
+    described = {} if task._names is None else task._names.info
+    # what else is in the info of an environment with names is a part of its reward
+    task.info_keys = tuple(key for key in keys if task._names is None or key in described)
+    whole = observation_variable(task.num_observations, space, task._parts, problem)
+    return (
         *([] if task._entries else [whole]),
         *named,
         *(
-            Variable(key, (), "?", "?", f"number {key!r} in Gymnasium's info of this step")
+            described.get(key)
+            or Variable(key, (), "?", "?", f"number {key!r} in Gymnasium's info of this step")
             for key in task.info_keys
         ),
         NATIVE_REWARD,
     )
-    if "observation_channels" not in own:
-        task.observation_channels = observation_channels(
-            environment.observation_space, named, task.named_observations
-        )
-    if "action_channels" not in own:
-        task.action_channels = action_channels(actions, inspect.getdoc(type(physics)) or "")
+
+
+def _set_ends(task: type[GymnasiumTask], physics: Any, ends_doc: str) -> None:
+    """Set causes and meaning of an episode's end. `ends_doc`: as seen in random episodes."""
+    own, names = vars(task), task._names
+    task._ends_doc = ends_doc
+    found = termination_conditions(physics)
+    if names is not None:
+        task._ends_doc = ENDS_BY.get(names.ends_by, ends_doc)
+        found = {"terminated": names.ends_when} if names.ends_when else found
+        if names.ends_by == "success" and not {"termination_causes", "success_causes"} & own.keys():
+            task.termination_causes = task.success_causes = (REACHED,)
+            found = {REACHED: names.ends_when}
     if "termination_conditions" not in own:
-        found = termination_conditions(physics)
         causes = (cause for cause in task.termination_causes if cause in found)
         task.termination_conditions = {cause: found[cause] for cause in causes}
-    if "masses_and_sizes" not in own:
-        task.masses_and_sizes = masses_and_sizes(physics)
-    if own.get("__doc__") is None:
-        name = registered.id if registered is not None else task.__name__
-        task.__doc__ = description(physics, name)
-    task._source = source(physics)
 
 
 def _registered(

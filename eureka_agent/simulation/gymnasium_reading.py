@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import keyword
 import math
 import re
 import sys
@@ -15,7 +14,9 @@ import gymnasium
 import numpy
 from gymnasium import spaces
 
+from eureka_agent.reward_names import is_argument_name
 from eureka_agent.simulation import gymnasium_calls as calls
+from eureka_agent.simulation.gymnasium_names import Part
 from eureka_agent.simulation.gymnasium_spaces import limits
 from eureka_agent.simulation.time_limit import call_limit
 from eureka_agent.task import Variable, is_finite
@@ -25,6 +26,11 @@ _STEPS = 250
 """Random steps in which ends of episodes are counted: mostly a fraction of a second."""
 _EPISODES = 10
 ENDS = "1 where the episode ends here, by success or by failure, else 0 (a time-out does not count)"
+ENDS_BY = {
+    "failure": "1 where the episode ends here by failure, else 0 (a time-out is not a failure)",
+    "none": "always 0: nothing ends an episode early",
+}
+"""Meaning of `terminated` where an environment is known to end in one way."""
 DECLARED = "as env.py says"
 _DEFAULT_EPISODE_LENGTH = 1000
 _DEFAULT_SECONDS = 1.0
@@ -203,16 +209,25 @@ def numeric_keys(info: Mapping[str, Any], taken: set[str]) -> tuple[str, ...]:
         if isinstance(key, str)
         and numpy.ndim(value) == 0
         and isinstance(value, bool | int | float | numpy.number | numpy.bool_)
-        and key.isidentifier()
-        and not keyword.iskeyword(key)
+        and is_argument_name(key)
         and "reward" not in key.lower()
         and not key.startswith("previous_")
         and key not in taken
     )
 
 
-def observation_variable(size: int, space: spaces.Space) -> Variable:
+def observation_variable(
+    size: int, space: spaces.Space, parts: Sequence[Part] = (), problem: str = ""
+) -> Variable:
+    """The whole vector. `parts`: those that are variables; `problem`: why there are none."""
     doc = f"whole observation vector; read its entries as observation[:, i], i from 0 to {size - 1}"
+    if parts:
+        first, last = parts[0].variable.name, parts[-1].variable.name
+        other = any(part.scale != 1.0 for part in parts)
+        doc = f"whole observation vector: the variables from {first} to {last}, in this order"
+        doc += ", but some multiplied by a factor" if other else ""
+    elif problem:
+        doc += f"; they have no names: {problem}"
     bounds = limits(space) if isinstance(space, spaces.Box) else None
     return Variable("observation", (size,), "?", "?", doc, bounds)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import keyword
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from eureka_agent.errors import EnvironmentLoadError, did_you_mean
+from eureka_agent.reward_names import is_argument_name
 from eureka_agent.task import PREVIOUS_PREFIX, Channel, Variable
 
 _WRAP_HINT = (
@@ -250,4 +250,4 @@ def _name(path: tuple[Any, ...]) -> str:
     name = re.sub(r"\W", "_", "_".join(map(str, path)))
     if name in ("actions", "terminated", "native_reward") or name.startswith(PREVIOUS_PREFIX):
         return f"observed_{name}"
-    return name if name.isidentifier() and not keyword.iskeyword(name) else f"entry_{name}"
+    return name if is_argument_name(name) else f"entry_{name}"

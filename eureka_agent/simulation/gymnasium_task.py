@@ -17,9 +17,11 @@ from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation import gymnasium_calls as calls
 from eureka_agent.simulation.gymnasium_actions import action_choices, action_converter, num_actions
 from eureka_agent.simulation.gymnasium_making import make_copy
+from eureka_agent.simulation.gymnasium_names import Names, Part, StatePlace
 from eureka_agent.simulation.gymnasium_probe import NATIVE_REWARD, probe
 from eureka_agent.simulation.gymnasium_reading import ENDS, words
 from eureka_agent.simulation.gymnasium_spaces import Entry, entry_values
+from eureka_agent.simulation.gymnasium_states import read_state, write_state
 from eureka_agent.simulation.user_modules import third_party_code
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task, TrainingBudget, Variable
@@ -56,6 +58,10 @@ class GymnasiumTask(VecTask):
     random_numbers = "self.np_random, after super().reset(seed=seed)"
     row_multiple = 1  # each row is calculated by itself, then copied
     restorable = False  # the state of a Gymnasium environment cannot be read from outside
+    _names: ClassVar[Names | None] = None
+    """Names of Gymnasium's own environments, where they fit."""
+    _parts: ClassVar[tuple[Part, ...]] = ()
+    _state_place: ClassVar[StatePlace] = "hidden"
     _entries: ClassVar[tuple[Entry, ...]] = ()
     _ends_doc: ClassVar[str] = ENDS
     _package: ClassVar[str] = "gymnasium"
@@ -89,9 +95,6 @@ class GymnasiumTask(VecTask):
         self._rewards = numpy.zeros(num_envs, dtype=numpy.float32)
         self._terminated = numpy.zeros(num_envs, dtype=bool)
         self._truncated = numpy.zeros(num_envs, dtype=bool)
-        self._next_actions: list[Any] = []
-        self._no_actions = [False] * num_envs
-        """Rows whose action is NaN, which cannot be stepped."""
 
     def _check_sizes(self, environment: gymnasium.Env, options: Mapping[str, Any]) -> None:
         """Raises EnvironmentLoadError where a task's options change the environment's sizes."""
@@ -108,6 +111,11 @@ class GymnasiumTask(VecTask):
                 f"with the options {dict(options)!r} {self.label()} has {found[0]} observations and"
                 f" {counts[0]} actions, expected {expected[0]} and {counts[1]} as without them",
                 "write what changes an environment's sizes into a folder of its own",
+            )
+        if self._names and (why := self._names.problem(environment.observation_space, options)):
+            raise EnvironmentLoadError(
+                f"the names of {self.label()}'s variables do not fit: {why}",
+                "write it into `gymnasium_options` of the class, which then has no such names",
             )
 
     @classmethod
@@ -133,9 +141,9 @@ class GymnasiumTask(VecTask):
         def fitness(native_reward: Tensor) -> Tensor:
             return native_reward
 
+        solve = f"solve {words(name)}: earn as much of the environment's own reward as possible"
         task = Task(
-            sentence=f"solve {words(name)}: earn as much of the environment's own reward as"
-            " possible",
+            sentence=solve if cls._names is None else cls._names.sentence,
             fitness=fitness,
             fitness_doc=f"return of an episode: the sum of the rewards that {name} itself gives",
             success_fitness=None if cls._spec is None else cls._spec.reward_threshold,
@@ -144,11 +152,10 @@ class GymnasiumTask(VecTask):
         return {TASK_NAME: task}, {"sparse": NATIVE_REWARD_SOURCE}
 
     def pre_physics_step(self, actions: Tensor) -> None:
-        self._no_actions = actions.isnan().any(dim=-1).tolist()
+        """Step each row's environment. Shape of `actions`: (num_envs, num_actions)."""
         # NaN is no valid choice; its row is not stepped
-        self._next_actions = self._environment_actions(actions.nan_to_num())
-
-    def simulate(self) -> None:
+        missing = actions.isnan().any(dim=-1).tolist()
+        converted = self._environment_actions(actions.nan_to_num())
         skipped = [False] * self.num_envs
         if self.skipped_rows is not None:
             skipped = self.skipped_rows.tolist()
@@ -157,10 +164,10 @@ class GymnasiumTask(VecTask):
             for row in range(self.active_rows):
                 if skipped[row]:
                     continue
-                if self._no_actions[row]:
+                if missing[row]:
                     self._spoil(row)
                     continue
-                result = calls.step(self.environments[row], self._next_actions[row])
+                result = calls.step(self.environments[row], converted[row])
                 self._store(row, result, progress[row] + 1)
 
     def _spoil(self, row: int) -> None:
@@ -202,11 +209,13 @@ class GymnasiumTask(VecTask):
             },
             NATIVE_REWARD.name: torch.from_numpy(self._rewards).to(self.device),
             **{variable.name: self.obs_buf[:, part] for variable, part in self.named_observations},
+            **{part.variable.name: part.values(self.obs_buf) for part in self._parts},
             **{key: infos[:, column] for column, key in enumerate(self.info_keys)},
         }
 
     def compute_termination(self) -> Tensor | dict[str, Tensor]:
-        return {"terminated": torch.tensor(self._terminated).to(self.device)}
+        cause = self.success_causes[0] if self._parts and self.success_causes else "terminated"
+        return {cause: torch.tensor(self._terminated).to(self.device)}
 
     def compute_truncation(self) -> Tensor:
         """The time limit, or a truncation by the environment."""
@@ -218,6 +227,29 @@ class GymnasiumTask(VecTask):
         with third_party_code(self._package, "in a reset"):
             for row, seed in zip(env_ids.tolist(), seeds.tolist(), strict=True):
                 self._store(row, calls.reset(self.environments[row], seed), 0)
+
+    def row_tensors(self) -> dict[str, Tensor]:
+        """The state with results of the last step; that of the physics is in `row_state`."""
+        results = {
+            name: torch.from_numpy(value)
+            for name, value in vars(self).items()
+            if isinstance(value, numpy.ndarray)
+        }
+        return {**super().row_tensors(), **results}
+
+    def row_state(self, env_ids: Tensor) -> dict[str, Tensor]:
+        state = super().row_state(env_ids)
+        if not self.restorable or not len(env_ids):
+            return state
+        rows = [read_state(self.environments[row], self._state_place) for row in env_ids.tolist()]
+        return {**state, **{name: torch.stack([row[name] for row in rows]) for name in rows[0]}}
+
+    def load_row_state(self, env_ids: Tensor, state: Mapping[str, Tensor]) -> None:
+        super().load_row_state(env_ids, state)
+        if self.restorable:
+            for index, row in enumerate(env_ids.tolist()):
+                own = {name: value[index].cpu() for name, value in state.items()}
+                write_state(self.environments[row], self._state_place, own)
 
     def close(self) -> None:
         for environment in self.environments:
@@ -247,10 +279,13 @@ def made_class(
 
 
 def fingerprint(task: type[GymnasiumTask]) -> str:
-    """SHA-256 of the id, Gymnasium's version, and the source of a class imported by module name."""
+    """SHA-256 of the id, Gymnasium's version, the names, and the source of a class imported by
+    module name."""
     digest = hashlib.sha256(f"{task.gymnasium_id}\0{gymnasium.__version__}".encode())
     if task.action_choices:  # separates them from archived Gaussian policies, which took the argmax
         digest.update(f"\0choices {task.action_choices}".encode())
+    if task._names is not None:
+        digest.update(f"\0{task._names.digest}".encode())
     if task._spec is not None and ":" in task.gymnasium_id:
         digest.update(f"\0{task._source}".encode())
     return digest.hexdigest()

@@ -126,6 +126,7 @@ class IsaacGymTask(VecTask):
         self.pre_physics_step(self.actions)
         self.simulate()
         self.post_physics_step()
+        self._move_windows()
         done = self.reset_buf.bool()
         truncated = done & (self.progress_buf >= self.max_episode_length - 1)
         self.terminated_buf = done & ~truncated
@@ -152,3 +153,4 @@ class IsaacGymTask(VecTask):
         self.progress_buf[env_ids] = 0
         self.reset_buf[env_ids] = 0
         self.compute_observations()
+        self._fill_windows(env_ids)

@@ -20,6 +20,7 @@ from eureka_agent.records import (
     MOST_FILES,
     ChannelSpec,
     ConstantSpec,
+    ParameterSpec,
     TaskDescription,
     VariableSpec,
     WrittenFitness,
@@ -135,8 +136,10 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
     """Describe the environment and one of its tasks for the driver. Raises EnvironmentLoadError."""
     name, task = loaded.task(task_name)
     cls = loaded.environment_class
-    bind_arguments(task.fitness, cls.all_variables(), True, EnvironmentLoadError, cls.constants)
-    files = {} if loaded.folder is None else relevant_files(loaded.folder, name, task)
+    read = bind_arguments(
+        task.fitness, cls.all_variables(), True, EnvironmentLoadError, cls.constants
+    ).variables
+    files = {} if loaded.folder is None else relevant_files(loaded.folder, name, task.rewards)
     budget = f"the training budget of task {name!r}"
     overrides = parse_settings(TrainingSettings, task.training.overrides, budget)
     hashes = {name: fingerprint_of({name: path})[:16] for name, path in files.items()}
@@ -150,6 +153,7 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
         fitness_unit=task.fitness_unit,
         fitness_reduction=task.fitness_reduction,
         success_fitness=_reachable(task.success_fitness),
+        fitness_variables=read,
         variables=tuple(
             VariableSpec.model_validate(variable, from_attributes=True)
             for variable in cls.all_variables()
@@ -157,6 +161,10 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
         constants=tuple(
             ConstantSpec.model_validate(constant, from_attributes=True)
             for constant in cls.constants
+        ),
+        parameters=tuple(
+            ParameterSpec.model_validate(parameter, from_attributes=True)
+            for parameter in cls.parameters
         ),
         quaternion_order=cls.quaternion_order,
         observation_channels=_channel_specs(cls.observation_channels),
@@ -177,7 +185,13 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
         sparse_reward=loaded.reward_source(task, "sparse"),
         fingerprint=task_fingerprint(loaded.fingerprint, files),
         files=hashes if len(files) <= MOST_FILES else {},
-        remarks=tuple(f"{place}{text}"[:MOST_CHARACTERS] for place, text, _ in misspelt(cls)),
+        remarks=tuple(
+            text[:MOST_CHARACTERS]
+            for text in (
+                *(f"{place}{what}" for place, what, _ in misspelt(cls)),
+                *cls._remarks,
+            )
+        ),
         restorable=cls.restorable,
         fitness_author="" if loaded.written is None else loaded.written.author,
     )
@@ -254,16 +268,16 @@ def _tasks_of_file(
     return (dict.fromkeys(tasks, task), {}) if isinstance(task, Task) else (tasks, rewards)
 
 
-def _load_tasks(package: str, folder: Path, default: str | None) -> dict[str, Task]:
+def _load_tasks(package: str, folder: Path, default: object) -> dict[str, Task]:
     files = task_files(folder)
     if not files:
         raise EnvironmentLoadError(
             f"there is no task in {str(folder / 'tasks')!r}",
             "add tasks/<name>.py with `task = Task(…)`",
         )
-    if default is not None and default not in files:
+    if default is not None and not (isinstance(default, str) and default in files):
         raise EnvironmentLoadError(
-            f"DEFAULT_TASK is {default!r}, which is no task", did_you_mean(default, files)
+            f"DEFAULT_TASK is {default!r}, which is no task", did_you_mean(str(default), files)
         )
     tasks = {}
     for name in default_first(files, default):
@@ -285,7 +299,12 @@ def _load_gymnasium(reference: str) -> LoadedEnvironment:
     # imported on demand: Gymnasium and its plug-ins may take long
     from eureka_agent.simulation.gymnasium_task import environment_class, fingerprint
 
-    gymnasium_id = reference.removeprefix(GYMNASIUM_PREFIX)
+    gymnasium_id = reference.removeprefix(GYMNASIUM_PREFIX).strip()
+    if not gymnasium_id:
+        raise EnvironmentLoadError(
+            f"{reference!r} names no environment: the id after {GYMNASIUM_PREFIX!r} is missing",
+            f"name one, such as {GYMNASIUM_PREFIX}Hopper-v5",
+        )
     cls = environment_class(gymnasium_id)
     tasks, rewards = cls.own_tasks()
     return LoadedEnvironment(

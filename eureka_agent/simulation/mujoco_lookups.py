@@ -27,6 +27,7 @@ from eureka_agent.simulation.mujoco_views import (
     Frame,
     FreeJoint,
     Joint,
+    MocapBody,
     Sensor,
 )
 from eureka_agent.simulation.physics import Physics
@@ -147,6 +148,17 @@ class MujocoLookups(ABC):
     def site(self, names: Names) -> Frame:
         """Poses and velocities of sites by name."""
         return self._frame("site", names)
+
+    def mocap(self, name: str) -> MocapBody:
+        """A mocap body, which stands or moves as it is written."""
+        body = find(self.model, "body", name)[name]
+        number = int(self.model.body_mocapid[body])
+        if number < 0:
+            raise EnvironmentLoadError(
+                f"{name!r} is no mocap body",
+                f'write mocap="true" in its <body>, or use self.body({name!r})',
+            )
+        return MocapBody(self, number)
 
     def contact(self, names: Names, other: str | None = None) -> Contact:
         """Contacts of geoms or a body's geoms with `other` or anything; a group has one each."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import mujoco
 import numpy as np
@@ -88,11 +87,10 @@ class AddedSensors:
         self._is_complete = True
         self.values = torch.zeros(num_envs, self.entries, device=device)
 
-    def added_to(self, model: mujoco.MjModel, path: Path) -> mujoco.MjModel:
-        """`model` with these sensors after its own, from the MJCF at `path`; keeps its changes."""
+    def added_to(self, model: mujoco.MjModel, spec: mujoco.MjSpec) -> mujoco.MjModel:
+        """`model` with these sensors after its own, from its MJCF; keeps the model's changes."""
         if not self._readings:
             return model
-        spec = mujoco.MjSpec.from_file(str(path))
         for reading in self._readings:
             spec.add_sensor(
                 type=reading.type,

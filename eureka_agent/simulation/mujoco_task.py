@@ -12,8 +12,10 @@ import torch
 from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.parameters import Distribution, ParameterError
 from eureka_agent.simulation.mujoco_lookups import MujocoLookups
 from eureka_agent.simulation.mujoco_names import ids_by_name, unknown_name
+from eureka_agent.simulation.mujoco_parameters import ModelScaling, pusher
 from eureka_agent.simulation.mujoco_readings import AddedSensors
 from eureka_agent.simulation.mujoco_sizes import masses_and_sizes
 from eureka_agent.simulation.physics import BatchPhysics, Physics
@@ -44,8 +46,9 @@ class MujocoTask(MujocoLookups, VecTask):
     velocities are of the state reached; forces, touch and contacts of the last physics step."""
 
     gpu_modules = ("mujoco_warp", "warp")
-    model_file: ClassVar[str]
-    """MJCF, a path relative to the file that defines the class."""
+    model_file: str
+    """MJCF, a path relative to the file that defines the class, or an absolute one. An instance
+    whose options choose it sets its own before `super().__init__(…)`."""
     position_noise: ClassVar[float] = 0.0
     """Uniform noise of start positions around qpos0, ± per hinge or slide coordinate (rad or m)."""
     velocity_noise: ClassVar[float] = 0.0
@@ -57,7 +60,7 @@ class MujocoTask(MujocoLookups, VecTask):
 
     def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
         """Load the MJCF. Raises EnvironmentLoadError where it is missing or does not fit."""
-        self.model = load_model(type(self))
+        self.model = load_model(self)
         for name in ("position_noise", "velocity_noise"):
             spread = getattr(self, name)
             if not is_finite(spread) or spread < 0.0:
@@ -80,6 +83,8 @@ class MujocoTask(MujocoLookups, VecTask):
         self._ctrl_middle = torch.where(limited, (low + high) / 2.0, 0.0).to(self.device)
         self._ctrl_scale = torch.where(limited, (high - low) / 2.0, 1.0).to(self.device)
         self._noisy_positions = _runs(_single_coordinates(self.model))
+        self._scaling = ModelScaling(self.model, self.parameters)
+        self._pusher = pusher(self.model, self.parameters, self.control_dt)
 
     @classmethod
     def channels_of_action(cls) -> tuple[Channel, ...]:
@@ -99,7 +104,7 @@ class MujocoTask(MujocoLookups, VecTask):
     @cached_property
     def physics(self) -> Physics:
         """The simulator, made at the first access: lookups in `__init__` add sensors to it."""
-        self.model = self._added_sensors.added_to(self.model, model_path(type(self)))
+        self.model = self._added_sensors.added_to(self.model, read_mjcf(self))
         physics = self._make_physics()
         self._added_sensors.complete(self.num_envs, self.device)
         return physics
@@ -117,7 +122,11 @@ class MujocoTask(MujocoLookups, VecTask):
         # imported on demand, as a plain installation does not have it
         from eureka_agent.simulation.warp_physics import WarpPhysics
 
-        return WarpPhysics(self.model, self.num_envs, self.frame_skip, self.device, self.model_file)
+        name = Path(self.model_file).name
+        return WarpPhysics(self.model, self.num_envs, self.frame_skip, self.device, name)
+
+    def change_mjcf(self, spec: mujoco.MjSpec) -> None:
+        """Change the MJCF before it is compiled: sensors, memory, a file of somebody else."""
 
     def _name_sensors(self) -> dict[str, Tensor]:
         """Views of the sensor values by name: (num_envs,) or (num_envs, entries)."""
@@ -132,7 +141,33 @@ class MujocoTask(MujocoLookups, VecTask):
         """Map [-1, 1] to each actuator's ctrlrange."""
         self.ctrl[:] = self._ctrl_middle + self._ctrl_scale * actions
 
+    def set_parameters(self, env_ids: Tensor, distribution: Distribution) -> None:
+        """Raises ParameterError for a parameter of the model, too, where all rows have one."""
+        asked = [name for name in distribution if name in self._scaling.names]
+        if asked and not self.physics.has_models_of_rows:
+            raise ParameterError(
+                f"on {str(self.device)!r} all episodes have one model:"
+                f" {', '.join(map(repr, asked))} cannot differ there",
+                "use --device cpu, or leave these parameters out",
+            )
+        super().set_parameters(env_ids, distribution)
+
+    def parameters_changed(self, env_ids: Tensor) -> None:
+        """Write the numbers of the model that depend on parameters."""
+        if self._scaling.names and self.physics.has_models_of_rows:
+            fields = self._scaling.fields(self.model, self.parameter_values, env_ids)
+            self.physics.change_model(env_ids, fields)
+
+    def _push(self) -> None:
+        """Write the force of a push that is due."""
+        rows = self._row_parameters
+        if self._pusher is not None and rows is not None and rows.are_drawn:
+            impulse = self.parameter_values[self._pusher.name]
+            applied = self.physics.xfrc_applied
+            self._pusher.write(applied, impulse, rows.chances, self.progress_buf)
+
     def simulate(self) -> None:
+        self._push()
         self.unstable = self.physics.step(self.active_rows, self.skipped_rows)
         self._refresh(slice(None))
 
@@ -195,37 +230,53 @@ class MujocoTask(MujocoLookups, VecTask):
             self.qvel.index_copy_(0, env_ids, noise.to(self.qvel))
 
 
-def load_model(task: type[MujocoTask]) -> mujoco.MjModel:
-    """Compile the class's MJCF. Raises EnvironmentLoadError."""
+def load_model(task: MujocoTask | type[MujocoTask]) -> mujoco.MjModel:
+    """Compile the MJCF of a task or of its class. Raises EnvironmentLoadError."""
     path = model_path(task)
     try:
-        model = mujoco.MjModel.from_xml_path(str(path))
+        model = read_mjcf(task).compile()
     except ValueError as error:
         what = f"MuJoCo cannot load {str(path)!r}: {error}"
         raise EnvironmentLoadError(what, "correct the MJCF") from None
-    if model.nu != task.num_actions:
+    cls = _class_of(task)
+    # a class's own mapping may take other actions
+    is_mapped = cls.pre_physics_step is MujocoTask.pre_physics_step
+    if is_mapped and model.nu != task.num_actions:
         raise EnvironmentLoadError(
-            f"{task.__name__}.num_actions is {task.num_actions!r}, but {path.name} has {model.nu}"
+            f"{cls.__name__}.num_actions is {task.num_actions!r}, but {path.name} has {model.nu}"
             " actuators",
-            f"set num_actions = {model.nu}",
+            f"set num_actions = {model.nu}, or map actions to controls in a pre_physics_step",
         )
     return model
 
 
-def model_path(task: type[MujocoTask]) -> Path:
-    """Path of the class's MJCF. Raises EnvironmentLoadError."""
-    owner = next((cls for cls in task.__mro__ if "model_file" in vars(cls)), None)
-    if owner is None:
+def read_mjcf(task: MujocoTask | type[MujocoTask]) -> mujoco.MjSpec:
+    """The MJCF before compilation, with an instance's changes. Raises EnvironmentLoadError."""
+    spec = mujoco.MjSpec.from_file(str(model_path(task)))
+    if isinstance(task, MujocoTask):
+        task.change_mjcf(spec)
+    return spec
+
+
+def model_path(task: MujocoTask | type[MujocoTask]) -> Path:
+    """Path of the MJCF of a task or of its class. Raises EnvironmentLoadError."""
+    cls = _class_of(task)
+    if not hasattr(task, "model_file"):
         raise EnvironmentLoadError(
-            f"{task.__name__} names no model_file", 'write `model_file = "<name>.xml"` in the class'
+            f"{cls.__name__} names no model_file", 'write `model_file = "<name>.xml"` in the class'
         )
+    owner = next((each for each in cls.__mro__ if "model_file" in vars(each)), cls)
     path = Path(inspect.getfile(owner)).parent / task.model_file
     if not path.is_file():
         raise EnvironmentLoadError(
-            f"{task.__name__}.model_file is {task.model_file!r}, but there is no {str(path)!r}",
+            f"{cls.__name__}.model_file is {task.model_file!r}, but there is no {str(path)!r}",
             "put the MJCF there",
         )
     return path
+
+
+def _class_of(task: MujocoTask | type[MujocoTask]) -> type[MujocoTask]:
+    return type(task) if isinstance(task, MujocoTask) else task
 
 
 def substeps(task: type[MujocoTask], model: mujoco.MjModel) -> int:

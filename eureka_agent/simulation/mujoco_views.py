@@ -4,11 +4,14 @@ one, in the list's order. Only a group with unevenly spaced columns is a copy.""
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from typing import Protocol
 
 import torch
 from torch import Tensor
+
+from eureka_agent.simulation.physics import Physics
 
 
 class State(Protocol):
@@ -26,7 +29,16 @@ class State(Protocol):
     @property
     def ctrl(self) -> Tensor: ...
     @property
+    def physics(self) -> Physics: ...
+    @property
     def _added_values(self) -> Tensor: ...
+
+
+def _unowned(state: State) -> State:
+    """A weak reference: a task that nobody has any more is freed at once, with its hundreds of MB
+    of simulations, not when the garbage collector comes to look for cycles."""
+    proxy: State = weakref.proxy(state)
+    return proxy
 
 
 class Columns:
@@ -68,7 +80,7 @@ class Joint:
     def __init__(
         self, state: State, positions: Columns, velocities: Columns, limits: tuple[Tensor, Tensor]
     ) -> None:
-        self._state = state
+        self._state = _unowned(state)
         self._positions, self._velocities = positions, velocities
         self.lower, self.upper = limits
         """Limits, rad or m; -inf and inf without limits. Shape: () or (n,)."""
@@ -108,7 +120,7 @@ class FreeJoint:
 
     def __init__(self, state: State, position: int, velocity: int) -> None:
         """`position`, `velocity`: first columns in qpos and qvel."""
-        self._state = state
+        self._state = _unowned(state)
         position_columns, velocity_columns = (
             range(position, position + 7),
             range(velocity, velocity + 6),
@@ -162,7 +174,7 @@ class Actuator:
     """An actuator, or a group of them."""
 
     def __init__(self, state: State, columns: Columns, limits: tuple[Tensor, Tensor]) -> None:
-        self._state = state
+        self._state = _unowned(state)
         self._columns = columns
         self.lower, self.upper = limits
         """Range of the control in its unit; -inf and inf without one. Shape: () or (n,)."""
@@ -181,7 +193,7 @@ class Sensor:
     """A sensor of the MJCF, or a group of them."""
 
     def __init__(self, state: State, columns: Columns) -> None:
-        self._state = state
+        self._state = _unowned(state)
         self._columns = columns
 
     @property
@@ -194,7 +206,7 @@ class AddedValues:
     """Values of sensors added for a lookup. Shape: (num_envs, *shape, entries)."""
 
     def __init__(self, state: State, first: int, shape: tuple[int, ...], entries: int) -> None:
-        self._state = state
+        self._state = _unowned(state)
         self._shape = (*shape, entries)
         length = entries * (shape[0] if shape else 1)
         self._slice = slice(first, first + length)
@@ -245,6 +257,39 @@ class Frame:
     def angular_velocity_b(self) -> Tensor:
         """Angular velocity in its own frame, rad/s; calculated at each access."""
         return _into_frame(self.orientation_w, self.angular_velocity_w)
+
+
+class MocapBody:
+    """A body whose pose is written and not simulated. Its children and welds follow it."""
+
+    def __init__(self, state: State, number: int) -> None:
+        """`number`: among the mocap bodies."""
+        self._state = _unowned(state)
+        self._number = number
+
+    @property
+    def position_w(self) -> Tensor:
+        """Position in the world, m, the simulator's own; writable. Shape: (num_envs, 3)."""
+        return self._state.physics.mocap_pos[:, self._number]
+
+    @position_w.setter
+    def position_w(self, values: Tensor) -> None:
+        self.position_w.copy_(values)
+
+    def write(
+        self,
+        env_ids: Tensor,
+        *,
+        position_w: Tensor | None = None,
+        orientation_w: Tensor | None = None,
+    ) -> None:
+        """Set rows `env_ids` (int64), in `place`; values may be broadcast. Shapes:
+        (len(env_ids), 3), and (len(env_ids), 4) for quaternions w, x, y, z."""
+        physics = self._state.physics
+        if position_w is not None:
+            physics.mocap_pos[env_ids, self._number] = position_w.to(physics.mocap_pos)
+        if orientation_w is not None:
+            physics.mocap_quat[env_ids, self._number] = orientation_w.to(physics.mocap_quat)
 
 
 class Contact:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar
 
 import mujoco
 import numpy as np
@@ -21,6 +23,8 @@ STATE_FIELDS = (
 _INSTABILITIES = slice(
     int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQACC) + 1
 )
+_MASSES = ("body_mass", "body_inertia")
+"""Fields from which MuJoCo derives constants."""
 _AFTER_STEP = mujoco.mjtStage.mjSTAGE_VEL
 _NO_STAGE = mujoco.mjtStage.mjSTAGE_NONE
 
@@ -34,6 +38,14 @@ class Physics(ABC):
     """Shape: (num_envs, nv)."""
     ctrl: Tensor
     """Shape: (num_envs, nu)."""
+    mocap_pos: Tensor
+    """Shape: (num_envs, nmocap, 3)."""
+    mocap_quat: Tensor
+    """Shape: (num_envs, nmocap, 4)."""
+    xfrc_applied: Tensor
+    """Forces and torques on bodies, world. Shape: (num_envs, nbody, 6)."""
+    has_models_of_rows: ClassVar[bool] = False
+    """True where `change_model` can be used."""
     sensordata: Tensor
     """Shape: (num_envs, nsensordata). Position and velocity sensors are those of the state reached,
     others those of the last step before it."""
@@ -51,6 +63,10 @@ class Physics(ABC):
     def forward(self, env_ids: Tensor) -> None:
         """Update all sensors of the rows `env_ids` after writes into qpos and qvel."""
 
+    def change_model(self, env_ids: Tensor, fields: Mapping[str, Tensor]) -> None:
+        """Write fields of the model, float64, for the rows `env_ids`; derived constants follow."""
+        raise NotImplementedError("this simulator has one model for all rows")
+
     @abstractmethod
     def state(self) -> dict[str, Tensor]:
         """Live views of all inputs of the next step by MuJoCo's names, without empty ones."""
@@ -58,6 +74,8 @@ class Physics(ABC):
 
 class BatchPhysics(Physics):
     """Simulations on the CPU, in one thread and in float64."""
+
+    has_models_of_rows = True
 
     def __init__(self, model: mujoco.MjModel, num_envs: int, substeps: int) -> None:
         """`substeps`: physics steps in a control step."""
@@ -75,6 +93,9 @@ class BatchPhysics(Physics):
         self.qpos = self._view("qpos")
         self.qvel = self._view("qvel")
         self.ctrl = self._view("ctrl")
+        self.mocap_pos = self._view("mocap_pos")
+        self.mocap_quat = self._view("mocap_quat")
+        self.xfrc_applied = self._view("xfrc_applied")
         self.sensordata = self._view("sensordata")
 
     def _view(self, name: str) -> Tensor:
@@ -105,6 +126,17 @@ class BatchPhysics(Physics):
 
     def forward(self, env_ids: Tensor) -> None:
         self._batch.forward(env_ids.numpy())
+
+    def change_model(self, env_ids: Tensor, fields: Mapping[str, Tensor]) -> None:
+        ids = env_ids.numpy()
+        has_other_masses = np.zeros(len(ids), dtype=bool)
+        for name, value in fields.items():
+            rows, numbers = self._batch.expand(name), value.numpy()
+            if name in _MASSES:
+                has_other_masses |= (rows[ids] != numbers).reshape(len(ids), -1).any(axis=1)
+            rows[ids] = numbers
+        if has_other_masses.any():  # it takes several times as long as a step
+            self._batch.set_const(ids[has_other_masses])
 
     def state(self) -> dict[str, Tensor]:
         views = {name: self._view(name) for name in STATE_FIELDS}

@@ -66,6 +66,10 @@ class RowRandom:
         self._seeds[env_ids] = _hash(first + place * _INCREMENT)
         self._counters[env_ids] = 0
 
+    def row_tensors(self) -> dict[str, Tensor]:
+        """Live seeds and counters, one per row."""
+        return {"seeds": self._seeds, "counters": self._counters}
+
     def row_state(self, env_ids: Tensor) -> dict[str, Tensor]:
         """State of the streams of the rows `env_ids`."""
         return {"seeds": self._seeds[env_ids].clone(), "counters": self._counters[env_ids].clone()}

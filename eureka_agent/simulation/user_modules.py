@@ -17,11 +17,17 @@ from types import ModuleType
 
 from eureka_agent.errors import EnvironmentLoadError, EurekaError
 from eureka_agent.invocation import command
+from eureka_agent.simulation.time_limit import TimeLimitError
 
 _PREFIX = "eureka_environment"
 _LOADED = itertools.count()
 LIBRARIES = frozenset({"gymnasium", "numpy", "torch"})
 """Packages that raise because of their caller's values."""
+NO_FAULT = (KeyboardInterrupt, TimeLimitError)
+"""Ends of an environment's code from outside: Ctrl-C, and this program's own limits. Anything
+else that it raises is its fault, `asyncio.CancelledError` and the like included."""
+_MOST_CHARACTERS = 1000
+"""Length of an exception's message."""
 
 
 def import_folder(folder: Path) -> str:
@@ -36,6 +42,11 @@ def import_folder(folder: Path) -> str:
 
 def import_file(package: str, folder: Path, path: Path) -> ModuleType:
     """Import one file of a folder. Raises EnvironmentLoadError with file and line."""
+    if "." in path.stem:
+        raise EnvironmentLoadError(
+            f"{str(path)!r} cannot be imported: its name has a dot before `.py`",
+            f"rename it, such as {path.stem.replace('.', '_')}.py",
+        )
     _check_encoding(path)
     name = ".".join((package, *path.relative_to(folder).with_suffix("").parts))
     with user_code(folder, f"importing {path.name}"):
@@ -62,11 +73,13 @@ def user_code(folder: Path | None, doing: str) -> Iterator[None]:
     """Turn anything that a user's file raises into EnvironmentLoadError with file and line."""
     try:
         yield
-    except (Exception, SystemExit) as error:  # noqa: BLE001  (a user's file can raise anything)
+    except NO_FAULT:
+        raise
+    except BaseException as error:  # noqa: BLE001  (a user's file can raise anything)
         place = error_place(error, folder)
         if isinstance(error, EurekaError):
             told = folder is not None and f"{folder}" in error.message.partition(", line ")[0]
-            message = f"{'' if told else place}{error.message}"
+            message = f"{'' if told else place}{_cut(error.message)}"
             raise EnvironmentLoadError(message, error.hint) from None
         hint = "correct the file"
         if isinstance(error, ModuleNotFoundError):
@@ -95,7 +108,9 @@ def third_party_code(
     `package`: its top-level module; `passing`: exceptions left alone."""
     try:
         yield
-    except (Exception, SystemExit) as error:
+    except NO_FAULT:
+        raise
+    except BaseException as error:  # whatever a third party's code raises
         if isinstance(error, (EurekaError, *passing)):
             raise
         owner, place = _owner(error, package)
@@ -133,9 +148,17 @@ def _owner(error: BaseException, package: str) -> tuple[str, str]:
 
 
 def describe_error(error: BaseException) -> str:
-    """Type and message in one line."""
-    message = error.msg if isinstance(error, SyntaxError) else " ".join(str(error).split())
+    """Type and message in one line, cut to a readable length."""
+    try:
+        text = error.msg if isinstance(error, SyntaxError) else str(error)
+    except Exception:  # noqa: BLE001  (its own `__str__`)
+        text = ""
+    message = _cut(" ".join(text.split()))
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
 
 
 def error_place(error: BaseException, folder: Path | None) -> str:

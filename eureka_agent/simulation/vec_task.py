@@ -14,10 +14,21 @@ import torch
 from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.parameters import Distribution, check_distribution
 from eureka_agent.simulation.drawing import Drawing
 from eureka_agent.simulation.random import RowRandom
+from eureka_agent.simulation.row_parameters import RowParameters
 from eureka_agent.simulation.user_modules import place_of_function
-from eureka_agent.task import Channel, Constant, QuaternionOrder, Task, Variable
+from eureka_agent.task import (
+    WINDOW_SUFFIX,
+    Channel,
+    Constant,
+    Parameter,
+    QuaternionOrder,
+    Task,
+    Variable,
+    window_of,
+)
 
 _PACKAGE = __name__.partition(".")[0]
 TIME_OUT = "time_out"
@@ -111,6 +122,8 @@ class VecTask(ABC):
     """Variables for rewards, beside `actions`, `terminated` and perhaps `succeeded`."""
     constants: ClassVar[tuple[Constant, ...]] = ()
     """Scalar constants that a reward may name as arguments; Python floats."""
+    parameters: ClassVar[tuple[Parameter, ...]] = ()
+    """Properties that may differ between episodes, with their safe ranges."""
     quaternion_order: ClassVar[QuaternionOrder] = "wxyz"
     """Order of its quaternions, for the helper functions of rewards; Isaac Gym's is `"xyzw"`."""
     observation_channels: ClassVar[tuple[Channel, ...]] = ()
@@ -147,11 +160,23 @@ class VecTask(ABC):
     gpu_modules: ClassVar[tuple[str, ...]] = ()
     """Further Python modules that it needs on a GPU."""
 
+    _remarks: ClassVar[tuple[str, ...]] = ()
+    """Remarks on this class that a search makes at its start."""
+
     def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
         """Called first by a subclass, with `num_observations` and `num_actions` set."""
         self.num_envs = num_envs
         self.device = torch.device(device)
         self.random = RowRandom(num_envs, self.device, seed)
+        self._row_parameters = (
+            RowParameters(self.parameters, num_envs, self.num_actions, self.device, seed)
+            if self.parameters
+            else None
+        )
+        self.parameter_values: Mapping[str, Tensor] = (
+            {} if self._row_parameters is None else self._row_parameters.values
+        )
+        """Values of the parameters in each row's episode. Shape of each: (num_envs,)."""
         self.obs_buf = torch.zeros(num_envs, self.num_observations, device=self.device)
         self.rew_buf = torch.zeros(num_envs, device=self.device)
         self.reset_buf = torch.ones(num_envs, dtype=torch.bool, device=self.device)
@@ -169,6 +194,12 @@ class VecTask(ABC):
         self.extras: dict[str, Any] = {}
         self._constants: frozenset[str] = frozenset()
         """Tensor attributes whose length equals the number of rows by chance."""
+        self._windows = {
+            each.name: torch.zeros(num_envs, each.window, *each.shape, device=self.device)
+            for each in self.variables
+            if each.window
+        }
+        """Last values of variables, from the oldest on. Shape: (num_envs, window, *shape)."""
 
     # ── written by a subclass ─────────────────────────────────────────────────────────────────────
 
@@ -200,6 +231,10 @@ class VecTask(ABC):
         """A plain drawing of the row's state, for videos; environments with a renderer need
         none."""
         raise NotImplementedError(f"{type(self).__name__} has no `draw`")
+
+    def parameters_changed(self, env_ids: Tensor) -> None:  # noqa: B027
+        """Take over `parameter_values` of the rows `env_ids`; called when they change, before
+        `reset_idx`, and never where only defaults are used."""
 
     @abstractmethod
     def reset_idx(self, env_ids: Tensor) -> None:
@@ -238,8 +273,9 @@ class VecTask(ABC):
         actions = cls._action_variable()
         doc = "1 where the episode ends here by failure, else 0 (a time-out is not a failure)"
         terminated = Variable("terminated", (), "1", "-", doc, (0.0, 1.0))
+        windows = [window_of(each) for each in cls.variables if each.window]
         if not cls.success_causes:
-            return (actions, terminated, *cls.variables)
+            return (actions, terminated, *cls.variables, *windows)
         good = " or ".join(cls.success_causes)
         failures = (each for each in cls.termination_causes if each not in cls.success_causes)
         bad = " or ".join(failures)
@@ -253,6 +289,7 @@ class VecTask(ABC):
             replace(terminated, doc=failure),
             Variable(SUCCEEDED, (), "1", "-", success, (0.0, 1.0)),
             *cls.variables,
+            *windows,
         )
 
     @classmethod
@@ -291,7 +328,8 @@ class VecTask(ABC):
     def advance(self, actions: Tensor) -> Transition:
         """Make a control step of all rows, without resets. Shape: (num_envs, num_actions)."""
         self.actions = self.applied(actions)
-        self.pre_physics_step(self.actions)
+        late = self._row_parameters
+        self.pre_physics_step(self.actions if late is None else late.delayed(self.actions))
         self.simulate()
         self.progress_buf += 1
         ended = self.compute_termination()
@@ -305,6 +343,7 @@ class VecTask(ABC):
         self.terminated_buf = terminated
         self.reset_buf = terminated | truncated
         self.compute_observations()
+        self._move_windows()
         return Transition(self.obs_buf, self.read_variables(), terminated, truncated, causes)
 
     def read_variables(self) -> Mapping[str, Tensor]:
@@ -318,7 +357,33 @@ class VecTask(ABC):
         # a single choice is a scalar variable
         is_scalar = len(self.action_choices) == 1
         actions = self.actions[:, 0] if is_scalar else self.actions
-        return Variables({"actions": actions, **ends, **self.compute_variables()})
+        windows = self._named_windows()
+        return Variables({"actions": actions, **ends, **self.compute_variables(), **windows})
+
+    def _named_windows(self) -> dict[str, Tensor]:
+        """The windows by the names that rewards read."""
+        return {name + WINDOW_SUFFIX: values for name, values in self._windows.items()}
+
+    def _move_windows(self) -> None:
+        """Add the current values to the windows, which drop their oldest ones."""
+        if self._windows:
+            now = Variables(self.compute_variables())
+            for name, values in self._windows.items():
+                self._windows[name] = torch.cat([values[:, 1:], now[name].unsqueeze(1)], dim=1)
+
+    def _fill_windows(self, env_ids: Tensor) -> None:
+        """Fill the windows of rows `env_ids` with the current values."""
+        if self._windows:
+            now = Variables(self.compute_variables())
+            for name, values in self._windows.items():
+                kind = getattr(now[name], "dtype", type(now[name]).__name__)
+                if kind != values.dtype:
+                    raise EnvironmentLoadError(
+                        f"variable {name!r}, which has a window, is of type {kind}, expected"
+                        f" {values.dtype}",
+                        f"convert it with .to({values.dtype})",
+                    )
+                values[env_ids] = now[name][env_ids].unsqueeze(1).expand_as(values[env_ids])
 
     def _tell_successes(self, causes: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Note rows that end by success alone; return the causes, failures first."""
@@ -345,23 +410,44 @@ class VecTask(ABC):
             buffer.index_fill_(0, env_ids, 0)
         if self.success_causes:
             self.succeeded_buf.index_fill_(0, env_ids, 0)
+        if self._row_parameters is not None:
+            self._row_parameters.draw(env_ids)
+            self._tell_parameters(env_ids)
         self.reset_idx(env_ids)
         self.compute_observations()
+        self._fill_windows(env_ids)
 
     def reset_masked(self, mask: Tensor) -> None:
         """`reset_rows` of rows in `mask` (bool, (num_envs,)), bitwise equal, without reading the
         mask: every row is reset, and those outside the mask are restored."""
         before = {name: value.clone() for name, value in self.row_tensors().items()}
         streams = self.random.counters()
-        self.reset_rows(torch.arange(self.num_envs, device=self.device))
+        all_rows = torch.arange(self.num_envs, device=self.device)
+        self.reset_rows(all_rows)
         for name, value in self.row_tensors().items():
             rows = mask.view(-1, *([1] * (value.dim() - 1)))
             value.copy_(torch.where(rows, value, before[name]))
         self.random.set_counters(torch.where(mask, self.random.counters(), streams))
+        self._tell_parameters(all_rows)
 
     def seed_rows(self, env_ids: Tensor, seeds: Tensor) -> None:
         """Restart random streams before `reset_rows`. `seeds`: int64, shape (len(env_ids),)."""
         self.random.reseed(env_ids, seeds)
+        if self._row_parameters is not None:
+            self._row_parameters.reseed(env_ids, seeds)
+
+    def set_parameters(self, env_ids: Tensor, distribution: Distribution) -> None:
+        """Draw the parameters of the rows `env_ids` (int64) from `distribution` at each reset from
+        the next one on; the others are at their defaults. Raises ParameterError for an unknown name
+        or bounds outside of the safe range."""
+        check_distribution(distribution, self.parameters)
+        if self._row_parameters is not None:
+            self._row_parameters.set(env_ids, distribution)
+
+    def _tell_parameters(self, env_ids: Tensor) -> None:
+        """Have the subclass take over values that may differ from the defaults."""
+        if self._row_parameters is not None and self._row_parameters.are_drawn:
+            self.parameters_changed(env_ids)
 
     def row_state(self, env_ids: Tensor) -> dict[str, Tensor]:
         """Copy the state of rows `env_ids` (int64), shape (len(env_ids), …), after `reset_done`."""
@@ -377,11 +463,14 @@ class VecTask(ABC):
         self.random.load_row_state(
             env_ids, {name.removeprefix("random."): state[name] for name in streams}
         )
+        if self._row_parameters is not None:
+            self._row_parameters.note_loaded()
+            self._tell_parameters(env_ids)
 
     def row_tensors(self) -> dict[str, Tensor]:
         """Live tensors of the state: attributes whose first dimension is the number of rows. A
         subclass with other state adds it here as views, or sets `restorable = False`."""
-        return {
+        own = {
             name: value
             for name, value in vars(self).items()
             if isinstance(value, Tensor)
@@ -390,6 +479,8 @@ class VecTask(ABC):
             and name not in self._constants
             and name != "skipped_rows"  # not part of a row's state
         }
+        drawn = {} if self._row_parameters is None else self._row_parameters.row_tensors()
+        return own | self._named_windows() | drawn
 
     def tell_rows_from_constants(self, other: VecTask) -> None:
         """Exclude tensors from `row_tensors` whose length does not depend on the number of rows,

@@ -62,6 +62,9 @@ class WarpPhysics(Physics):
         self.qpos = self._view("qpos")
         self.qvel = self._view("qvel")
         self.ctrl = self._view("ctrl")
+        self.mocap_pos = self._view("mocap_pos")
+        self.mocap_quat = self._view("mocap_quat")
+        self.xfrc_applied = self._view("xfrc_applied")
         self.sensordata = self._view("sensordata")
         self._overflow = self._view("overflow")
         views = {name: self._view(name) for name in STATE_FIELDS if hasattr(self._data, name)}

@@ -234,6 +234,25 @@ def test_a_fault_fails_its_check(write_folder: WriteFolder, fault: str) -> None:
     assert failed[check].hint
 
 
+@pytest.mark.parametrize(
+    "given", ["self.position > 0", "self.position.tolist()", "self.position.numpy()"]
+)
+def test_a_variable_of_a_wrong_type_is_one_finding(write_folder: WriteFolder, given: str) -> None:
+    """It has a range, windows read it, and no later check can do anything with it."""
+    folder = write_folder((ENV, '"position": self.position', f'"position": {given}'))
+    failed = failures(check_environment(str(folder)))
+    assert list(failed) == ["variables after a reset"]
+
+
+def test_tasks_may_have_tensors_as_options(write_folder: WriteFolder) -> None:
+    options = (TASK, '{"limit": 4.0}', '{"limit": __import__("torch").tensor([4.0, 9.0])}')
+    folder = write_folder(options, (ENV, "self.limit = limit", "self.limit = float(limit[0])"))
+    (folder / "tasks" / "stay.py").write_text((folder / TASK).read_text())
+    results = check_environment(str(folder))
+    assert {each.task for each in results if each.name == "termination"} == {"go", "stay"}
+    assert [each for each in results if each.severity == "error"] == []
+
+
 RETURNED = "return position - previous_position"
 
 
@@ -324,6 +343,21 @@ def test_fitness_and_rewards_may_name_constants_and_call_helpers(write_folder: W
 
 def test_a_good_folder_may_say_that_it_runs_on_a_gpu(write_folder: WriteFolder) -> None:
     assert failures(check_environment(str(write_folder(ON_GPU)))) == {}
+
+
+def test_numbers_by_index_are_told_where_a_gpu_waits_for_them(write_folder: WriteFolder) -> None:
+    written = "self.velocity[env_ids] = 0.0"
+    filled = (ENV, written, "self.velocity.index_fill_(0, env_ids, 0.0)")
+    folder = write_folder(ON_GPU)
+    line = (folder / "env.py").read_text().partition(written)[0].count("\n") + 1
+    told = [each for each in check_environment(str(folder)) if each.name == "numbers by index"]
+    assert [(each.severity, each.actual) for each in told] == [
+        ("warning", f"{folder / 'env.py'}, line {line}")
+    ]
+    for changes, severities in (([ON_GPU, filled], ["ok"]), ([], [])):
+        results = check_environment(str(write_folder(*changes)))
+        found = [each.severity for each in results if each.name == "numbers by index"]
+        assert found == severities
 
 
 def test_a_state_that_a_gpu_s_resets_cannot_put_back_is_found(write_folder: WriteFolder) -> None:

@@ -29,6 +29,11 @@ def test_nothing_is_found_in_a_whole_environment(tmp_path: Path) -> None:
 
 
 RESET_HOOK = "    def reset_idx("
+PARAMETER = (
+    "    from eureka_agent.task import Parameter\n"
+    "    parameters = (Parameter('load', '1', 1.0, {}, 2.0, 'factor'),)"
+)
+
 FOUND = {
     "a misspelt hook": (
         (("def compute_termination(", "def compute_terminations("),),
@@ -119,6 +124,36 @@ FOUND = {
             ),
         ),
         ("pictures", "error", "the environment's drawing has the colour 'no colour'"),
+    ),
+    "a parameter that nothing reads": (
+        (("    num_actions = 1", f"{PARAMETER.format(1.0)}\n    num_actions = 1"),),
+        ("parameters", "error", "all are equal in 130 steps"),
+    ),
+    "a parameter whose default changes the physics": (
+        (
+            ("    num_actions = 1", f"{PARAMETER.format(1.0)}\n    num_actions = 1"),
+            (
+                PHYSICS,
+                f"{PHYSICS}        self.height = self.height * self.load\n",
+            ),
+            (MADE, f"{MADE}        self.load = torch.full((num_envs,), 1.0)\n"),
+            (
+                RESET_HOOK,
+                "    def parameters_changed(self, env_ids):\n        self.load ="
+                f" self.parameter_values['load'] + 1e-3\n\n{RESET_HOOK}",
+            ),
+        ),
+        ("parameters", "error", "without and"),
+    ),
+    "a range with an end at which the physics breaks": (
+        (
+            ("    num_actions = 1", f"{PARAMETER.format(0.0)}\n    num_actions = 1"),
+            (
+                PHYSICS,
+                f"{PHYSICS}        self.height = self.height / self.parameter_values['load']\n",
+            ),
+        ),
+        ("parameters", "error", "height is not finite"),
     ),
     "a state that only a training reaches": (  # it has more rows than the checks before it
         ((PHYSICS, f"{PHYSICS}        self.height[10:] = torch.nan\n"),),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -292,6 +294,64 @@ MISTAKES = {
     ),
     "no Task": ((TASK, "task = Task(", "job = Task("), "defines task = None"),
     "empty sentence": ((TASK, '"go right"', '"  "'), "needs a sentence"),
+    **{
+        f"a number for {name}": (
+            (ENV, "num_actions = 1", f"num_actions = 1\n    {name} = 5"),
+            rf"PointMass\.{name} is 5, expected a tuple of ",
+        )
+        for name in (
+            "variables",
+            "constants",
+            "parameters",
+            "observation_channels",
+            "action_channels",
+        )
+    },
+    **{
+        f"{ends} for action_delay": (
+            (
+                ENV,
+                "num_actions = 1",
+                "num_actions = 1\n    from eureka_agent.task import Parameter\n"
+                f"    parameters = (Parameter('action_delay', '1', 0.0, {ends}, 'delay'),)",
+            ),
+            "'action_delay' .* expected a range within 0 … 50, an",
+        )
+        for ends in ("-5, 3", "0, 51")
+    },
+    **{
+        f"{raised} in env.py": (
+            (ENV, "import torch\n", f"import torch\nimport asyncio\nraise {raised}\n"),
+            rf"env\.py, line 6: {said} \(while importing env\.py\)",
+        )
+        for raised, said in (
+            ("BaseException('odd')", "BaseException: odd"),
+            ("asyncio.CancelledError", "CancelledError"),
+            ("GeneratorExit", "GeneratorExit"),
+            ("ValueError('A' * 10**6)", "ValueError: A{1000}…"),
+        )
+    },
+    **{
+        f"{default} as the default task": (
+            (ENV, "import torch\n", f"import torch\nDEFAULT_TASK = {default}\n"),
+            f"DEFAULT_TASK is {re.escape(default)}, which is no task",
+        )
+        for default in ("5", "['go']")
+    },
+    **{
+        f"{path} as a reward": (
+            (TASK, "options=", f"human_reward={path}, options="),
+            rf"go\.py, line 9: a task's human_reward is {re.escape(path)}, expected a path within",
+        )
+        for path in ("'../x.py'", "'rewards/../../x.py'", "'/x.py'", "''", "5")
+    },
+    **{
+        f"a variable {name}": (
+            (ENV, 'Variable("state"', f'Variable("{name}"'),
+            f"variable name '{name}' cannot be an argument of a reward function",
+        )
+        for name in ("torch", "input", "__state", "ｍass", "class")
+    },
     "unknown field": ((TASK, "sentence=", "sentense="), r"go\.py, line 9: TypeError.*sentense"),
 }
 
@@ -311,6 +371,56 @@ def test_a_folder_without_tasks_or_with_an_unknown_default(write_folder: WriteFo
         load_environment(
             str(write_folder((ENV, "import torch\n", 'import torch\nDEFAULT_TASK = "run"\n')))
         )
+
+
+def test_a_task_file_with_a_dot_in_its_name_is_named(write_folder: WriteFolder) -> None:
+    folder = write_folder()
+    (folder / TASK).rename(folder / "tasks" / "go.fast.py")
+    with pytest.raises(EnvironmentLoadError, match=r"go\.fast\.py' cannot be imported") as error:
+        load_environment(str(folder))
+    assert error.value.hint == "rename it, such as go_fast.py"
+
+
+def test_links_may_lead_within_the_folder_and_to_it_but_not_out_of_it(
+    write_folder: WriteFolder, tmp_path: Path
+) -> None:
+    """Rewards elsewhere could change without a new fingerprint, and are not where workers run."""
+    folder = write_folder()
+    (folder / "rewards" / "same.py").symlink_to("human.py")
+    (tmp_path / "link").symlink_to(folder)
+    before = load_environment(str(tmp_path / "link")).fingerprint
+    human = folder / "rewards" / "human.py"
+    human.write_text(f"{human.read_text()}\n")
+    assert load_environment(str(tmp_path / "link")).fingerprint != before
+    for part in ("rewards/human.py", "rewards"):
+        (folder / part).rename(tmp_path / "elsewhere")
+        (folder / part).symlink_to(tmp_path / "elsewhere")
+        with pytest.raises(EnvironmentLoadError, match=r"is a link to .*elsewhere") as error:
+            load_environment(str(folder))
+        assert f"{str(folder / part)!r} is a link" in error.value.message
+        (folder / part).unlink()
+        (tmp_path / "elsewhere").rename(folder / part)
+    assert load_environment(str(folder)).tasks
+
+
+def test_a_virtual_environment_in_the_folder_is_no_part_of_it(write_folder: WriteFolder) -> None:
+    folder = write_folder()
+    before = load_environment(str(folder)).fingerprint
+    (folder / "venv" / "bin").mkdir(parents=True)
+    (folder / "venv" / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    (folder / "venv" / "bin" / "python").symlink_to(sys.executable)
+    assert load_environment(str(folder)).fingerprint == before
+
+
+def test_a_file_whose_name_is_no_text_is_named(write_folder: WriteFolder) -> None:
+    folder = write_folder()
+    name = os.fsencode(folder) + b"/caf\xe9.txt"
+    try:
+        os.close(os.open(name, os.O_CREAT | os.O_WRONLY))
+    except OSError:
+        pytest.skip("this file system takes UTF-8 alone")
+    with pytest.raises(EnvironmentLoadError, match=r"caf.*\.txt' is not UTF-8"):
+        load_environment(str(folder))
 
 
 def test_what_describe_refuses(write_folder: WriteFolder) -> None:

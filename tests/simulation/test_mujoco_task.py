@@ -76,6 +76,11 @@ class Swinging(MujocoTask):
 '''
 
 
+TASK = """from eureka_agent.task import Task
+task = Task(sentence='swing', fitness=lambda angle: angle, fitness_doc='angle')
+"""
+
+
 @pytest.fixture
 def make(write_folder: WriteFolder) -> Callable[..., Any]:
     """`make(num_envs, seed)` of the model above; keyword `change` replaces text in env.py."""
@@ -86,11 +91,7 @@ def make(write_folder: WriteFolder) -> Callable[..., Any]:
         change: tuple[str, str] = ("", ""),
         model: str | None = MJCF,
     ) -> Any:
-        task = (
-            "from eureka_agent.task import Task\n"
-            "task = Task(sentence='swing', fitness=lambda angle: angle, fitness_doc='angle')\n"
-        )
-        files = {"env.py": ENV.replace(*change), "tasks/go.py": task, "model.xml": model}
+        files = {"env.py": ENV.replace(*change), "tasks/go.py": TASK, "model.xml": model}
         loaded = load_environment(str(write_folder(files=files)))
         return loaded.make(loaded.task(None)[1], num_envs, seed=seed)
 
@@ -286,7 +287,11 @@ def test_the_check_tells_a_model_s_integrator_and_timestep(
     loaded = load_environment(
         str(
             write_folder(
-                files={"env.py": ENV, "model.xml": MJCF.replace("implicitfast", integrator)}
+                files={
+                    "env.py": ENV,
+                    "tasks/go.py": TASK,
+                    "model.xml": MJCF.replace("implicitfast", integrator),
+                }
             )
         )
     )
@@ -305,7 +310,8 @@ def test_the_check_tells_a_model_s_integrator_and_timestep(
 def test_a_tiny_timestep_is_warned_of_with_what_is_quicker(write_folder: WriteFolder) -> None:
     model = MJCF.replace('timestep="0.005"', 'timestep="0.0001"')
     assert model != MJCF
-    loaded = load_environment(str(write_folder(files={"env.py": ENV, "model.xml": model})))
+    files = {"env.py": ENV, "tasks/go.py": TASK, "model.xml": model}
+    loaded = load_environment(str(write_folder(files=files)))
     warned = next(iter(mujoco_speed(Subject(loaded, loaded.task(None)[1]))))
     assert isinstance(warned, Remark)
     assert "200 physics steps in a control step" in warned.actual

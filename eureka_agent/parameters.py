@@ -1,0 +1,136 @@
+"""Distributions of an environment's parameters, as text and checked. No torch is imported here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from eureka_agent.errors import EurekaError, did_you_mean, system_reason
+from eureka_agent.invocation import command
+from eureka_agent.records import ParameterStage
+from eureka_agent.task import is_finite
+
+Distribution = Mapping[str, tuple[float, float]]
+"""Bounds of uniform distributions by parameter; equal bounds are a fixed value. Parameters that are
+not named keep their defaults."""
+
+DEFAULTS: Distribution = MappingProxyType({})
+"""The distribution of an unchanged environment."""
+
+_LARGEST_FILE = 1 << 20
+_FORMS = 'expected "mass=0.5..2,friction=1.2", or a JSON file {"mass": [0.5, 2], "friction": 1.2}'
+
+
+class ParameterError(EurekaError):
+    """A parameter that an environment does not have, or a value outside of its range."""
+
+
+class Declared(Protocol):
+    """A `Parameter`, or its record."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
+
+
+def check_distribution(
+    distribution: Distribution, declared: Iterable[Declared], environment: str = "NAME"
+) -> None:
+    """Raises ParameterError for an unknown parameter or bounds outside of its range.
+    `environment`: its name in the hint."""
+    known = {parameter.name: parameter for parameter in declared}
+    hint = f"`{command(f'envs {environment}')}` lists the parameters and their ranges"
+    for name, (low, high) in distribution.items():
+        given = values_text(low, high)
+        if name not in known:
+            close = f"; {did_you_mean(name, known)}" if known else ""
+            what = f"the environment has no parameter {name!r} (given: {name}={given}){close}"
+            raise ParameterError(what, hint)
+        allowed = values_text(known[name].low, known[name].high)
+        if not low <= high:
+            raise ParameterError(
+                f"the parameter {name!r} was given {given}, expected the smaller value first,"
+                f" within {allowed}",
+                hint,
+            )
+        if not (known[name].low <= low and high <= known[name].high):
+            raise ParameterError(
+                f"the parameter {name!r} was given {given}, its safe range is {allowed}", hint
+            )
+
+
+def check_curriculum(stages: Sequence[ParameterStage], declared: Iterable[Declared]) -> None:
+    """Raises ParameterError as `check_distribution` does, ValueError for stages out of order."""
+    known = tuple(declared)
+    for stage in stages:
+        check_distribution(stage.parameters, known)
+    begins = [stage.env_steps for stage in stages]
+    if begins != sorted(set(begins)):
+        raise ValueError(f"the stages begin at {begins}, expected ascending env steps")
+
+
+def distribution_at(stages: Sequence[ParameterStage], env_steps: int) -> Distribution:
+    """Distribution of the episodes that begin after so many env steps of a training."""
+    begun = [stage for stage in stages if stage.env_steps <= env_steps]
+    return begun[-1].parameters if begun else DEFAULTS
+
+
+def values_text(low: float, high: float) -> str:
+    """`"0.5..2"`, or one number for equal bounds."""
+    return f"{low:g}" if low == high else f"{low:g}..{high:g}"
+
+
+def distribution_text(distribution: Distribution) -> str:
+    """The distribution as `parse_distribution` reads it."""
+    return ",".join(f"{name}={values_text(*bounds)}" for name, bounds in distribution.items())
+
+
+def parse_distribution(text: str) -> dict[str, tuple[float, float]]:
+    """Read `"mass=0.5..2,friction=1.2"`, or a JSON file by its path. Raises ParameterError."""
+    return _from_text(text) if "=" in text else _from_file(Path(text))
+
+
+def _from_text(text: str) -> dict[str, tuple[float, float]]:
+    found: dict[str, tuple[float, float]] = {}
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        name, _, values = (each.strip() for each in part.partition("="))
+        low, dots, high = (each.strip() for each in values.partition(".."))
+        try:
+            bounds = float(low), float(high if dots else low)
+        except ValueError:
+            bounds = (float("nan"),) * 2
+        _add(found, name, list(bounds), part)
+    return found
+
+
+def _from_file(path: Path) -> dict[str, tuple[float, float]]:
+    hint = f"{_FORMS}; `{command('envs NAME')}` lists the parameters"
+    try:
+        with path.open(encoding="utf-8") as file:
+            content = json.loads(file.read(_LARGEST_FILE))
+    except OSError as error:
+        raise ParameterError(f"cannot read {str(path)!r}: {system_reason(error)}", hint) from None
+    except (ValueError, RecursionError) as error:
+        raise ParameterError(f"{str(path)!r} is not JSON: {error}", hint) from None
+    if not isinstance(content, dict):
+        raise ParameterError(f"{str(path)!r} holds {type(content).__name__}, no object", hint)
+    found: dict[str, tuple[float, float]] = {}
+    for name, values in content.items():
+        bounds = values if isinstance(values, list) else [values, values]
+        _add(found, name, bounds, f"{name!r}: {json.dumps(values)[:100]}")
+    return found
+
+
+def _add(found: dict[str, tuple[float, float]], name: str, bounds: list[Any], given: str) -> None:
+    if not name or len(bounds) != 2 or not all(map(is_finite, bounds)):
+        what = f"{given!r} gives no parameter a value or a range"
+        raise ParameterError(what, f"{_FORMS}; `{command('envs NAME')}` lists the parameters")
+    if name in found:
+        raise ParameterError(f"the parameter {name!r} was given twice", "name it once")
+    found[name] = float(bounds[0]), float(bounds[1])

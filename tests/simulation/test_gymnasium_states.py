@@ -1,0 +1,109 @@
+"""States of Gymnasium's own environments, read from one instance and put into another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from eureka_agent.simulation.gymnasium_names import named_ids, names_of
+from eureka_agent.simulation.loading import describe, load_environment
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*out of date")
+KNOWN = sorted(name for name in named_ids() if names_of(name).state != "hidden")  # type: ignore[union-attr]
+ACROBOT = """
+from eureka_agent.simulation.gymnasium_task import GymnasiumTask
+
+
+class Noisy(GymnasiumTask):
+    gymnasium_id = "Acrobot-v1"
+
+    @staticmethod
+    def noisy(environment):
+        environment.unwrapped.torque_noise_max = 1.0
+        return environment
+
+    def __init__(self, num_envs, device="cpu", seed=0):
+        super().__init__(num_envs, device, seed)
+        self.environments = [self.noisy(each) for each in self.environments]
+"""
+TASK = """
+from eureka_agent.task import Task
+
+task = Task(
+    sentence="swing up", fitness=lambda native_reward: native_reward, fitness_doc="steps"
+)
+"""
+
+
+def make(reference: str, rows: int, seed: int) -> Any:
+    loaded = load_environment(reference)
+    return loaded.make(loaded.task(None)[1], rows, seed=seed)
+
+
+def continues(reference: str, steps: int = 15) -> None:
+    """Rows 0 and 2 of one instance, put into rows 3 and 1 of one that has never been reset."""
+    first, second = make(reference, 3, seed=1), make(reference, 4, seed=2)
+    generator = torch.Generator().manual_seed(5)
+    first.reset()
+    for _ in range(steps):
+        uniform = torch.rand(3, first.num_actions, generator=generator)
+        first.advance(first.actions_from(uniform))
+        first.reset_done()
+    taken, put = torch.tensor([0, 2]), torch.tensor([3, 1])
+    state = first.row_state(taken)
+    # what happens to the first instance afterwards must not reach the state
+    saved = {name: value.clone() for name, value in state.items()}
+    second.load_row_state(put, saved)
+    second.reset_rows(torch.tensor([0, 2]))
+    assert torch.equal(first.progress_buf[taken], second.progress_buf[put])
+    for _ in range(40):
+        uniform = torch.rand(3, first.num_actions, generator=generator)
+        moved = torch.rand(4, first.num_actions, generator=generator)
+        moved[put] = uniform[taken]
+        one = first.advance(first.actions_from(uniform))
+        other = second.advance(second.actions_from(moved))
+        assert torch.equal(one.observations[taken], other.observations[put])
+        for name, values in one.variables.items():
+            assert torch.equal(values[taken], other.variables[name][put]), name
+        assert torch.equal(one.terminated[taken], other.terminated[put])
+        assert torch.equal(one.truncated[taken], other.truncated[put])
+        first.reset_done()
+        second.reset_done()
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_rows_continue_to_the_bit_in_another_instance(name: str) -> None:
+    assert load_environment(f"gymnasium:{name}").environment_class.restorable
+    continues(f"gymnasium:{name}")
+
+
+def test_random_numbers_of_steps_continue_too(tmp_path: Path) -> None:
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "env.py").write_text(ACROBOT)
+    (tmp_path / "tasks" / "up.py").write_text(TASK)
+    continues(str(tmp_path))
+
+
+def test_the_time_limit_counts_on() -> None:
+    first, second = make("gymnasium:Pendulum-v1", 1, seed=1), make("gymnasium:Pendulum-v1", 1, 2)
+    row = torch.tensor([0])
+    first.reset()
+    for _ in range(150):
+        first.advance(torch.zeros(1, 1))
+    second.load_row_state(row, first.row_state(row))
+    truncated = [bool(second.advance(torch.zeros(1, 1)).truncated) for _ in range(50)]
+    assert truncated == [False] * 49 + [True]  # 200 steps in all
+
+
+@pytest.mark.parametrize("name", ["LunarLander-v3", "BipedalWalker-v3"])
+def test_box2d_keeps_its_contacts_to_itself(name: str) -> None:
+    pytest.importorskip("Box2D")
+    assert not describe(load_environment(f"gymnasium:{name}")).restorable
+
+
+@pytest.mark.parametrize("name", ["FrozenLake-v1", "Blackjack-v1"])
+def test_an_environment_without_a_file_is_not_restorable(name: str) -> None:
+    assert not describe(load_environment(f"gymnasium:{name}")).restorable
