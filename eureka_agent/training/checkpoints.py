@@ -13,11 +13,15 @@ from eureka_agent.summaries import checkpoint_iterations, summarize
 class CheckpointKeeper:
     """Collects curve points, closes checkpoints, keeps the policies of the best few."""
 
-    def __init__(self, iterations: int, checkpoints: int, policies: int = 1) -> None:
-        """`policies`: number of policies kept."""
+    def __init__(
+        self, iterations: int, checkpoints: int, policies: int = 1, counts_from: int = 0
+    ) -> None:
+        """`policies`: number of policies kept. `counts_from`: env step up to which a checkpoint is
+        worse than any later one, since its episodes had other parameters."""
         self._due = frozenset(checkpoint_iterations(iterations, checkpoints))
         self._iterations = iterations
         self._most = policies
+        self._counts_from = counts_from
         self._points: list[CurvePoint] = []
         self._seen = 0
         self.records: list[CheckpointRecord] = []
@@ -71,6 +75,7 @@ class CheckpointKeeper:
                 for index in sorted(kept)
             }
 
-    def _rank(self, index: int) -> tuple[bool, float, int]:
-        fitness = self.records[index].fitness
-        return fitness is not None, fitness or 0.0, index
+    def _rank(self, index: int) -> tuple[bool, bool, float, int]:
+        record = self.records[index]
+        counts, fitness = record.env_steps > self._counts_from, record.fitness
+        return counts, fitness is not None, fitness or 0.0, index

@@ -58,9 +58,9 @@ def environment_code(
     except EnvironmentLoadError as error:  # it names the place unless the author's code runs
         place = _place_of_last(_authors_frames(error, cls))
         raise EnvironmentFaultError(f"{place}{error.message}", error.hint) from None
-    except (EnvironmentFaultError, MemoryError):
+    except (EnvironmentFaultError, MemoryError, KeyboardInterrupt):
         raise
-    except Exception as error:
+    except BaseException as error:
         if is_out_of_memory(error) or is_gpu_failure(error) or not _is_to_blame(error, cls):
             raise
         place = place_of_error(error, cls) or f"{cls.__name__}: "

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from eureka_agent.arguments import variable_of
+from eureka_agent.parameters import Distribution
 from eureka_agent.records import EpisodeSummary, Evaluation
 from eureka_agent.simulation.vec_task import TIME_OUT, Transition, VecTask, padded
 from eureka_agent.task import PREVIOUS_PREFIX, Task
@@ -47,6 +48,8 @@ class PolicyRequest:
     episodes: int
     record: Pick | None = None
     """Chooses the episodes whose trajectories are returned."""
+    parameters: Distribution = field(default_factory=dict)
+    """Distribution of the environment's parameters; empty: the defaults."""
 
 
 def worst_and_best(fitness: Tensor) -> dict[str, int]:
@@ -144,6 +147,7 @@ class _Pass:
         for share in shares:
             rows = torch.arange(share.rows.start, share.rows.stop, device=environment.device)
             environment.seed_rows(rows, torch.full_like(rows, share.request.seed))
+            environment.set_parameters(rows, share.request.parameters)
             self._under_way[share.rows] = True
         self._lengths = np.zeros(environment.num_envs, dtype=np.int64)
         self._endings = [""] * environment.num_envs

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from eureka_agent.component_names import changed_names_fault
+from eureka_agent.parameters import Distribution
+from eureka_agent.records import ParameterStage
 from eureka_agent.simulation.time_limit import TimeLimitError
 from eureka_agent.training.checkpoints import CheckpointKeeper
 from eureka_agent.training.reward import Reward, RewardContractError
@@ -35,6 +37,8 @@ class Job:
     snapshot: Snapshot | None
     rungs: tuple[int, ...]
     """Env steps of the rungs that are ahead of it."""
+    curriculum: tuple[ParameterStage, ...] = ()
+    """Distributions of the environment's parameters."""
 
 
 @dataclass
@@ -52,6 +56,8 @@ class Member:
     """Seconds of its iterations without rewards."""
     component_names: tuple[str, ...] | None = None
     """Component names of the first call; None before it."""
+    parameters: Distribution | None = None
+    """Distribution that its rows were given; None before its first iteration in this slot."""
 
     def checked_names(self, components: dict[str, Tensor]) -> dict[str, Tensor]:
         """Components in the first call's order. Raises RewardContractError for other names."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from eureka_agent.parameters import DEFAULTS, Distribution
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.training.adam import StackedAdam
@@ -72,8 +73,9 @@ class Population:
         rows = settings.horizon * settings.num_envs
         self._permutations = torch.arange(rows, device=device).repeat(members, settings.epochs, 1)
 
-    def start(self, member: int, seed: int) -> None:
-        """Initialise one member for a new training with this seed."""
+    def start(self, member: int, seed: int, parameters: Distribution = DEFAULTS) -> None:
+        """Initialise one member for a new training with this seed, and with this distribution of
+        the environment's parameters."""
         generator = self._generators[member].manual_seed(seed)
         self.networks.initialize(member, seed, self.distribution.initial_parameter(self._settings))
         self._adam.reset(member)
@@ -84,7 +86,11 @@ class Population:
         progress = torch.randint(
             longest, (self._settings.num_envs,), generator=generator, device=generator.device
         )
-        self.collector.start_member(member, seed, progress)
+        self.collector.start_member(member, seed, progress, parameters)
+
+    def set_parameters(self, member: int, parameters: Distribution) -> None:
+        """Have a member's rows draw from this distribution from their next episodes on."""
+        self.collector.set_parameters(member, parameters)
 
     def member_state(self, member: int) -> dict[str, Tensor]:
         """CPU copies of a member's whole state between two iterations."""

@@ -105,9 +105,7 @@ class RewardFunction:
         batch = arguments[self.arguments[0]].shape[0]
         device = arguments[self.arguments[0]].device
         total, components = self._checked_pair(self._run(arguments))
-        checked_total = (
-            self._checked_total(total, batch).detach().to(device=device, dtype=torch.float32)
-        )
+        checked_total = self._plain("the total", self._checked_total(total, batch), device)
         checked = {
             name: self._checked_component(name, value, batch, device)
             for name, value in components.items()
@@ -205,7 +203,12 @@ class RewardFunction:
         if fault := component_fault(name):
             raise self._violation(*fault)
         if isinstance(value, (bool, int, float)):
-            value = torch.tensor(float(value))
+            try:
+                value = torch.tensor(float(value))
+            except OverflowError:
+                raise self._violation(
+                    f"component {name!r} is a number beyond all floating point", "make it smaller"
+                ) from None
         if not isinstance(value, Tensor):
             raise self._violation(
                 f"component {name!r} is {type(value).__name__}, expected a tensor of shape"
@@ -224,7 +227,17 @@ class RewardFunction:
                 f"component {name!r} has shape {tuple(value.shape)}, expected ({batch},)",
                 _shape_hint(value, batch),
             )
-        return value.detach().to(device=device, dtype=torch.float32)
+        return self._plain(f"component {name!r}", value, device)
+
+    def _plain(self, what: str, value: Tensor, device: torch.device) -> Tensor:
+        """Detached float32 on the device."""
+        try:
+            return value.detach().to(device=device, dtype=torch.float32)
+        except Exception:  # noqa: BLE001  (without storage, or of a subclass that raises anything)
+            raise self._violation(
+                f"{what} cannot be read: it is a {type(value).__name__} on {value.device}",
+                "return plain tensors, calculated from the arguments",
+            ) from None
 
     def _violation(self, message: str, hint: str) -> RewardContractError:
         where = f"line {self._code.return_line}: "

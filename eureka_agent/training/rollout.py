@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from eureka_agent.arguments import variable_of
+from eureka_agent.parameters import DEFAULTS, Distribution
 from eureka_agent.simulation.vec_task import TIME_OUT, Transition, VecTask
 from eureka_agent.task import PREVIOUS_PREFIX
 from eureka_agent.training.distributions import ActionDistribution
@@ -82,15 +83,26 @@ class RolloutCollector:
         self.seconds = {"physics": 0.0, "policy": 0.0}
         """Wall seconds so far."""
 
-    def start_member(self, member: int, seed: int, progress: Tensor) -> None:
+    def start_member(
+        self,
+        member: int,
+        seed: int,
+        progress: Tensor,
+        parameters: Distribution = DEFAULTS,
+    ) -> None:
         """Reset a member's rows to `progress` (int64, shape (num_envs,)) control steps."""
         environment = self._environment
         rows = self._rows(member)
         environment.seed_rows(rows, torch.full_like(rows, seed))
+        self.set_parameters(member, parameters)
         environment.reset_rows(rows)
         environment.progress_buf[rows] = progress
         environment.compute_observations()
         self._remember(rows)
+
+    def set_parameters(self, member: int, parameters: Distribution) -> None:
+        """Have a member's rows draw from this distribution from their next episodes on."""
+        self._environment.set_parameters(self._rows(member), parameters)
 
     def member_state(self, member: int) -> dict[str, Tensor]:
         """State of a member's environments between two rollouts."""

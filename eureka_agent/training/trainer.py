@@ -13,7 +13,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from eureka_agent.records import CurvePoint, Outcome
+from eureka_agent.parameters import check_curriculum, distribution_at
+from eureka_agent.records import CurvePoint, Outcome, ParameterStage
 from eureka_agent.settings import TrainingSettings, check_training
 from eureka_agent.simulation.vec_task import VecTask, padded
 from eureka_agent.task import Task
@@ -187,15 +188,19 @@ class Trainer:
         seed: int,
         snapshot: Snapshot | None = None,
         rungs: Sequence[int] = (),
+        curriculum: Sequence[ParameterStage] = (),
     ) -> None:
         """Queue a training for the next free slot, from `snapshot` if given. The first
-        iteration that reaches one of `rungs` (env steps, ascending) gives its policy."""
+        iteration that reaches one of `rungs` (env steps, ascending) gives its policy. `curriculum`:
+        distributions of the environment's parameters; a stage holds for the episodes that begin in
+        the first iteration from its env step on, or later. Raises ParameterError."""
+        check_curriculum(curriculum, self._environment.parameters)
         active = (member.job for member in self._members.values())
         if any(job == other.name for other in (*self._queue, *active)):
             raise ValueError(f"job {job!r} is already queued or running")
         done = 0 if snapshot is None else snapshot.record.env_steps
         left = tuple(steps for steps in rungs if steps > done)
-        self._queue.append(Job(job, reward, seed, snapshot, left))
+        self._queue.append(Job(job, reward, seed, snapshot, left, tuple(curriculum)))
 
     def cancel(self, job: str) -> None:
         """Drop a queued or running training; does nothing for an unknown name."""
@@ -212,6 +217,7 @@ class Trainer:
         began = time.perf_counter()
         with self._environment_code():
             self._fill_slots()
+            self._enter_stages()
         if not self._members:
             return []
         measured_before, waited_before = self._measured(), self.timers["reward"]
@@ -268,11 +274,23 @@ class Trainer:
             if slot not in self._members:
                 self._begin(slot, self._queue.popleft())
 
+    def _enter_stages(self) -> None:
+        """Give each training's rows the distribution of its stage."""
+        for slot, member in self._members.items():
+            parameters = distribution_at(member.job.curriculum, member.env_steps)
+            if parameters != member.parameters:
+                self._population.set_parameters(slot, parameters)
+                member.parameters = parameters
+
     def _begin(self, slot: int, job: Job) -> None:
+        settings = self._settings
         keeper = CheckpointKeeper(
-            self._settings.updates, self._settings.checkpoints, self._settings.kept_policies
+            settings.updates,
+            settings.checkpoints,
+            settings.kept_policies,
+            counts_from=job.curriculum[-1].env_steps if job.curriculum else 0,
         )
-        self._population.start(slot, job.seed)
+        self._population.start(slot, job.seed, distribution_at(job.curriculum, 0))
         self._episodes.reset(slot)
         member = self._members[slot] = Member(job, keeper, time.perf_counter())
         if job.snapshot is None:

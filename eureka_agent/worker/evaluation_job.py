@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from eureka_agent.errors import EurekaError
+from eureka_agent.parameters import check_distribution
 from eureka_agent.protocol.commands import Evaluate, PolicyFile
 from eureka_agent.protocol.events import Evaluated, PolicyScore
 from eureka_agent.records import Evaluation
@@ -35,16 +36,17 @@ def evaluate(
 ) -> tuple[list[File], Evaluated]:
     """Score policies without noise, in few passes; return trajectories and scores, or faults. After
     an unforeseen error, which is raised, the driver sends the policies one by one."""
-    requests: dict[PolicyFile, PolicyRequest] = {}
-    scores: dict[PolicyFile, PolicyScore] = {}
-    for file in command.policies:
+    requests: dict[int, PolicyRequest] = {}
+    """Requests by their place in the command."""
+    scores: dict[int, PolicyScore] = {}
+    for place, file in enumerate(command.policies):
         try:
-            requests[file] = _load(file, loaded.environment_class, folder)
+            requests[place] = _load(file, loaded.environment_class, folder)
         except EurekaError as error:
-            scores[file] = PolicyScore(fault=error.message, hint=error.hint)
+            scores[place] = PolicyScore(fault=error.message, hint=error.hint)
     recorded: list[File] = []
-    for files in _passes(requests, loaded.environment_class):
-        among = [requests[file] for file in files]
+    for places in _passes(requests, loaded.environment_class):
+        among = [requests[place] for place in places]
         rows = sum(
             padded(request.episodes, loaded.environment_class.row_multiple) for request in among
         )
@@ -53,41 +55,43 @@ def evaluate(
             results = evaluate_policies(environment, task, among, PASS_SECONDS)
         finally:
             environment.close()
-        for file, (evaluation, trajectories) in zip(files, results, strict=True):
-            scores[file] = _score(evaluation)
-            if file.trajectories is not None and trajectories is not None:
-                recorded.append(File(file.trajectories, trajectories_bytes(trajectories)))
-    in_order = tuple(scores[file] for file in command.policies)
+        for place, (evaluation, trajectories) in zip(places, results, strict=True):
+            scores[place] = _score(evaluation)
+            wanted = command.policies[place].trajectories
+            if wanted is not None and trajectories is not None:
+                recorded.append(File(wanted, trajectories_bytes(trajectories)))
+    in_order = tuple(scores[place] for place in range(len(command.policies)))
     return recorded, Evaluated(job=command.job, scores=in_order)
 
 
 def _load(file: PolicyFile, environment_class: type[VecTask], folder: Path) -> PolicyRequest:
     policy = load_policy(folder / file.policy)
     check_sizes(policy, environment_class)
+    check_distribution(file.parameters, environment_class.parameters)
     pick = None if file.trajectories is None else worst_and_best
-    return PolicyRequest(policy, file.seed, file.episodes, pick)
+    return PolicyRequest(policy, file.seed, file.episodes, pick, file.parameters)
 
 
 def _passes(
-    requests: dict[PolicyFile, PolicyRequest], environment_class: type[VecTask]
-) -> Iterator[list[PolicyFile]]:
+    requests: dict[int, PolicyRequest], environment_class: type[VecTask]
+) -> Iterator[list[int]]:
     """Group the policies into passes, those with recorded trajectories first."""
     floats = environment_class.num_observations + sum(
         math.prod(variable.shape) for variable in environment_class.all_variables()
     )
     recorded_bytes = 4 * floats * environment_class.max_episode_length
-    files: list[PolicyFile] = []
+    places: list[int] = []
     rows = recorded = 0
-    for file in sorted(requests, key=lambda file: not requests[file].record):
-        more = padded(requests[file].episodes, environment_class.row_multiple)
-        kept = more * recorded_bytes if requests[file].record else 0
-        if files and (rows + more > MOST_ROWS or (kept and recorded + kept > MOST_RECORDED_BYTES)):
-            yield files
-            files, rows, recorded = [], 0, 0
-        files.append(file)
+    for place in sorted(requests, key=lambda place: not requests[place].record):
+        more = padded(requests[place].episodes, environment_class.row_multiple)
+        kept = more * recorded_bytes if requests[place].record else 0
+        if places and (rows + more > MOST_ROWS or (kept and recorded + kept > MOST_RECORDED_BYTES)):
+            yield places
+            places, rows, recorded = [], 0, 0
+        places.append(place)
         rows, recorded = rows + more, recorded + kept
-    if files:
-        yield files
+    if places:
+        yield places
 
 
 def _score(evaluation: Evaluation) -> PolicyScore:

@@ -209,14 +209,7 @@ class FilmJob:
         RewardLoadError, RewardContractError and TimeLimitError."""
         cls = self._loaded.environment_class
         lengths = [len(trajectory["fitness"]) for trajectory in trajectories]
-        remote = RemoteReward(
-            self._nursery,
-            reward,
-            cls.all_variables(),
-            sum(lengths),
-            constants=cls.constants,
-            quaternion_order=cls.quaternion_order,
-        )
+        remote = RemoteReward.on(cls, self._nursery, reward, sum(lengths))
         try:
             values = {
                 name: torch.cat([_argument(name, each) for each in trajectories])

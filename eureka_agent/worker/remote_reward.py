@@ -20,6 +20,7 @@ from eureka_agent.errors import RewardLoadError
 from eureka_agent.records import ConstantSpec
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.simulation.time_limit import TimeLimitError
+from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Constant, QuaternionOrder, Variable
 from eureka_agent.training.reward import RewardContractError
 from eureka_agent.worker.confinement import describe_exit
@@ -72,6 +73,24 @@ class RemoteReward:
         self.arguments = self._load(self._process)
         """Variable names and `previous_<variable>`, in the function's order."""
         self._allowed = frozenset(self.arguments)
+
+    @classmethod
+    def on(
+        cls,
+        environment: type[VecTask],
+        nursery: Nursery,
+        reward: RewardSpecification,
+        rows: int,
+    ) -> RemoteReward:
+        """A reward with the variables and constants of an environment."""
+        return cls(
+            nursery,
+            reward,
+            environment.all_variables(),
+            rows,
+            constants=environment.constants,
+            quaternion_order=environment.quaternion_order,
+        )
 
     def begin(
         self, values: Mapping[str, Tensor], timeout_s: float

@@ -21,6 +21,7 @@ from eureka_agent.protocol.commands import (
     Measure,
     Open,
     Prepare,
+    Prove,
     Save,
     ScoreTransitions,
     Shutdown,
@@ -60,6 +61,7 @@ _SUBJECTS = {
     "train": "the training",
     "evaluate": "the evaluation",
     "film": "the video",
+    "prove": "the training",
     "open": "the environment",
 }
 _FITNESS_ROWS = 4096
@@ -119,7 +121,9 @@ class Worker:
             return list(population.iterate())
         except EurekaError as error:
             return [_fault(None, error)]
-        except Exception as error:  # noqa: BLE001  (the boundary of one iteration; the traceback goes to standard error)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001  (the boundary of one iteration; the traceback goes to standard error)
             return [self._defect("the training", None, error)]
 
     def _answer(self, command: Command) -> Sequence[Event | File]:
@@ -129,11 +133,13 @@ class Worker:
             return self._act(command)
         except EurekaError as error:
             return [_fault(job, error, opening=isinstance(command, Open))]
-        except Exception as error:  # noqa: BLE001  (the boundary of one command; the traceback goes to standard error)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001  (the boundary of one command; the traceback goes to standard error)
             subject = _SUBJECTS.get(command.type, f"the command {command.type!r}")
             return [self._defect(subject, job, error)]
 
-    def _defect(self, what: str, job: str | None, error: Exception) -> Fault:
+    def _defect(self, what: str, job: str | None, error: BaseException) -> Fault:
         """A fault for an unforeseen error, with its place where that is the environment's code."""
         traceback.print_exc(file=sys.stderr)
         if is_out_of_memory(error):
@@ -168,6 +174,13 @@ class Worker:
             return self._evaluate(self._loaded, self._task, command)
         if isinstance(command, Film):
             return self._film(self._loaded, self._task, command)
+        if isinstance(command, Prove):
+            from eureka_agent.worker.proof_job import (
+                prove,  # with libraries that no other job needs
+            )
+
+            self._ran_generated_code = True
+            return prove(command, self._loaded, self._task, self._nursery)
         if self._population is None:
             raise EurekaError(f"{command.type!r} came before 'prepare'", "send 'prepare' first")
         if isinstance(command, Cancel):

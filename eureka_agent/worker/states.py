@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from eureka_agent.errors import EnvironmentFaultError
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import PREVIOUS_PREFIX, Task, Variable
+from eureka_agent.task import PREVIOUS_PREFIX, WINDOW_SUFFIX, Task, Variable
 from eureka_agent.training.binding import FitnessFunction
 from eureka_agent.training.environment_faults import (
     OBSERVATIONS,
@@ -180,16 +180,21 @@ def extreme_states(
     beyond: list[bool] = []
     rows = torch.linspace(0, len(next(iter(recorded.values()))) - 1, _ROWS_OF_AN_EXTREME).long()
     base = {name: recorded[name][rows] for name in arguments}
-    groups = _groups(recorded, arguments)
+    windows = frozenset(name for name in arguments if _quantity(name, variables)[1])
+    groups = _groups(recorded, arguments, variables)
     levels = {
-        group: _levels(recorded[group[0]], variables[group[0].removeprefix(PREVIOUS_PREFIX)])
+        group: _levels(
+            _newest(group[0], recorded, windows),
+            variables[group[0].removeprefix(PREVIOUS_PREFIX)],
+        )
         for group in groups
     }
 
     def add(changed: Mapping[tuple[str, ...], _Level], label: str, is_beyond: bool) -> None:
         state = dict(base)
         for group, level in changed.items():
-            state |= _at(level, group, base, variables[group[0].removeprefix(PREVIOUS_PREFIX)])
+            variable = variables[group[0].removeprefix(PREVIOUS_PREFIX)]
+            state |= _at(level, group, base, variable, windows)
         for name in arguments:
             values[name].append(state[name])
         labels.extend([label] * _ROWS_OF_AN_EXTREME)
@@ -214,24 +219,58 @@ def extreme_states(
 
 
 def _at(
-    level: _Level, group: Sequence[str], base: Mapping[str, Tensor], variable: Variable
+    level: _Level,
+    group: Sequence[str],
+    base: Mapping[str, Tensor],
+    variable: Variable,
+    windows: Collection[str],
 ) -> dict[str, Tensor]:
-    """Set the first of a group to a level; the others keep their difference to it."""
-    first = base[group[0]]
+    """Set the first of a group to a level; the others, and the earlier values of a window, keep
+    their difference to it."""
     if level.words:  # a direction
-        axis = torch.zeros_like(first)
-        axis[..., abs(int(level.value)) - 1] = math.copysign(1.0, level.value)
-        return dict.fromkeys(group, axis)
-    moved = {name: torch.full_like(first, level.value) + (base[name] - first) for name in group}
+        axes = {name: torch.zeros_like(base[name]) for name in group}
+        for axis in axes.values():
+            axis[..., abs(int(level.value)) - 1] = math.copysign(1.0, level.value)
+        return axes
+    first = _newest(group[0], base, windows)
     low, high = variable.range or (-math.inf, math.inf)
-    return {name: value.clamp(low, high) for name, value in moved.items()}
+    return {
+        name: (
+            level.value + (base[name] - (first.unsqueeze(1) if name in windows else first))
+        ).clamp(low, high)
+        for name in group
+    }
 
 
-def _groups(recorded: Mapping[str, Tensor], arguments: Sequence[str]) -> list[tuple[str, ...]]:
+def _newest(name: str, values: Mapping[str, Tensor], windows: Collection[str]) -> Tensor:
+    """The values of an argument, of a window those of its last step."""
+    return values[name][:, -1] if name in windows else values[name]
+
+
+def _quantity(name: str, variables: Mapping[str, Variable]) -> tuple[str, bool]:
+    """The variable whose values an argument has, and whether it is that variable's window."""
+    name = name.removeprefix(PREVIOUS_PREFIX)
+    stem = name.removesuffix(WINDOW_SUFFIX)
+    is_window = stem != name and stem in variables and variables[stem].window > 0
+    return (stem, True) if is_window else (name, False)
+
+
+def _groups(
+    recorded: Mapping[str, Tensor], arguments: Sequence[str], variables: Mapping[str, Variable]
+) -> list[tuple[str, ...]]:
     """Group the arguments that move together."""
     groups: list[list[str]] = []
     for name in arguments:
-        home = next((group for group in groups if _move_together(name, group[0], recorded)), None)
+        quantity = _quantity(name, variables)[0]
+        home = next(
+            (
+                group
+                for group in groups
+                if quantity == _quantity(group[0], variables)[0]
+                or _move_together(recorded[name], recorded[group[0]])
+            ),
+            None,
+        )
         if home is None:
             groups.append([name])
         else:
@@ -239,10 +278,7 @@ def _groups(recorded: Mapping[str, Tensor], arguments: Sequence[str]) -> list[tu
     return [tuple(group) for group in groups]
 
 
-def _move_together(name: str, other: str, recorded: Mapping[str, Tensor]) -> bool:
-    one, two = recorded[name], recorded[other]
-    if name.removeprefix(PREVIOUS_PREFIX) == other.removeprefix(PREVIOUS_PREFIX):
-        return True
+def _move_together(one: Tensor, two: Tensor) -> bool:
     if one.shape != two.shape:
         return False
     spread = torch.minimum(one.std(dim=0), two.std(dim=0))
@@ -268,8 +304,8 @@ def _levels(values: Tensor, variable: Variable) -> list[_Level]:
         _RECORDED_FACTOR * values.abs().max().item(),
     )
     broken = max(_BROKEN_BY_UNIT.get(variable.unit, _BROKEN), most)
-    # a distance, or the magnitude of a force, is never negative
-    low = -most if values.min() < 0.0 or not values.any() else 0.0
+    # a distance, the magnitude of a force, a count that random actions leave at 0: never negative
+    low = -most if values.min() < 0.0 else 0.0
     high = most if values.max() > 0.0 or not values.any() else 0.0
     plausible = [_Level(value, "") for value in (0.0, low, high)]
     return [*plausible, *(_Level(value, "", beyond=True) for value in (-broken, broken))]

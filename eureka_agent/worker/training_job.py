@@ -23,6 +23,7 @@ from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.time_limit import TimeLimitError
 from eureka_agent.task import Task
+from eureka_agent.training.combined_reward import combination
 from eureka_agent.training.policy import policy_bytes
 from eureka_agent.training.snapshot import Snapshot, load_snapshot, snapshot_bytes
 from eureka_agent.training.trainer import MemberAtRung, MemberFinished, MemberProgress, Trainer
@@ -52,6 +53,7 @@ class Population:
         self._environment_class = loaded.environment_class
         self._folder = folder
         self._nursery = nursery
+        self._combined = combination(settings, loaded, task)
         self._rewards: dict[str, RemoteReward] = {}
         self._rows = settings.num_envs * settings.horizon
         self._snapshot_s = snapshot_s
@@ -75,13 +77,8 @@ class Population:
     def submit(self, command: Train) -> TrainingFailed | None:
         """Queue a training; return a fault of its reward. Raises RunFolderError."""
         try:
-            reward = RemoteReward(
-                self._nursery,
-                command.reward,
-                self._environment_class.all_variables(),
-                self._rows,
-                constants=self._environment_class.constants,
-                quaternion_order=self._environment_class.quaternion_order,
+            reward = RemoteReward.on(
+                self._environment_class, self._nursery, command.reward, self._rows
             )
         except RewardLoadError as error:
             return _not_loaded(command.job, "contract", error.message)
@@ -89,7 +86,12 @@ class Population:
             return _not_loaded(command.job, "timeout", f"loading it {error}")
         try:
             self._trainer.submit(
-                command.job, reward, command.seed, self._snapshot(command), command.rungs
+                command.job,
+                self._combined(reward),
+                command.seed,
+                self._snapshot(command),
+                command.rungs,
+                command.curriculum,
             )
         except BaseException:
             reward.close()

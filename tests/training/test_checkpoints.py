@@ -109,3 +109,11 @@ def test_the_policies_of_the_best_few_are_kept_and_no_other_is_copied() -> None:
     again = CheckpointKeeper(iterations=6, checkpoints=6, policies=3)
     again.resume(keeper.iterations, keeper.records, keeper.recent, keeper.policies)
     assert (again.best, again.policies.keys()) == (1, keeper.policies.keys())
+
+
+def test_checkpoints_under_other_parameters_are_behind_all_later_ones() -> None:
+    keeper = CheckpointKeeper(iterations=4, checkpoints=4, policies=2, counts_from=200)
+    for place, fitness in enumerate((9.0, 8.0, 1.0, None), 1):
+        keeper.add(point(100 * place, fitness, 1), lambda at=place: {"at": torch.tensor(at)})
+    assert sorted(keeper.policies) == [2, 3]
+    assert keeper.best == 2

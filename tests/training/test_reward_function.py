@@ -114,6 +114,9 @@ def test_a_private_variable_is_offered_to_no_proposal_but_read_by_a_baseline() -
         ("(height, {'v': velocity})", "component 'v' has shape (4, 3)", "dim=-1"),
         ("(height, {'v': 'fast'})", "component 'v' is str", "tensor"),
         ("(height, {3: height})", "name is 3, expected a string", "'forward'"),
+        ("(height, {'v': 10**400})", "component 'v' is a number beyond", "smaller"),
+        ("(height.to('meta'), {})", "the total cannot be read: it is a Tensor on meta", "plain"),
+        ("(height, {'v': height.to('meta')})", "component 'v' cannot be read", "plain"),
     ],
 )
 def test_a_breach_of_the_contract_names_line_shape_and_remedy(
@@ -200,6 +203,8 @@ def test_two_rewards_do_not_share_a_namespace() -> None:
         "x" * 81,
         "a\tb",
         "\x9b31m",
+        "",
+        "  ",
     ],
 )
 def test_a_components_name_is_one_line_that_can_be_seen(name: str) -> None:

@@ -32,6 +32,19 @@ from eureka_agent.training.trainer import MemberFinished, MemberProgress, Traine
 pytestmark = pytest.mark.slow
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 SUBJECTS = ["cartpole/balance", "hopper/run"]
+OTHERS = [
+    "quadcopter/hover",
+    "ball_balance/roll_to",
+    "doorkey/reach_goal",
+    "craft/collect_stone",
+    "ant/run",
+    "quadruped/follow",
+    "humanoid/run",
+    "cabinet/open",
+    "allegro_hand/turn",
+    "shadow_hand/turn",
+    "metaworld/button_press",
+]
 
 
 class Subject:
@@ -212,7 +225,7 @@ def test_an_evaluation_says_what_it_says_on_a_cpu(subject: Subject) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("reference", [*SUBJECTS, "quadcopter/hover", "ant/run"])
+@pytest.mark.parametrize("reference", [*SUBJECTS, *OTHERS])
 def test_the_step_loop_never_waits_for_the_gpu(reference: str) -> None:
     subject = Subject(reference, "cuda")
     trainer = subject.trainer(2, env_steps=10 * 32 * 16)

@@ -56,6 +56,28 @@ def test_a_bad_file_fails_alone(hopper: LoadedEnvironment, tmp_path: Path) -> No
     assert answer.scores[4] != answer.scores[1]
 
 
+def test_a_policy_is_scored_under_a_distribution_of_parameters(
+    hopper: LoadedEnvironment, tmp_path: Path
+) -> None:
+    save_random_policy(tmp_path / "policy", 12, 3, seed=0)
+    (tmp_path / "heavy").write_bytes((tmp_path / "policy").read_bytes())
+    (tmp_path / "wrong").write_bytes((tmp_path / "policy").read_bytes())
+    files = [
+        PolicyFile(policy="policy", seed=1, episodes=4),
+        PolicyFile(policy="heavy", seed=1, episodes=4, parameters={"torso_mass": (1.5, 2.0)}),
+        PolicyFile(policy="wrong", seed=1, episodes=4, parameters={"torso_mass": (1.5, 3.0)}),
+    ]
+    usual, heavy, wrong = ask(hopper, tmp_path, *files).scores
+    assert "'torso_mass' was given 1.5..3, its safe range is 0.5..2" in wrong.fault
+    assert "envs" in wrong.hint
+    assert heavy.evaluation is not None
+    assert usual.evaluation is not None
+    assert heavy.evaluation != usual.evaluation
+    # neither depends on what it is scored with
+    assert ask(hopper, tmp_path, files[0]).scores == (usual,)
+    assert ask(hopper, tmp_path, files[1]).scores == (heavy,)
+
+
 def test_a_policy_that_is_not_finite_fails_alone(tmp_path: Path) -> None:
     loaded = load_environment("gymnasium:Pendulum-v1")
     tensors = random_tensors(3, 1, seed=0)

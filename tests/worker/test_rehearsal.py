@@ -35,6 +35,7 @@ def test_a_whole_environment_passes(tmp_path: Path) -> None:
         (after_steps(RECORDED_STEPS + 6, "self.height[:] = torch.inf"), '"height": self', "'height' is inf in step"),
         (((RESET, RESET + "        self.height[2:] = torch.nan\n"),), '"height": self', "nan right after a reset"),
         (after_steps(6, "raise OSError('no cable')"), "raise OSError", "in simulate: OSError: no cable"),
+        (after_steps(6, "raise BaseException('no cable')"), "raise BaseException", "in simulate: BaseException: no cable"),
         ((('"hit_the_roof": self', '"lost": self'),), "def compute_termination", "gave the cause 'lost'"),
         (((RESET, RESET + "        while True: pass\n"),), "while True", "a reset of 8 environments did not end within 0.3 s"),
         (((PHYSICS, "        while True: pass\n"),), "while True", "a step of 8 environments did not end within 0.3 s"),
@@ -64,6 +65,7 @@ def test_a_fault_is_named_with_file_and_line(
     [
         ("height / (height > 9.0)", "NaN or infinite"),
         ("height / nothing", "line 5, in fitness: NameError"),
+        ("exit(1)", "line 5, in fitness: SystemExit: 1"),
     ],
 )
 def test_the_task_s_own_fitness_is_tried_too(tmp_path: Path, fitness: str, said: str) -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import Variable
+from eureka_agent.task import Variable, window_of
 from eureka_agent.worker.states import (
     RECORDED_STEPS,
     ExtremeStates,
@@ -76,6 +76,7 @@ VARIABLES = {
     "earlier_distance": Variable("earlier_distance", (), "m", "world", ""),
     "direction": Variable("direction", (3,), "1", "world", ""),
     "reading": Variable("reading", (), "?", "?", ""),
+    "deeds": Variable("deeds", (), "1", "-", ""),
 }
 
 
@@ -87,6 +88,7 @@ RECORDED = {
     "distance": torch.linspace(0.0, 4.0, 8),
     "earlier_distance": torch.linspace(0.1, 4.1, 8),
     "reading": torch.tensor([3.0, -1.0, 4.0, -1.0, 5.0, -9.0, 2.0, 6.0]),
+    "deeds": torch.zeros(8),
     "direction": torch.nn.functional.normalize(torch.arange(24.0).reshape(8, 3) - 11.5, dim=-1),
 }
 
@@ -115,6 +117,25 @@ def test_a_variable_and_its_previous_value_move_together_and_others_stay(
     assert bool((extremes.values["previous_angle"][rows] == 3.0).all())
 
 
+@pytest.mark.parametrize("order", [("place", "place_window"), ("place_window", "place")])
+def test_a_variable_and_its_window_move_together(order: tuple[str, str]) -> None:
+    place = Variable("place", (2,), "m", "world", "", (-9.0, 9.0), window=3)
+    steps = torch.arange(8.0).reshape(8, 1, 1)
+    # a point that goes 0.5 m a step along x: the window ends with where it is
+    way = torch.tensor([[-1.0, 0.0], [-0.5, 0.0], [0.0, 0.0]]) + 0.01 * steps
+    recorded = {"place": way[:, -1], "place_window": way}
+    variables = {"place": place, "place_window": window_of(place)}
+    extremes = extreme_states(recorded, order, variables)
+    rows = rows_of(extremes, f"{order[0]!r} and {order[1]!r} are -9 m")
+    assert extremes.values["place"][rows].tolist() == [[-9.0, -9.0]] * len(rows)
+    # the way to there does not go on beyond the range
+    assert extremes.values["place_window"][rows].tolist() == [[[-9.0, -9.0]] * 3] * len(rows)
+    rows = rows_of(extremes, f"{order[0]!r} and {order[1]!r} are 9 m")
+    assert extremes.values["place_window"][rows].tolist() == [
+        [[8.0, 9.0], [8.5, 9.0], [9.0, 9.0]]
+    ] * len(rows)
+
+
 def test_two_moments_of_one_quantity_are_known_by_their_values(extremes: ExtremeStates) -> None:
     rows = rows_of(extremes, "'distance' and 'earlier_distance' are 20 m")
     assert extremes.values["earlier_distance"][rows].tolist() == pytest.approx([20.1] * len(rows))
@@ -132,8 +153,11 @@ def test_limits_are_the_range_or_follow_from_unit_and_recording(extremes: Extrem
     # a unit that nobody knows is not said
     assert "'reading' is 0" in plausible
     assert not any("?" in label for label in extremes.labels)
-    # a distance that was never negative is so beyond all physics alone
+    # a distance that was never negative is so beyond all physics alone; so is a count of what
+    # random actions never do
     assert not any("'distance'" in label and " -" in label for label in plausible)
+    assert "'deeds' is 5" in plausible
+    assert not any("'deeds'" in label and " -" in label for label in plausible)
     together = rows_of(extremes, "every variable is at its upper limit")
     assert bool((extremes.values["force"][together] == 3500.0).all())
 
