@@ -15,6 +15,7 @@ from eureka_agent.critic import vocabulary
 from eureka_agent.critic.findings import finding
 from eureka_agent.critic.vocabulary import PURE
 from eureka_agent.records import Finding
+from eureka_agent.reward_names import MODULES_THERE
 
 _SYNTAX = frozenset(
     """Module FunctionDef Lambda arguments arg Return Import ImportFrom alias Assign AugAssign
@@ -52,7 +53,7 @@ class _Walk:
 
     def __init__(self, tree: ast.Module) -> None:
         self.findings: list[Finding] = []
-        self._modules = {"torch": "torch", "math": "math"}  # there without an import
+        self._modules = {name: name for name in MODULES_THERE}  # there without an import
         for name, path in imports(tree):
             if path in vocabulary.MODULES:
                 self._modules.setdefault(name, path)

@@ -3,9 +3,9 @@ refused."""
 
 from __future__ import annotations
 
-import builtins
-
 from eureka_agent.helper_names import HELPER_NAMES
+from eureka_agent.reward_names import ALL_BUILTINS as ALL_BUILTINS
+from eureka_agent.reward_names import BUILTINS as BUILTINS
 
 
 def _words(text: str) -> frozenset[str]:
@@ -16,12 +16,6 @@ ALWAYS_DEFINED = _words(
     "torch math Tensor Any Dict List Optional Sequence Tuple Union"
 ) | frozenset(HELPER_NAMES)
 """Names that a reward has without an import."""
-BUILTINS = _words(
-    """abs all any bool dict divmod enumerate filter float frozenset int isinstance len list map max
-    min pow range reversed round set slice sorted str sum tuple zip True False None ValueError
-    TypeError RuntimeError"""
-)
-ALL_BUILTINS = frozenset(dir(builtins))
 
 _ELEMENTWISE = _words(
     """abs absolute acos acosh add addcdiv addcmul angle arccos arccosh arcsin arcsinh arctan

@@ -145,6 +145,8 @@ class DesignRequest:
     """All trained attempts in their order, for `Operator.TUNE_WEIGHTS`."""
     told: Told = Told()
     """A person's feedback."""
+    coverage: str = ""
+    """Sentence on a lack of coverage, where the fitness cannot tell rewards apart; else empty."""
     given: RewardSpecification | None = None
     """The person's reward, for `Operator.EDIT`."""
     misleading: tuple[str, ...] = ()

@@ -87,6 +87,8 @@ def opening(request: DesignRequest) -> tuple[ChatMessage, ChatMessage]:
     )
     if known := _known_scores(request):
         order = f"{known}\n{order}"
+    if request.coverage:
+        order = f"{render('parts/coverage.md', coverage=request.coverage)}\n{order}"
     if request.told.judged:
         order = f"{render('parts/judged.md', judged=request.told.judged)}\n{order}"
     if request.told:

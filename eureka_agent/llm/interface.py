@@ -37,6 +37,8 @@ class Role(StrEnum):
     """Reader of a person's wish."""
     JUDGE = "judge"
     """Judge of pictures of two attempts."""
+    RANDOMISER = "randomiser"
+    """Designer of distributions of an environment's parameters."""
 
 
 @dataclass(frozen=True)

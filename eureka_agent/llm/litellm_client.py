@@ -197,7 +197,8 @@ def _chat_providers() -> frozenset[str]:
     spec = importlib.util.find_spec("litellm")
     if spec is None or spec.origin is None:
         raise SettingsError(
-            "litellm is not installed", install_packages("litellm!=1.82.7,!=1.82.8")
+            "litellm is not installed",
+            f"install it: {install_packages('litellm!=1.82.7,!=1.82.8')}",
         )
     try:
         file = Path(spec.origin).parent / _PROVIDERS

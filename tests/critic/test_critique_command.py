@@ -21,6 +21,7 @@ from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.problem import Problem
+from eureka_agent.invocation import command
 from eureka_agent.records import Verdict
 from eureka_agent.sandbox.process_wall import ProcessWall
 
@@ -81,7 +82,8 @@ def test_the_command_shows_place_line_and_hint_and_exits_with_1(tmp_path: Path) 
     )
     assert lines[1] == "    def compute_reward(pole_uprigth):"
     assert lines[2] == "                       ^"
-    assert lines[-1].startswith("rejected (1 error; parse, allow-list, contract;")
+    assert lines[-2].startswith("rejected (1 error; parse, allow-list, contract;")
+    assert lines[-1] == f"the variables of the environment: {command('envs cartpole')}"
 
 
 def test_the_command_as_json_exits_with_0(tmp_path: Path) -> None:

@@ -323,6 +323,23 @@ def test_of_choices_none_is_an_effort() -> None:
     assert "actions" in parameter_names(effort.reward.source), "of quantities it is one"
 
 
+@pytest.mark.parametrize(
+    ("name", "velocity"),
+    [("MountainCar-v0", "car_velocity"), ("BipedalWalker-v3", "hull_velocity_x")],
+)
+def test_forward_is_forward_in_gymnasium_s_own_environments(name: str, velocity: str) -> None:
+    if name.startswith("Bipedal"):
+        pytest.importorskip("Box2D")
+    task = describe(load_environment(f"gymnasium:{name}"))
+    still = {each.name: torch.zeros(2, *each.shape) for each in task.public_variables()}
+    ahead = {**still, velocity: torch.tensor([-0.05, 0.05])}
+    read = [each for each in generation(task, 4) if velocity in parameter_names(each.reward.source)]
+    assert read
+    for proposal in read:
+        total, _ = evaluate(proposal.reward.source, task, ahead)
+        assert total[1] > total[0]
+
+
 def test_variables_that_no_word_names_are_used_by_their_kind(lander: TaskDescription) -> None:
     proposals = generation(lander, 8)
     sources_are_sound(proposals, lander)
