@@ -12,9 +12,9 @@ MOST_COMPONENTS = 100
 
 def component_fault(name: str) -> tuple[str, str] | None:
     """Message and hint for an invalid name; None for a valid one."""
-    if len(name) <= LONGEST_NAME and name.isprintable():
+    if len(name) <= LONGEST_NAME and name.isprintable() and name.strip():
         return None
-    expected = f"expected at most {LONGEST_NAME} visible characters in one line"
+    expected = f"expected one line of 1 to {LONGEST_NAME} visible characters"
     message = f"a component's name is {name[:LONGEST_NAME]!r}, {expected}"
     return message, "use names such as 'forward'"
 

@@ -59,8 +59,32 @@ class ConstantSpec(Record):
     doc: str = ""
 
 
+ParameterRanges = dict[str, tuple[FiniteFloat, FiniteFloat]]
+"""A distribution of parameters: bounds by name (`eureka_agent.parameters.Distribution`)."""
+
+
+class ParameterSpec(Record):
+    """`eureka_agent.task.Parameter` as data."""
+
+    name: str
+    unit: str = "1"
+    default: FiniteFloat
+    low: FiniteFloat
+    high: FiniteFloat
+    doc: str = ""
+    of_model: bool = False
+
+
 Count = Annotated[int, Field(ge=0, lt=1 << 63)]
 """A number that the archive can hold."""
+
+
+class ParameterStage(Record):
+    """A distribution for the episodes that begin from an env step of a training on. A training's
+    stages are its curriculum."""
+
+    env_steps: Count
+    parameters: ParameterRanges
 
 
 class ChannelSpec(Record):
@@ -127,6 +151,8 @@ class TaskDescription(Record):
     fitness_unit: str
     fitness_reduction: str
     success_fitness: FiniteFloat | None
+    fitness_variables: tuple[str, ...] = ()
+    """Variables that the fitness reads, in its order."""
     variables: tuple[VariableSpec, ...]
     num_observations: int
     num_actions: int
@@ -162,6 +188,8 @@ class TaskDescription(Record):
     fitness_author: str = ""
     """Language model that wrote the fitness; empty for the task's own metric."""
     constants: tuple[ConstantSpec, ...] = ()
+    parameters: tuple[ParameterSpec, ...] = ()
+    """Properties that may differ between episodes, with their safe ranges."""
     quaternion_order: QuaternionOrder = "wxyz"
     """Order in the environment's variables and in the reward's helper functions."""
     observation_channels: tuple[ChannelSpec, ...] = ()
@@ -463,6 +491,7 @@ class DiagnosisFinding(Record):
     """One finding of the analyzer."""
 
     code: Literal[
+        "never-paid",
         "dead-component",
         "dominant-component",
         "reward-hacking",
@@ -489,6 +518,9 @@ class Diagnosis(Record):
     episode_length_values: tuple[float | None, ...]
     components: tuple[ComponentSummary, ...]
     findings: tuple[DiagnosisFinding, ...]
+    visited: dict[str, tuple[float, float]] = Field(default_factory=dict)
+    """Lowest and highest value of each number that the fitness reads, over the recorded
+    episodes."""
     endings: str = ""
     """Sentence on the evaluated episodes and their causes of termination; empty without any."""
     text: str

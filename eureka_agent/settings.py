@@ -25,6 +25,8 @@ MOST_PROPOSALS = 1000
 """Proposals of one generation, which are all in memory."""
 MOST_EPISODES = 100_000
 """Episodes whose scores fit into one message of a worker."""
+MOST_DISTRIBUTIONS = 16
+"""Distributions of an environment's parameters that one search tries."""
 MOST_SENTENCE_CHARACTERS = 2000
 _SHOWN_CHARACTERS = 60
 """Characters of a faulty value or line that an error shows."""
@@ -66,6 +68,9 @@ class TrainingSettings(BaseModel):
     """Minibatches of one pass."""
     discount: float = Field(0.99, gt=0, le=1)
     """Discount factor."""
+    combine: Literal["none", "sign"] = "none"
+    """Combination with the task's sparse reward: none, a reward is used as it is; sign, PPO gets
+    the sign of the sparse reward and a tenth of the sign of the other."""
     gae_lambda: float = Field(0.95, ge=0, le=1)
     """Lambda of generalised advantage estimation."""
     clip: float = Field(0.2, gt=0, le=100)
@@ -104,6 +109,11 @@ class TrainingSettings(BaseModel):
         """PPO iterations of one training, as many as its env steps need; `iterations` are a
         search's generations."""
         return math.ceil(self.env_steps / (self.horizon * self.num_envs))
+
+    @property
+    def steps_of_a_training(self) -> int:
+        """Env steps of one training: those asked for, rounded up to whole iterations."""
+        return self.updates * self.num_envs * self.horizon
 
 
 class SearchSettings(TrainingSettings):
@@ -177,8 +187,8 @@ class SearchSettings(TrainingSettings):
     """Limit of the whole search: wall time (90s, 10m, 8h, 1h30m) or env steps (500k, 5M, 2G); 10m
     is ten minutes, 10M ten million env steps. It sets iterations and samples and, if it is small,
     fewer baselines, final seeds, finalists and env steps."""
-    iterations: int = Field(2, gt=0, le=MOST_ITERATIONS)
-    """Generations of the search."""
+    iterations: int = Field(2, ge=0, le=MOST_ITERATIONS)
+    """Generations of the search; 0: the human and the sparse reward alone are trained."""
     samples: int = Field(8, gt=0, le=MOST_PROPOSALS)
     """Proposals of one generation."""
     revisions: int = Field(3, ge=0, le=3)
@@ -210,6 +220,9 @@ class SearchSettings(TrainingSettings):
     """Seeds of every final training."""
     baseline_seeds: int | None = Field(None, gt=0, le=1000)
     """Seeds of the human and the sparse reward; default: as many as --final-seeds."""
+    randomise: int = Field(0, ge=0, le=MOST_DISTRIBUTIONS)
+    """Distributions of the environment's parameters under which the best reward is trained at the
+    end, from the final seeds, for a policy that works over their whole safe ranges; 0: none."""
     evaluation_episodes: int = Field(32, gt=0, le=MOST_EPISODES)
     """Episodes that score a policy."""
     video: bool = True
@@ -241,6 +254,12 @@ class SearchSettings(TrainingSettings):
     def seeds_of_baselines(self) -> int:
         """Number of seeds of each baseline, the first of the final seeds."""
         return self.baseline_seeds or self.final_seeds
+
+    @property
+    def seeds_of_randomised(self) -> int:
+        """Number of seeds under each distribution of parameters: the final ones, or that of the
+        search without finals."""
+        return self.final_seeds if self.finalists else 1
 
     @field_validator("budget", "outage", mode="before")
     @classmethod
@@ -334,6 +353,7 @@ FREE_SETTINGS = frozenset(
         "request_timeout",
         "finalists",
         "final_seeds",
+        "randomise",
         "baselines",
         "baseline_seeds",
         "gate",
@@ -433,20 +453,25 @@ def parse_settings(
 
 def _problem(error: ErrorDetails, origin: str) -> str:
     """A validation error as a sentence."""
-    cause = error.get("ctx", {}).get("error")
-    expected = f": {cause}" if isinstance(cause, ValueError) else f", expected {_expected(error)}"
     name, *inside = (str(part) for part in error["loc"])
-    given = error["input"]
-    is_list = isinstance(given, list | tuple) and len(given) > 0
-    shown = ", ".join(map(repr, given)) if is_list else repr(given)
-    found = re.sub(r"//[^/\s]*@", "//…@", shown)  # an address with a password in it
-    if len(found) > _SHOWN_CHARACTERS:
-        found = f"{found[: _SHOWN_CHARACTERS - 1]}…"
     if origin != THE_FLAGS:
         key = f"setting {name!r} in {origin}"
     else:
         key = "SENTENCE" if name == "sentence" else "--" + name.replace("_", "-")
-    return f"{key} {'holds' if inside else 'is'} {found}{expected}"
+    return f"{key} {'holds' if inside else 'is'} {value_fault(error)}"
+
+
+def value_fault(error: ErrorDetails) -> str:
+    """The wrong value and what was expected: `3, expected text`."""
+    cause = error.get("ctx", {}).get("error")
+    expected = f": {cause}" if isinstance(cause, ValueError) else f", expected {_expected(error)}"
+    given = error["input"]
+    is_list = isinstance(given, list | tuple) and len(given) > 0
+    shown = ", ".join(map(repr, given)) if is_list else "empty" if given is None else repr(given)
+    found = re.sub(r"//[^/\s]*@", "//…@", shown)  # an address with a password in it
+    if len(found) > _SHOWN_CHARACTERS:
+        found = f"{found[: _SHOWN_CHARACTERS - 1]}…"
+    return f"{found}{expected}"
 
 
 def validation_fault(error: ValidationError) -> str:
@@ -478,6 +503,7 @@ _TYPES = {
     "string": "text",
     "bool": "true or false",
     "tuple": "a list",
+    "dict": "names with values",
 }
 """Expected type by the first word of a validation error's type."""
 

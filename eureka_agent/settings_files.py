@@ -35,6 +35,17 @@ class _SettingsLoader(yaml.SafeLoader):
             raise _RefusedError(None, None, "settings have no aliases", place)
         return super().compose_node(parent, index)
 
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Value of a node. Raises _RefusedError for `!!bool maybe`, which is no bool."""
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, LookupError, AttributeError):  # whatever a tag's reader stumbles over
+            if not isinstance(node, yaml.ScalarNode):
+                raise
+            kind = node.tag.rpartition(":")[2]
+            what = f"{node.value[:_SHOWN_CHARACTERS]!r} is no {kind} that can be read"
+            raise _RefusedError(None, None, what, node.start_mark) from None
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """Mapping of a node. Raises _RefusedError for a repeated name."""
         seen = set()

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import keyword
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.reward_names import is_argument_name
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -19,8 +20,15 @@ FitnessReduction = Literal["sum", "mean", "last", "max"]
 QuaternionOrder = Literal["wxyz", "xyzw"]
 """Order of a quaternion's entries; `w` is the real part."""
 
+HUMAN_REWARD, SPARSE_REWARD = "rewards/human.py", "rewards/sparse.py"
+"""Paths of a task's rewards where it names no others."""
 PREVIOUS_PREFIX = "previous_"
 """Prefix of an argument that is the variable's value one step earlier."""
+MOST_WINDOW = 64
+"""Longest window of a variable, in control steps."""
+WINDOW_SUFFIX = "_window"
+"""Suffix of the variable that holds another one's last values."""
+_LARGEST_FLOAT32 = 2.0**128 - 2.0**104
 
 
 @dataclass(frozen=True)
@@ -41,11 +49,30 @@ class Variable:
     private: bool = False
     """True: only fitness and baselines read it; the designer does not see it, and the critic
     rejects a reward that reads it."""
+    window: int = 0
+    """Number of last values that rewards may read as `<name>_window`; 0: none."""
 
     def __post_init__(self) -> None:
         _check_argument_name("variable", self.name)
+        is_number = isinstance(self.window, int) and not isinstance(self.window, bool)
+        if not is_number or self.window == 1 or not 0 <= self.window <= MOST_WINDOW:
+            raise EnvironmentLoadError(
+                f"the window of variable {self.name!r} is {self.window!r}, expected a whole number"
+                f" from 2 to {MOST_WINDOW}",
+                "leave it out for no window",
+            )
         if self.range is not None:
             check_range(f"the range of variable {self.name!r}", self.range)
+
+
+def window_of(variable: Variable) -> Variable:
+    """The variable of another one's last `window` values."""
+    doc = (
+        f"the last {variable.window} values of {variable.name} along the first axis, one step"
+        " apart, from the oldest to this step's; the start state's value stands before the start"
+    )
+    shape = (variable.window, *variable.shape)
+    return replace(variable, name=variable.name + WINDOW_SUFFIX, shape=shape, doc=doc, window=0)
 
 
 @dataclass(frozen=True)
@@ -65,6 +92,51 @@ class Constant:
                 f"the value of constant {self.name!r} is {self.value!r}, expected a finite number",
                 "declare anything but a single number as a Variable",
             )
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A property of an environment that may differ between episodes: a mass, a friction, a
+    delay."""
+
+    name: str
+    """A Python identifier that no variable or constant has."""
+    unit: str
+    """SI unit, `"1"` for a factor."""
+    default: float
+    """Value of an episode for which nothing else was asked."""
+    low: float
+    """Least value at which the simulation is sound and the task can be solved."""
+    high: float
+    """Largest such value."""
+    doc: str
+    """One line: its meaning, and the reason for the range."""
+    of_model: ClassVar[bool] = False
+    """True where it changes the simulator's model, which all rows share on a GPU."""
+
+    def __post_init__(self) -> None:
+        _check_argument_name("parameter", self.name)
+        if not is_finite(self.default):
+            raise EnvironmentLoadError(
+                f"the default of parameter {self.name!r} is {self.default!r}, expected a number",
+                "write the value of the unchanged environment",
+            )
+        check_range(f"the range of parameter {self.name!r}", (self.low, self.high))
+        if not self.low <= self.default <= self.high:
+            raise EnvironmentLoadError(
+                f"the default of parameter {self.name!r} is {self.default!r}, outside of its range"
+                f" {self.low!r} … {self.high!r}",
+                "widen the range, or correct the default",
+            )
+        for end in ("low", "high", "default"):
+            value = float(getattr(self, end))  # also of a Fraction
+            if abs(value) > _LARGEST_FLOAT32:
+                raise EnvironmentLoadError(
+                    f"{end} of parameter {self.name!r} is {value!r}, expected a number that float32"
+                    f" can hold, up to {_LARGEST_FLOAT32:.4g}",
+                    "give the range in which the task can be solved",
+                )
+            object.__setattr__(self, end, value)
 
 
 @dataclass(frozen=True)
@@ -124,14 +196,20 @@ def check_range(what: str, range: Any) -> None:
 
 def is_finite(value: object) -> bool:
     """True for a number, not a bool, that is neither infinite nor NaN."""
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond every float
+        return False
 
 
 def _check_argument_name(kind: str, name: str) -> None:
-    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith(PREVIOUS_PREFIX):
+    if not is_argument_name(name) or name.startswith(PREVIOUS_PREFIX):
         raise EnvironmentLoadError(
             f"{kind} name {name!r} cannot be an argument of a reward function",
-            f"use a Python identifier that does not start with {PREVIOUS_PREFIX!r}",
+            f"use a Python identifier that does not start with {PREVIOUS_PREFIX!r}, and is no"
+            " module or built-in function",
         )
 
 
@@ -172,11 +250,16 @@ class Task:
     """Least fitness of a solved episode."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Keyword arguments of the environment's constructor for this task: a start state, a goal."""
-    human_reward: str = "rewards/human.py"
+    human_reward: str = HUMAN_REWARD
     """Path of an expert's reward within the environment's folder."""
-    sparse_reward: str = "rewards/sparse.py"
+    sparse_reward: str = SPARSE_REWARD
     """Path of the reward that is the fitness itself."""
     training: TrainingBudget = field(default_factory=TrainingBudget)
+
+    @property
+    def rewards(self) -> frozenset[str]:
+        """Paths of its rewards."""
+        return frozenset({self.human_reward, self.sparse_reward})
 
     def __post_init__(self) -> None:
         if not re.search(r"\w", self.sentence):
@@ -188,6 +271,15 @@ class Task:
                 f"a task's fitness_reduction is {self.fitness_reduction!r}",
                 f"expected one of {', '.join(map(repr, get_args(FitnessReduction)))}",
             )
+        for kind in ("human_reward", "sparse_reward"):
+            path: object = getattr(self, kind)
+            parts = PurePosixPath(path).parts if isinstance(path, str) else ()
+            if not parts or parts[0] == "/" or ".." in parts:
+                raise EnvironmentLoadError(
+                    f"a task's {kind} is {path!r}, expected a path within the environment's folder",
+                    "copy the file into the folder, and name it from there, such as"
+                    f" {HUMAN_REWARD!r}",
+                )
         # infinite means, as None does, that no episode counts as solved
         if self.success_fitness is not None and not (
             is_finite(self.success_fitness) or self.success_fitness == math.inf

@@ -17,6 +17,13 @@ class TrainingCounts:
     """After every generation."""
     finals: int
     baselines: int
+    randomised: int = 0
+    """Trainings of the best under distributions of parameters."""
+
+    @property
+    def outside_generations(self) -> int:
+        """Trainings that no generation makes."""
+        return self.finals + self.baselines + self.randomised
 
     @classmethod
     def of(
@@ -39,4 +46,5 @@ class TrainingCounts:
             confirmations=confirmed * settings.confirm_seeds,
             finals=min(settings.finalists, candidates) * settings.final_seeds,
             baselines=max(0, baselines) if settings.trains_baselines else 0,
+            randomised=settings.randomise * settings.seeds_of_randomised if candidates else 0,
         )

@@ -13,6 +13,9 @@ from eureka_agent.markup import fenced
 from eureka_agent.records import BASELINES, Attempt
 
 ATTEMPTS, FINALS, BASELINES_FOLDER, BEST = "attempts", "finals", "baselines", "best"
+RANDOMISED = "randomised"
+"""Folder of trainings under distributions of parameters; its policy is that of the best one."""
+DISTRIBUTION = "distribution.json"
 REWARD, POLICY = "reward.py", "policy.safetensors"
 CURVES, TRAJECTORIES = "curves.csv", "trajectories.npz"
 REPORT, HTML_REPORT = "report.md", "report.html"
@@ -26,7 +29,7 @@ MESSAGES = "messages.jsonl"
 
 
 def attempt_folder(run: Path, attempt_id: str) -> Path:
-    """`attempts/<id>`. Raises RunFolderError, as the two below do, for a path out of the run."""
+    """`attempts/<id>`. Raises RunFolderError, as the three below do, for a path out of the run."""
     return inside(run, ATTEMPTS, attempt_id)
 
 
@@ -39,6 +42,11 @@ def training_folder(run: Path, name: str, seed: int) -> Path:
     """`finals/<attempt>/seed-<seed>`, or `baselines/<human or sparse>/seed-<seed>`."""
     parent = BASELINES_FOLDER if name in BASELINES else FINALS
     return inside(run, parent, name, f"seed-{seed}")
+
+
+def randomised_folder(run: Path, attempt_id: str, distribution: str, seed: int) -> Path:
+    """`randomised/<attempt>+<distribution>/seed-<seed>`."""
+    return inside(run, RANDOMISED, f"{attempt_id}+{distribution}", f"seed-{seed}")
 
 
 def write_proposal(run: Path, attempt: Attempt) -> None:

@@ -22,7 +22,6 @@ from eureka_agent.batch.matrix import OF_THE_BATCH, PlannedSearch
 from eureka_agent.errors import EurekaError
 from eureka_agent.estimates import Estimate, SearchPlan, sum_of_money
 from eureka_agent.journal.entries import Observer
-from eureka_agent.search.budget_plan import steps_of_a_training
 from eureka_agent.search.estimate import Estimator
 
 ResultT = TypeVar("ResultT")
@@ -142,7 +141,7 @@ def _without_shared_baselines(plans: Sequence[SearchPlan]) -> list[SearchPlan]:
         estimate = replace(
             before,
             trainings=trainings,
-            env_steps=before.env_steps - fewer * steps_of_a_training(plan.settings),
+            env_steps=before.env_steps - fewer * plan.settings.steps_of_a_training,
             seconds=None if before.seconds is None else before.seconds * share,
         )
         busy = None if plan.busy_seconds is None else plan.busy_seconds * share

@@ -154,6 +154,8 @@ class BatchFile:
     """Line of every key and list member, from 1."""
     faults: tuple[Fault, ...] = ()
     """Mistakes in its form; `expand` raises them with those in what it expands."""
+    text: str | None = None
+    """Its text, where a command made it; None for that of `path`."""
 
     def fault(self, place: Place, message: str, hint: str = "") -> Fault:
         """A fault with the line of its place, or of the nearest one around it."""
@@ -175,8 +177,11 @@ def with_limits(file: BatchFile, given: Mapping[str, Any]) -> BatchFile:
 
 def read_batch_file(path: Path) -> BatchFile:
     """Read a batch file. Raises SettingsError for a file that cannot be read."""
-    values = read_settings_file(path)
-    lines = line_numbers(path)
+    return batch_from(path, read_settings_file(path), line_numbers(path))
+
+
+def batch_from(path: Path, values: Mapping[str, Any], lines: Mapping[Place, int]) -> BatchFile:
+    """The batch file with these values. `path`, `lines`: for its faults."""
     faults: list[Fault] = []
     own = {name: values[name] for name in values if name in BatchSettings.model_fields}
     settings = _batch_settings(own, lines, faults)
@@ -184,14 +189,14 @@ def read_batch_file(path: Path) -> BatchFile:
     for name in values:
         if name not in known:
             hint = did_you_mean(str(name), known)
-            faults.append(located(lines, (name,), f"unknown key {name!r}", hint))
+            faults.append(located(lines, (str(name),), f"unknown key {name!r}", hint))
     defaults = _mapping(values.get("defaults"), ("defaults",), lines, faults)
     groups = []
     if any(name in values for name in _UNNAMED_KEYS):
         unnamed = {name: values[name] for name in _UNNAMED_KEYS if name in values}
         groups.append(_group("", (), unnamed, lines, faults))
     for name, content in _mapping(values.get("groups"), ("groups",), lines, faults).items():
-        place: Place = ("groups", name)
+        place: Place = ("groups", str(name))
         mapping = _mapping(content, place, lines, faults)
         groups.append(_group(str(name), place, mapping, lines, faults))
     if not groups and not faults:
@@ -223,7 +228,7 @@ def _group(
     for key in content:
         if key not in _GROUP_KEYS:
             hint = did_you_mean(str(key), _GROUP_KEYS)
-            faults.append(located(lines, (*place, key), f"unknown key {key!r}", hint))
+            faults.append(located(lines, (*place, str(key)), f"unknown key {key!r}", hint))
     matrix = _mapping(content.get("matrix"), (*place, "matrix"), lines, faults)
     for axis, members in matrix.items():
         if not isinstance(members, list) or not members:
@@ -239,15 +244,20 @@ def _group(
     if not isinstance(template, bool):
         message = f"it is {template!r}, expected true or false"
         faults.append(located(lines, (*place, "template"), message))
-    overrides = _mappings(content.get("overrides"), (*place, "overrides"), lines, faults)
-    for number, override in enumerate(overrides):
+    given = _mappings(content.get("overrides"), (*place, "overrides"), lines, faults)
+    overrides = []
+    for number, override in enumerate(given):
         inside = (*place, "overrides", number)
         if set(override) != {"when", "set"}:
             message = f"it has {', '.join(map(str, override)) or 'nothing'}, expected when and set"
             hint = "write `{when: {env: ant}, set: {samples: 4}}`"
             faults.append(located(lines, inside, message, hint))
-        for key in override:
-            _mapping(override[key], (*inside, key), lines, faults)
+        overrides.append(
+            {
+                key: _mapping(value, (*inside, str(key)), lines, faults)
+                for key, value in override.items()
+            }
+        )
     return Group(
         name,
         place,
@@ -256,7 +266,7 @@ def _group(
         _mapping(content.get("settings"), (*place, "settings"), lines, faults),
         {axis: members for axis, members in matrix.items() if isinstance(members, list)},
         _mappings(content.get("skip"), (*place, "skip"), lines, faults),
-        overrides,
+        tuple(overrides),
     )
 
 

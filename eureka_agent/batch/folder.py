@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ def bring_up_to_date(queue: Queue, searches: Sequence[PlannedSearch]) -> None:
         difference
         for name, values in planned.items()
         if name in known and has_begun(queue.folder, known[name])
-        for difference in _differences(name, known[name].settings, values)
+        for difference in differences_of(name, known[name].settings, values)
     ]
     if differences:
         listed = "".join(f"\n  {difference}" for difference in differences)
@@ -94,11 +94,14 @@ def has_begun(folder: Path, entry: Entry) -> bool:
     return False
 
 
-def _differences(name: str, before: Any, now: Any) -> list[str]:
+def differences_of(
+    name: str, before: Any, now: Any, free: Collection[str] = FREE_SETTINGS
+) -> list[str]:
+    """Differences between two settings of a search, but of those that are free to change."""
     found = []
     for key in sorted({*before, *now}):
         old, new = before.get(key), now.get(key)
-        if key in FREE_SETTINGS or old == new:
+        if key in free or old == new:
             continue
         shown = [value_text(value) if value is not None else "not set" for value in (old, new)]
         found.append(f"{name}: {key} was {shown[0]} and is {shown[1]}")

@@ -12,7 +12,6 @@ from eureka_agent.batch.file import BatchSettings, seconds_of
 from eureka_agent.llm.budget import Budget, Limits
 from eureka_agent.llm.prices import Price
 from eureka_agent.records import Message
-from eureka_agent.search.budget_plan import steps_of_a_training
 from eureka_agent.search.time_limit import TimeLimit
 from eureka_agent.settings import SearchSettings
 from eureka_agent.training_counts import TrainingCounts
@@ -34,7 +33,7 @@ def steps_of(settings: SearchSettings, generations: int) -> int:
     """Env steps of a search with so many generations, its confirmations and finals included."""
     made = TrainingCounts.of(settings.model_copy(update={"iterations": generations}))
     trainings = made.candidates * generations + made.confirmations * generations
-    return (trainings + made.finals + made.baselines) * steps_of_a_training(settings)
+    return (trainings + made.outside_generations) * settings.steps_of_a_training
 
 
 class EnvSteps:

@@ -18,6 +18,9 @@ from eureka_agent.settings import SearchSettings, parse_settings
 MOST_SEARCHES = 1000
 OWN_FILES = (
     "batch.sqlite",
+    "batch.sqlite-journal",
+    "batch.sqlite-shm",
+    "batch.sqlite-wal",
     "batch.yaml",
     "defects.log",
     "output.txt",
@@ -31,6 +34,8 @@ _LONGEST_NAME = 100
 _LONGEST_WORD = 40
 OF_THE_BATCH = ("workers", "cluster", "sandbox")
 """Settings that all searches of a batch share."""
+AT_THE_TOP = "at the top of the file"
+"""Place of these settings, in a hint."""
 CASE_NAME = "name"
 """Key of a case in a matrix whose value is its word in the names of searches."""
 
@@ -165,8 +170,12 @@ def _word(axis: str, case: Mapping[str, Any]) -> str:
             for name, value in case.items()
         ]
     # of a path and of a model's name the last part
-    short = [part.rstrip("/").rpartition("/")[2] for part in parts]
-    return re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(short)).strip("-.")[:_LONGEST_WORD].strip("-.")
+    return name_word("-".join(part.rstrip("/").rpartition("/")[2] for part in parts))
+
+
+def name_word(text: str) -> str:
+    """Text as a part of a search's name: letters, digits, dots and dashes, not too many."""
+    return re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-.")[:_LONGEST_WORD].strip("-.")
 
 
 def _matches(values: Mapping[str, tuple[Any, Place]], condition: Mapping[str, Any]) -> bool:
@@ -191,7 +200,7 @@ def _check_settings(
             continue
         checked.add((place, name))
         if name in OF_THE_BATCH:
-            hint = f"write `{name}:` at the top of the file"
+            hint = f"write `{name}:` {AT_THE_TOP}"
             faults.append(file.fault(place, f"{name} is for the whole batch", hint))
             continue
         try:

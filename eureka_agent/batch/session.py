@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from eureka_agent.archive.driver_scratch import driver_scratch
-from eureka_agent.archive.files import copy_file
+from eureka_agent.archive.files import copy_file, write_text
 from eureka_agent.archive.run_folder import reading
 from eureka_agent.archive.run_lock import is_held, locked
 from eureka_agent.archive.storage_errors import FILE_NAME
@@ -88,7 +89,9 @@ async def run_batch(
     next_step = f"`{command(f'batch status {folder}')}` shows it"
     with locked(folder, "batch", next_step), closing(Queue(folder, make=True)) as queue:
         bring_up_to_date(queue, searches)
-        if file.path.resolve() != (folder / BATCH_COPY).resolve():
+        if file.text is not None:
+            write_text(folder / BATCH_COPY, file.text)
+        elif file.path.resolve() != (folder / BATCH_COPY).resolve():
             copy_file(file.path, folder / BATCH_COPY)
         (folder / STOP_FILE).unlink(missing_ok=True)
         summary = Summary(folder)
@@ -219,7 +222,8 @@ async def _budget(settings: BatchSettings, queue: Queue) -> Budget | None:
 def ask_batch(folder: Path, request: Mapping[str, Any]) -> dict[str, Any]:
     """Send a request to the process that works on a batch. Raises NobodyListensError."""
     path = status(folder)["socket"]
-    hint = f"go on with it: `{command(f'batch {folder / BATCH_COPY}')}`"
+    again = shlex.join(["batch", str(folder / BATCH_COPY), "--folder", str(folder)])
+    hint = f"go on with it: `{command(again)}`"
     if path is None or not is_held(folder):
         raise NobodyListensError(f"nobody works on the batch {folder.name!r}", hint)
     return ask(Path(path), request)

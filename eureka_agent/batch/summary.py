@@ -15,9 +15,9 @@ from eureka_agent import wording
 from eureka_agent.archive.files import write_text
 from eureka_agent.archive.run_folder import reading
 from eureka_agent.archive.storage_errors import FILE_NAME
-from eureka_agent.batch.queue import Entry, Queue, State
+from eureka_agent.batch.queue import ENDED, Entry, Queue, State
 from eureka_agent.errors import RunFolderError
-from eureka_agent.records import Stage
+from eureka_agent.records import RunStatus, Stage
 from eureka_agent.report.html.batch_page import batch_page
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.verdict import best_fitness
@@ -114,6 +114,8 @@ def _row_of(report: RunReport, entry: Entry, ended: int) -> Row:
     if best is None and report.best is not None and report.by_strength is None:
         best = report.best.fitness
     description = report.description
+    # the batch's command goes on with it, not the one that its run names
+    goes_on = report.status is RunStatus.STOPPED and entry.state not in ENDED
     return Row(
         entry.name,
         entry.state.value,
@@ -131,7 +133,7 @@ def _row_of(report: RunReport, entry: Entry, ended: int) -> Row:
         report.cost.env_steps,
         report.cost.money if report.cost.requests else Decimal(0),
         report.seconds,
-        entry.message or report.message,
+        entry.message or ("" if goes_on else report.message),
     )
 
 
@@ -189,11 +191,11 @@ def as_csv(rows: Sequence[Row]) -> str:
     writer = csv.DictWriter(stream, names, lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow({name: _plain(value) for name, value in asdict(row).items()})
+        writer.writerow({name: plain_cell(value) for name, value in asdict(row).items()})
     return stream.getvalue()
 
 
-def _plain(value: object) -> object:
+def plain_cell(value: object) -> object:
     """A cell that no spreadsheet takes for a formula."""
     if isinstance(value, str) and value[:1] in ("=", "+", "-", "@"):
         return f"'{value}"

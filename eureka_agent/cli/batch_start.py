@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from eureka_agent.cli.command import FILE, Command, UsageError
+from eureka_agent.cli.command import FILE, Command, UsageError, typed_options
 from eureka_agent.cli.output import FORMAT, TRUST, print_json, say, say_notice
 from eureka_agent.invocation import command
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from eureka_agent.batch.matrix import PlannedSearch
 
 START = "start"
+CONFIRM_ABOVE = 10.0
+"""US dollars above which a batch asks before it starts."""
 
 
 @click.command(cls=Command, name=START)
@@ -39,7 +41,7 @@ START = "start"
 @click.option(
     "--confirm-above",
     type=click.FloatRange(min=0.0),
-    default=10.0,
+    default=CONFIRM_ABOVE,
     show_default=True,
     help="Ask before a batch that is expected to cost more US dollars.",
 )
@@ -109,7 +111,29 @@ def start(
 
         click.echo(start_detached([*_arguments(file, target, given, trust), "--yes"], target))
     else:
-        _run(read, searches, target, trust, ready_fd, output_format)
+        options = typed_options(click.get_current_context(), leave_out=("ready_fd",))
+        again = command(shlex.join(["batch", str(file), *options]))
+        _run(read, searches, target, trust, ready_fd, output_format, again)
+
+
+def run_planned(
+    file: BatchFile,
+    searches: tuple[PlannedSearch, ...],
+    folder: Path,
+    *,
+    plan: bool,
+    yes: bool,
+    output_format: str,
+    again: str,
+) -> bool:
+    """Run a batch file in its folder, or print its plan, for a command that made it. False for a
+    plan. `again`: the command that goes on with it."""
+    if plan:
+        _show_plan(file, searches, folder, output_format)
+        return False
+    _check(file, searches, folder, None if yes else Decimal(str(CONFIRM_ABOVE)))
+    _run(file, searches, folder, False, None, output_format, again, ends_here=False)
+    return True
 
 
 def _show_plan(
@@ -167,7 +191,12 @@ def _run(
     trust: bool,
     ready_fd: int | None,
     output_format: str,
+    again: str,
+    *,
+    ends_here: bool = True,
 ) -> None:
+    """Run a batch. `again`: the command that goes on with it; `ends_here`: False for a command that
+    prints a result of its own."""
     import os
 
     from eureka_agent.archive.run_folder import command_line
@@ -205,15 +234,15 @@ def _run(
                 )
             )
     except (KeyboardInterrupt, click.exceptions.Abort):
-        again = command(f"batch {shlex.quote(str(file.path))}")
         say(f"Stopped. Go on with:  {again}", err=as_json)
         raise click.exceptions.Abort from None
-    if as_json:
-        print_json({"folder": str(folder), "states": end.states, "message": end.message})
-    else:
+    if not as_json:
         list_console().print(render_end(end, folder))
-    say("done", err=as_json)
-    if end.failed:
+    elif ends_here:
+        print_json({"folder": str(folder), "states": end.states, "message": end.message})
+    if ends_here:
+        say("done", err=as_json)
+    if ends_here and end.failed:
         sys.exit(1)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from eureka_agent.cli.interruption import raise_from_now_on
 from eureka_agent.errors import EurekaError, close_match, did_you_mean
@@ -159,6 +160,25 @@ def one_of(words: Sequence[str]) -> str:
 
 
 FILE = click.Path(path_type=Path)
+
+
+def typed_options(context: click.Context, leave_out: Collection[str] = ()) -> list[str]:
+    """Options of the command line as typed, but those of the names in `leave_out`."""
+    typed: list[str] = []
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        value: Any = context.params.get(name)
+        is_typed = context.get_parameter_source(name) == ParameterSource.COMMANDLINE
+        if not isinstance(parameter, click.Option) or not is_typed or name in leave_out:
+            continue
+        if parameter.is_flag:
+            typed.append((parameter.opts if value else parameter.secondary_opts)[0])
+        elif parameter.multiple:
+            typed += [word for each in value for word in (parameter.opts[0], str(each))]
+        else:
+            text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            typed += [parameter.opts[0], text]
+    return typed
 
 
 def reworded(error: click.UsageError) -> UsageError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from itertools import zip_longest
@@ -15,6 +16,7 @@ from eureka_agent.cli.files import read_reward_file, reward_files, write_reward_
 from eureka_agent.cli.options import given_settings, settings_options
 from eureka_agent.cli.output import FORMAT, print_json
 from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.invocation import command
 from eureka_agent.settings import THE_FLAGS, SearchSettings, parse_settings
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 REJECTED = 1
 MENDED = "M401"
 """Code of the notes on repairs."""
+UNKNOWN_VARIABLE = "C303"
+"""Code of an argument that is none of the environment's variables."""
 
 
 @click.command(cls=Command)
@@ -61,7 +65,9 @@ def critique(
     verdicts = asyncio.run(_judge(sources, settings, private)) if sources else {}
     verdicts = {path: unreadable.get(path) or verdicts[path] for path in (*sources, *unreadable)}
     written = [path for path, verdict in verdicts.items() if fix and _written(path, verdict)]
-    print_verdicts(verdicts, sources, output_format, several=several, fix=fix, written=written)
+    print_verdicts(
+        verdicts, sources, settings.env, output_format, several=several, fix=fix, written=written
+    )
     if not all(verdict.accepted for verdict in verdicts.values()):
         sys.exit(REJECTED)
 
@@ -69,6 +75,7 @@ def critique(
 def print_verdicts(
     verdicts: Mapping[Path, Verdict],
     sources: Mapping[Path, str],
+    environment: str,
     output_format: str,
     *,
     several: bool = False,
@@ -97,6 +104,10 @@ def print_verdicts(
         elif fix and not several:
             note = f"{path}: nothing in it has a sure repair, so it is left as it is"
             console.print(note, markup=False)
+    codes = {finding.code for verdict in verdicts.values() for finding in verdict.findings}
+    if UNKNOWN_VARIABLE in codes and not several:
+        all_of_them = command(shlex.join(["envs", environment]))
+        console.print(f"the variables of the environment: {all_of_them}", markup=False)
 
 
 def _written(path: Path, verdict: Verdict) -> bool:

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import sys
-from contextlib import redirect_stdout, suppress
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from eureka_agent.cards import CARD_SEEDS, read_card
 from eureka_agent.cli import completing
 from eureka_agent.cli.command import Choice, Command, Number, UsageError
+from eureka_agent.cli.foreign_code import foreign_code
+from eureka_agent.cli.measure import measure_tasks
 from eureka_agent.cli.new_environment import KINDS, new_environment
 from eureka_agent.cli.output import FORMAT, print_json
 from eureka_agent.cli.wrapping import is_dumb, wrapped
 from eureka_agent.errors import EurekaError
-from eureka_agent.invocation import command, pasteable
-from eureka_agent.settings import DAY_SECONDS
+from eureka_agent.invocation import pasteable
+from eureka_agent.settings import DAY_SECONDS, MOST_ENV_STEPS
 from eureka_agent.wording import plural
 
 if TYPE_CHECKING:
-    from eureka_agent.conformance.check import Observer
+    from eureka_agent.cards import Card
+    from eureka_agent.conformance.check import CheckResult, Observer
+
+
+ALL = "all"
+"""PATH of `--check` for every built-in environment; a folder of that name is `./all`."""
 
 
 class NonconformingError(EurekaError):
@@ -33,7 +42,9 @@ class NonconformingError(EurekaError):
 @click.command(cls=Command)
 @click.argument("environment", required=False, shell_complete=completing.environments)
 @click.option(
-    "--check", metavar="PATH", help="Check that the environment at PATH keeps the contract."
+    "--check",
+    metavar="PATH",
+    help="Check that the environment at PATH keeps the contract; all: every built-in one.",
 )
 @click.option(
     "--time-limit",
@@ -44,6 +55,30 @@ class NonconformingError(EurekaError):
     help="Time that one check of --check may take.",
 )
 @click.option(
+    "--measure",
+    metavar="PATH",
+    help="Train the human and the sparse reward of the environment at PATH, and write the"
+    " difficulty card of each task.",
+)
+@click.option(
+    "--seeds",
+    type=Number(int, 3, 1000),
+    default=CARD_SEEDS,
+    show_default=True,
+    help="Trainings of each reward for --measure.",
+)
+@click.option(
+    "--env-steps",
+    type=Number(int, 1, MOST_ENV_STEPS),
+    help="Env steps of a training for --measure.  [default: the task's budget]",
+)
+@click.option(
+    "--device",
+    default="auto",
+    show_default=True,
+    help="Device of the trainings for --measure: auto, cpu, cuda or cuda:<number>.",
+)
+@click.option(
     "--new",
     metavar="FOLDER",
     type=click.Path(path_type=Path),
@@ -51,30 +86,42 @@ class NonconformingError(EurekaError):
 )
 @click.option("--kind", type=Choice(KINDS), help="Kind of template that --new writes.")
 @click.option(
-    "--task", help="Task to show or check; default: the first one (shown), every one (checked)."
+    "--task",
+    help="Task to show, check or measure; default: the first one (shown), every one (else).",
 )
 @FORMAT
 def envs(
     environment: str | None,
     check: str | None,
     time_limit: float,
+    measure: str | None,
+    seeds: int,
+    env_steps: int | None,
+    device: str,
     new: Path | None,
     kind: str | None,
     task: str | None,
     output_format: str,
 ) -> None:
-    """List the built-in environments, show the variables of ENVIRONMENT, check one of your own, or
-    begin a new one.
+    """List the built-in environments, show the variables of ENVIRONMENT, check or measure one of
+    your own, or begin a new one.
 
     \b
     eureka envs
     eureka envs ant
     eureka envs --check path/to/my_env
+    eureka envs --check all
+    eureka envs --measure path/to/my_env
     eureka envs --new path/to/my_env --kind torch
     """
     given = [
         name
-        for name, value in (("ENVIRONMENT", environment), ("--check", check), ("--new", new))
+        for name, value in (
+            ("ENVIRONMENT", environment),
+            ("--check", check),
+            ("--measure", measure),
+            ("--new", new),
+        )
         if value is not None
     ]
     if len(given) > 1:
@@ -87,91 +134,161 @@ def envs(
         new_environment(new, kind, output_format)
     elif check is not None:
         _check(check, task, time_limit, output_format)
+    elif measure is not None:
+        measure_tasks(measure, task, seeds, env_steps, device, output_format)
     elif environment is not None:
         _show(environment, task, output_format)
     else:
         _list(output_format)
 
 
+def _cards(
+    folder: Path, rewards: Mapping[str, Collection[str]]
+) -> tuple[dict[str, Card | None], list[str]]:
+    """Cards by task, and the tasks whose files have changed since. `rewards`: paths by task."""
+    from eureka_agent.simulation.fingerprints import fingerprint_of, relevant_files
+
+    cards = {name: read_card(folder, name) for name in rewards}
+    outdated = [
+        name
+        for name, card in cards.items()
+        if card is not None
+        and card.fingerprint != fingerprint_of(relevant_files(folder, name, rewards[name]))
+    ]
+    return cards, outdated
+
+
+def _cards_as_json(cards: Mapping[str, Card | None], outdated: list[str]) -> dict[str, object]:
+    dumped = {
+        name: None if card is None else card.model_dump(mode="json") for name, card in cards.items()
+    }
+    return {"cards": dumped, "outdated_cards": outdated}
+
+
 def _list(output_format: str) -> None:
     from eureka_agent.simulation.catalogue import list_environments
 
-    entries = list_environments()
+    entries = {entry.name: entry for entry in list_environments()}
+    found = {
+        name: _cards(entry.folder, {task: entry.rewards[task] for task in entry.tasks})
+        for name, entry in entries.items()
+    }
     if output_format == "json":
-        found = [
-            {"name": each.name, "doc": each.doc, "tasks": dict(each.tasks)} for each in entries
+        documents = [
+            {
+                "name": name,
+                "doc": entry.doc,
+                "tasks": dict(entry.tasks),
+                **_cards_as_json(*found[name]),
+            }
+            for name, entry in entries.items()
         ]
-        print_json({"environments": found})
+        print_json({"environments": documents})
         return
-    from rich.table import Table
-
     from eureka_agent.report.console import list_console
+    from eureka_agent.report.environment_list import render_environments
 
-    table = Table("environment", "task", "sentence", box=None, pad_edge=False, header_style="bold")
-    for entry in entries:
-        for index, (name, sentence) in enumerate(entry.tasks.items()):
-            table.add_row(entry.name if index == 0 else "", name, sentence)
-    console = list_console()
-    console.print(table)
-    note = (
-        "\nYour own: --env path/to/folder (--new begins one). Gymnasium's: --env"
-        f" gymnasium:Hopper-v5.\nVariables of one: {command('envs NAME')}"
-    )
-    console.print(note, highlight=False, soft_wrap=True)
+    sentences = {name: entry.tasks for name, entry in entries.items()}
+    cards = {name: of_tasks for name, (of_tasks, _) in found.items()}
+    outdated = {name: old for name, (_, old) in found.items()}
+    list_console().print(render_environments(sentences, cards, outdated), highlight=False)
 
 
 def _show(environment: str, task: str | None, output_format: str) -> None:
     from eureka_agent.simulation.loading import describe, load_environment
     from eureka_agent.simulation.starts import measure_starts
 
-    with redirect_stdout(sys.stderr):  # prints of the environment are no output of this command
+    with foreign_code():
         loaded = load_environment(environment)
         name, found = loaded.task(task)
         description = describe(loaded, name)
         with suppress(EurekaError):  # `--check` reports a fault
             description = description.model_copy(update={"measured": measure_starts(loaded, found)})
+    cards: dict[str, Card | None] = dict.fromkeys(loaded.tasks)
+    outdated: list[str] = []
+    if loaded.folder is not None:
+        rewards = {each: loaded.tasks[each].rewards for each in loaded.tasks}
+        cards, outdated = _cards(loaded.folder, rewards)
     if output_format == "json":
-        print_json(description.model_dump(mode="json"))
+        document = description.model_dump(mode="json")
+        print_json({**document, **_cards_as_json(cards, outdated)})
         return
+    from eureka_agent.report.card import render_card, render_cards
     from eureka_agent.report.console import CleanConsole
     from eureka_agent.report.environment import render_environment
 
-    CleanConsole().print(render_environment(description, tuple(loaded.tasks)))
+    console = CleanConsole()
+    console.print(render_environment(description, tuple(loaded.tasks)))
+    card = cards[name]
+    if card is not None and (task is not None or len(cards) == 1):
+        console.print("", render_card(card, description.fingerprint), sep="\n")
+    elif loaded.folder is not None:
+        chosen = cards if task is None else {name: None}
+        console.print("", render_cards(chosen, outdated, environment), sep="\n", highlight=False)
 
 
 def _check(reference: str, task: str | None, limit_s: float, output_format: str) -> None:
     from eureka_agent.conformance.check import check_environment
-    from eureka_agent.simulation.catalogue import GYMNASIUM_PREFIX, find_folder
+    from eureka_agent.simulation.catalogue import GYMNASIUM_PREFIX, find_folder, list_environments
 
-    if not reference.startswith(GYMNASIUM_PREFIX):
-        find_folder(reference)  # raises for one that does not exist
-    progress = _progress(output_format == "json")
-    with redirect_stdout(sys.stderr):  # prints of the environment are no output of this command
-        results = check_environment(reference, task, limit_s=limit_s, observer=progress)
-    counts = {
-        severity: sum(result.severity == severity for result in results)
-        for severity in ("warning", "error")
-    }
-    if output_format == "json":
-        print_json({"checks": [{**asdict(result), "passed": result.passed} for result in results]})
-    found = " and ".join(plural(count, severity) for severity, count in counts.items() if count)
-    if counts["error"]:
+    if reference == ALL:
+        if task is not None:
+            hint = "name one: --check ENVIRONMENT --task TASK"
+            raise UsageError("--task belongs to one environment", hint)
+        chosen = [entry.name for entry in list_environments()]
+    else:
+        if not reference.startswith(GYMNASIUM_PREFIX):
+            find_folder(reference)  # raises for one that does not exist
+        chosen = [reference]
+    as_json = output_format == "json"
+    found: dict[str, list[CheckResult]] = {}
+    with foreign_code() as out:
+        progress = _progress(as_json, out)
+        for name in chosen:
+            found[name] = check_environment(name, task, limit_s=limit_s, observer=progress)
+            if not as_json and not _count(found[name], "error"):
+                click.echo(f"{name} keeps the contract: {_counted(found[name])}", file=out)
+    results = [result for each in found.values() for result in each]
+    if as_json:
+        checks = {name: [_as_json(result) for result in each] for name, each in found.items()}
+        print_json(
+            {"environments": {name: {"checks": each} for name, each in checks.items()}}
+            if reference == ALL
+            else {"checks": checks[reference]}
+        )
+    if _count(results, "error"):
+        broken = [repr(name) for name, each in found.items() if _count(each, "error")]
         raise NonconformingError(
-            f"{found} in {plural(len(results), 'check')} of {reference!r}",
+            f"{_findings(results)} in {plural(len(results), 'check')} of {', '.join(broken)}",
             "mend the first error first: others may follow from it, and what trains is tried when"
             " there is none",
         )
-    if output_format == "text":
-        checks = plural(len(results), "check") + (f", {found}" if found else "")
-        click.echo(f"{reference} keeps the contract: {checks}")
 
 
-def _progress(silent: bool) -> Observer:
+def _as_json(result: CheckResult) -> dict[str, object]:
+    return {**asdict(result), "passed": result.passed}
+
+
+def _count(results: Sequence[CheckResult], severity: str) -> int:
+    return sum(result.severity == severity for result in results)
+
+
+def _findings(results: Sequence[CheckResult]) -> str:
+    """`1 warning and 2 errors`; empty without any."""
+    counts = {severity: _count(results, severity) for severity in ("warning", "error")}
+    return " and ".join(plural(count, severity) for severity, count in counts.items() if count)
+
+
+def _counted(results: Sequence[CheckResult]) -> str:
+    return ", ".join(filter(None, (plural(len(results), "check"), _findings(results))))
+
+
+def _progress(silent: bool, out: TextIO) -> Observer:
     """Observer that prints results like a linter's, and on a terminal the current check."""
-    from eureka_agent.conformance.check import CheckResult, Observer
+    from eureka_agent.conformance.check import Observer
     from eureka_agent.text import printable
 
-    out, on_terminal = sys.stdout, sys.stderr.isatty() and not is_dumb()
+    on_terminal = sys.stderr.isatty() and not is_dumb()
     colours = {"ok": "green", "warning": "yellow", "error": "red"}
 
     class Lines(Observer):

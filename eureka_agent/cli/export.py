@@ -20,12 +20,15 @@ def export(run: str, attempt: str | None, out: Path | None, output_format: str) 
     """Write the best reward and policy of RUN, or those of one ATTEMPT, as files that work without
     eureka_agent.
 
+    ATTEMPT can be `randomised`: the best policy of trainings under other parameters.
+
     The reward as plain Python, wrappers for Gymnasium and Isaac Gym, the policy as ONNX and
     TorchScript, an example.
 
     \b
     eureka export latest
     eureka export latest 2-03 --out my_reward
+    eureka export latest randomised
     """
     from eureka_agent.archive.run_folder import reading
     from eureka_agent.export.folder import default_folder, write_export

@@ -11,7 +11,7 @@ from eureka_agent.errors import EnvironmentLoadError, EurekaError, system_reason
 def read_text(path: Path, what: str, hint: str, error: type[EurekaError]) -> str:
     """Text of a file that a person names. Raises `error`."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")  # as Python reads a source
     except OSError as fault:
         reason = system_reason(fault)
     except UnicodeDecodeError as fault:

@@ -34,6 +34,7 @@ REQUIRED_PACKAGES = (
     "mujoco-studio",
     "gymnasium",
     "numpy",
+    "scipy",
     "pydantic",
     "rich",
     "openai",

@@ -16,6 +16,7 @@ from typing import NoReturn
 import click
 
 from eureka_agent import __version__
+from eureka_agent.cli import foreign_code
 from eureka_agent.cli.command import Group, reworded
 from eureka_agent.cli.wrapping import color, wrapped
 from eureka_agent.errors import EurekaError, lacks_room, system_reason
@@ -28,11 +29,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "refine": ("refine", "Refine a run by your words, choices and edits."),
     "batch": ("batch", "Run many searches from one file, over night."),
     "batches": ("batch", "List the batches."),
+    "bench": ("bench", "Compare methods on many tasks, with statistics."),
     "train": ("train", "Train a reward function of your own and score it."),
     "critique": ("critique", "Check a reward function, like a linter."),
     "evaluate": ("evaluate", "Score a run's policy on fresh episodes."),
     "video": ("video", "Make a video of what a run has trained."),
     "export": ("export", "Write a run's reward and policy as files to take away."),
+    "prove": ("prove", "Train a run's rewards by another library's PPO."),
     "runs": ("runs", "List the runs and their sizes, and free space."),
     "show": ("runs", "Show a run, or one of its attempts."),
     "archive": ("housekeeping", "Write a run to one file, and open it again."),
@@ -80,6 +83,14 @@ def cli() -> None:
 
 def main() -> None:
     """Entry point: exit status 0, or the error's; 130 when interrupted."""
+    try:
+        _run()
+    except SystemExit as end:
+        foreign_code.leave(end.code if isinstance(end.code, int) else 0)
+        raise
+
+
+def _run() -> NoReturn:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # for a terminal or a pipe without UTF-8
     # imports make many objects that stay: less often looked through, and not again at the end

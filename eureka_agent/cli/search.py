@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from eureka_agent.cli import completing
-from eureka_agent.cli.command import FILE, Command, UsageError
+from eureka_agent.cli.command import FILE, Command, UsageError, typed_options
 from eureka_agent.cli.option_groups import OPTION_GROUPS
 from eureka_agent.cli.options import given_settings, settings_options
 from eureka_agent.cli.output import FORMAT, TRUST, print_json, say, say_notice
@@ -114,33 +113,37 @@ def _what_a_search_is() -> str:
     return "\n".join([about, *listed, ""])
 
 
+_UNITS = {
+    **dict.fromkeys(("s", "sec", "second", "seconds"), "s"),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), "m"),
+    **dict.fromkeys(("h", "hour", "hours"), "h"),
+    **dict.fromkeys(("million", "millions"), "M"),
+}
+"""Words for a unit, as a budget writes it."""
+
+
 def _one_sentence(words: Sequence[str]) -> str | None:
     """The sentence. Raises UsageError for several words, with the quoted command as its hint."""
     if len(words) < 2:
         return words[0] if words else None
     context = click.get_current_context()
-    meant = shlex.join(["search", " ".join(words), *_typed_options(context)])
+    _check_units(words, context)
+    meant = shlex.join(["search", " ".join(words), *typed_options(context)])
     hint = f"put it in quotes: {command(meant)}"
     raise UsageError(f"the task is {len(words)} words, expected one sentence", hint)
 
 
-def _typed_options(context: click.Context) -> list[str]:
-    """Options of the command line as typed."""
-    typed: list[str] = []
-    for parameter in context.command.params:
-        name = parameter.name or ""
-        value: Any = context.params.get(name)
-        is_typed = context.get_parameter_source(name) == ParameterSource.COMMANDLINE
-        if not isinstance(parameter, click.Option) or not is_typed:
-            continue
-        if parameter.is_flag:
-            typed.append((parameter.opts if value else parameter.secondary_opts)[0])
-        elif parameter.multiple:
-            typed += [word for each in value for word in (parameter.opts[0], str(each))]
-        else:
-            text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-            typed += [parameter.opts[0], text]
-    return typed
+def _check_units(words: Sequence[str], context: click.Context) -> None:
+    """Raise UsageError for a unit that stands apart from its number: `--budget 10 minutes`."""
+    unit = next((word for word in words if word.lower() in _UNITS), None)
+    for name in ("budget", "max_time", "outage"):
+        number = str(context.params.get(name) or "")
+        if unit is not None and number.isdigit():
+            flag = "--" + name.replace("_", "-")
+            raise UsageError(
+                f"{flag} is {number}, and {unit!r} stands apart from it",
+                f"write `{flag} {number}{_UNITS[unit.lower()]}`",
+            )
 
 
 @click.command(cls=Command, groups=OPTION_GROUPS)

@@ -13,7 +13,7 @@ from eureka_agent.cli.files import read_reward_file
 from eureka_agent.cli.option_groups import OPTION_GROUPS
 from eureka_agent.cli.options import given_settings, settings_options
 from eureka_agent.cli.output import FORMAT
-from eureka_agent.settings import TrainingSettings
+from eureka_agent.settings import SearchSettings, TrainingSettings
 
 _FLAGS = (
     "env",
@@ -22,6 +22,7 @@ _FLAGS = (
     "final_seeds",
     "baselines",
     "baseline_seeds",
+    "randomise",
     "evaluation_episodes",
     "device",
     "workers",
@@ -62,5 +63,6 @@ def train(reward: Path, config: Path | None, output_format: str, **flags: Any) -
     try:
         watch(lambda observer: start(values, given, command_line(), observer), output_format)
     except RewardRejectedError as rejected:
-        print_verdicts({reward: rejected.verdict}, {reward: source}, output_format, several=False)
+        environment = str(values.get("env", SearchSettings.model_fields["env"].default))
+        print_verdicts({reward: rejected.verdict}, {reward: source}, environment, output_format)
         sys.exit(rejected.exit_status)

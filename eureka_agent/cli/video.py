@@ -62,8 +62,9 @@ def video(
 ) -> None:
     """Make a video of the best policy of RUN, or of some ATTEMPTs side by side.
 
-    An ATTEMPT is its id, `human` or `sparse`; `2-03@7` is its training from seed 7. The episodes
-    are those that scored the first one; the others play from the same start states.
+    An ATTEMPT is its id, `human`, `sparse`, or `randomised` for the best training under other
+    parameters; `2-03@7` is its training from seed 7. The episodes are those that scored the first
+    one; the others play from the same start states, all under the environment's defaults.
 
     \b
     eureka video latest

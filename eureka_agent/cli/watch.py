@@ -146,8 +146,14 @@ def _cancelled_by_signals(task: asyncio.Task[Any]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def watch(work: Callable[[Screen], Coroutine[Any, Any, Run]], output_format: str) -> Run:
-    """Run a search and show it. Ctrl-C stops it with exit status 130."""
+def watch(
+    work: Callable[[Screen], Coroutine[Any, Any, Run]],
+    output_format: str,
+    *,
+    silent_end: bool = False,
+) -> Run:
+    """Run a search and show it. Ctrl-C stops it with exit status 130. `silent_end`: the result is
+    not printed."""
     from eureka_agent.report.log_file import LogFile
     from eureka_agent.report.tables import render_end
     from eureka_agent.search.summary import run_report
@@ -163,6 +169,8 @@ def watch(work: Callable[[Screen], Coroutine[Any, Any, Run]], output_format: str
                 stopped = f"Stopped. Go on with:  {resume_command(screen.folder)}"
                 say(stopped, err=output_format == "json")
         raise click.exceptions.Abort from None
+    if silent_end:
+        return finished
     if output_format == "json":
         from eureka_agent.report.as_json import to_json
 

@@ -12,6 +12,7 @@ from eureka_agent.designer.source_tools import parameter_names
 from eureka_agent.export.rendering import render
 from eureka_agent.export.reward_source import HELPERS_MODULE, calls_helpers, standalone_source
 from eureka_agent.markup import code
+from eureka_agent.randomisation_records import Randomisation
 from eureka_agent.records import Attempt, Score, TaskDescription, VariableSpec
 from eureka_agent.report.attempt_page import COMPARED
 from eureka_agent.report.entries import merit_words
@@ -26,13 +27,13 @@ HELPERS_FILE = f"{HELPERS_MODULE}.py"
 MARKER = "written by eureka export"
 """Mark in the first line of an export's README."""
 _GYMNASIUM_PREFIX = "gymnasium:"
-_OF_EVERY_GYMNASIUM_RUN = ("actions", "terminated", "observation")
+_OF_EVERY_GYMNASIUM_RUN = ("actions", "terminated", "succeeded", "observation")
 """Variables of `gymnasium:<id>` that are not in `info`."""
 _COLUMNS_SHOWN = 200
 """Columns of the observation in the README; policy.json has all of them."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Exported:
     """A reward to export, with its run and attempt."""
 
@@ -40,6 +41,8 @@ class Exported:
     attempt: Attempt
     score: Score | None
     """Final score of the run's best attempt; None for another one."""
+    randomisation: Randomisation | None = None
+    """Search that the policy is the best of; None for one trained under the defaults."""
 
     @property
     def reward(self) -> RewardSpecification:
@@ -71,13 +74,16 @@ def text_files(exported: Exported, policy: Mapping[str, Any], *, onnx: bool) -> 
         "attempt": exported.attempt.id,
         "sentence": exported.report.sentence,
         "fitness": fitness_text(exported),
+        "parameters": trained_under(exported),
         "description": description,
         "gymnasium_id": gymnasium_id,
         "onnx": onnx,
         "helpers": helpers,
         "whole_observation": "observation" in known,
     }
-    info_keys = [each.name for each in variables if each.name not in _OF_EVERY_GYMNASIUM_RUN]
+    columns = observed_columns(description) if "observation" in known else {}
+    elsewhere = (*_OF_EVERY_GYMNASIUM_RUN, *columns)
+    info_keys = [each.name for each in variables if each.name not in elsewhere]
     example = "example_policy.py" if gymnasium_id is None else "example_gymnasium.py"
     readme = render(
         README,
@@ -96,7 +102,13 @@ def text_files(exported: Exported, policy: Mapping[str, Any], *, onnx: bool) -> 
     source = standalone_source(
         exported.reward.source, {each.name: each.value for each in constants}
     )
-    wrapper = {**values, "variables": variables, "info_keys": info_keys}
+    wrapper = {
+        **values,
+        "variables": variables,
+        "info_keys": info_keys,
+        "columns": columns,
+        "succeeds": "succeeded" in known,
+    }
     return {
         README: readme,
         "reward.py": render("reward.py", **values, source=source),
@@ -105,6 +117,19 @@ def text_files(exported: Exported, policy: Mapping[str, Any], *, onnx: bool) -> 
         "vec_task.py": render("vec_task.py", variables=variables),
         "example.py": render(example, **values),
     }
+
+
+def observed_columns(description: TaskDescription) -> dict[str, tuple[int, int, float]]:
+    """First and last column (excluded) in the observation of each variable that is a part of it,
+    and the factor from the variable to the observation."""
+    names = {variable.name for variable in description.public_variables()}
+    found, start = dict[str, tuple[int, int, float]](), 0
+    for channel in description.observation_channels:
+        stop = start + (len(channel.entries) or 1)
+        if channel.name in names:
+            found[channel.name] = start, stop, channel.scale
+        start = stop
+    return found
 
 
 def fitness_text(exported: Exported) -> str:
@@ -122,6 +147,15 @@ def fitness_text(exported: Exported) -> str:
         basis = f"{plural(len(attempt.fitness_per_seed), 'training')} of the search"
     origin = f"; {exported.report.fitness_origin}" if exported.report.fitness_origin else ""
     return f"{value}{unit} over {basis} ({description.fitness_doc}{origin})"
+
+
+def trained_under(exported: Exported) -> str:
+    """`parameters drawn in each episode: torso_mass=0.5..2 (d1)`; empty for the defaults."""
+    found = exported.randomisation
+    if found is None:
+        return ""
+    chosen = next(each for each in found.distributions if each.name == found.best)
+    return f"parameters drawn in each episode: {chosen.text} ({chosen.name})"
 
 
 def observation_order(exported: Exported) -> str:

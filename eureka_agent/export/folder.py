@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eureka_agent.archive.artefacts import BEST, POLICY, REWARD, attempt_folder
+from eureka_agent.archive.artefacts import BEST, RANDOMISED, REWARD
 from eureka_agent.archive.files import write_file
-from eureka_agent.archive.pruned import check_not_pruned
-from eureka_agent.archive.run_folder import Run, unknown_attempt
+from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import inside, open_plain
+from eureka_agent.archive.stored_policies import no_randomised_policy, stored_policy
 from eureka_agent.errors import RunFolderError, system_reason
 from eureka_agent.export.contents import HELPERS_FILE, MARKER, README, Exported, text_files
 from eureka_agent.export.policy_description import as_json, policy_description
@@ -42,8 +42,9 @@ def default_folder(run: Path, attempt: str | None) -> Path:
 
 
 def write_export(run: Run, report: RunReport, attempt: str | None, folder: Path) -> WrittenExport:
-    """Write the best attempt of `run`, or the named one, to `folder`. Raises RunFolderError without
-    such an attempt or its policy, and for a folder that cannot be written or has other files."""
+    """Write the best attempt of `run`, or the named one, to `folder`; for `randomised` the best one
+    with the policy trained under other parameters. Raises RunFolderError without such an attempt or
+    its policy, and for a folder that cannot be written or has other files."""
     exported, policy = _chosen(run, report, attempt)
     _check_folder(folder)
     described = _described(exported, policy)
@@ -65,30 +66,19 @@ def write_export(run: Run, report: RunReport, attempt: str | None, folder: Path)
     return WrittenExport(exported.attempt.id, folder, written, missing)
 
 
-def _chosen(run: Run, report: RunReport, attempt: str | None) -> tuple[Exported, Path]:
+def _chosen(run: Run, report: RunReport, name: str | None) -> tuple[Exported, Path]:
     """Reward to export and its policy's file."""
-    if attempt is not None:
-        return _chosen_attempt(run, report, attempt)
-    best, policy = report.best, inside(run.folder, BEST, POLICY)
-    if best is None or not policy.is_file() or not inside(run.folder, BEST, REWARD).is_file():
+    policy = stored_policy(run, name)
+    if name not in (None, RANDOMISED):
+        attempt = next(each for each in report.attempts if each.id == name)
+        return Exported(report, attempt, None), policy
+    if report.best is None or not inside(run.folder, BEST, REWARD).is_file():
         hint = f"`{show_command(run.folder)}` lists its attempts: name one of them"
         raise RunFolderError(f"{run.name!r} has no best policy yet", hint)
-    return Exported(report=report, attempt=best, score=report.best_score), policy
-
-
-def _chosen_attempt(run: Run, report: RunReport, name: str) -> tuple[Exported, Path]:
-    chosen = next((entry for entry in report.attempts if entry.id == name), None)
-    if chosen is None:
-        raise unknown_attempt(run, name, [entry.id for entry in report.attempts])
-    policy = inside(attempt_folder(run.folder, name), POLICY)
-    if not policy.is_file():
-        check_not_pruned(run, name)
-        reason = f" ({chosen.reason})" if chosen.reason else ""
-        raise RunFolderError(
-            f"the attempt {name!r} has no policy: it is {chosen.stage.value}{reason}",
-            f"`{show_command(run.folder)}` lists what was trained",
-        )
-    return Exported(report=report, attempt=chosen, score=None), policy
+    randomisation = report.randomisation if name == RANDOMISED else None
+    if name == RANDOMISED and (randomisation is None or randomisation.best is None):
+        raise no_randomised_policy(run)  # the stored one is of an earlier winner
+    return Exported(report, report.best, report.best_score, randomisation), policy
 
 
 def _described(exported: Exported, policy: Path) -> dict[str, Any]:

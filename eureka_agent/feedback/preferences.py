@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,8 +101,6 @@ def _bits(chance: float) -> float:
 
 def preferences(names: Sequence[str], feedback: Iterable[Feedback]) -> Preferences:
     """The strengths of `names` after choices and comparisons; others in them are left out."""
-    from choix import ep_pairwise  # with scipy, which most commands do without
-
     places = {name: place for place, name in enumerate(names)}
     wins = [
         pair for each in feedback for pair in wins_of(each) if all(one in places for one in pair)
@@ -111,13 +109,25 @@ def preferences(names: Sequence[str], feedback: Iterable[Feedback]) -> Preferenc
     # attempts without an answer keep their prior, independent of all others
     compared = list(dict.fromkeys(name for pair in wins for name in pair))
     if compared:
-        data = [(compared.index(winner), compared.index(loser)) for winner, loser in wins]
-        with _same_numbers():
-            found, spread = ep_pairwise(len(compared), data, alpha=1.0 / PRIOR_VARIANCE)
+        numbered = {name: number for number, name in enumerate(compared)}
+        data = tuple((numbered[winner], numbered[loser]) for winner, loser in wins)
+        found, spread = _posterior(len(compared), data)
         rows = [places[name] for name in compared]
         mean[rows] = found
         covariance[np.ix_(rows, rows)] = spread
     return Preferences(tuple(names), mean, covariance, len(wins))
+
+
+@lru_cache(maxsize=32)  # every view and every plan asks for the same
+def _posterior(
+    many: int, wins: tuple[tuple[int, int], ...]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean and covariance of the strengths of `many` after these wins (winner, loser)."""
+    from choix import ep_pairwise  # with scipy, which most commands do without
+
+    with _same_numbers():
+        mean, covariance = ep_pairwise(many, list(wins), alpha=1.0 / PRIOR_VARIANCE)
+    return mean, covariance
 
 
 @contextmanager

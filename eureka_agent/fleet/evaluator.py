@@ -18,6 +18,7 @@ from eureka_agent.errors import (
 )
 from eureka_agent.fleet.problem import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
+from eureka_agent.parameters import DEFAULTS, Distribution
 from eureka_agent.protocol.commands import Evaluate, PolicyFile
 from eureka_agent.protocol.events import Evaluated, PolicyScore
 from eureka_agent.records import Evaluation
@@ -43,6 +44,7 @@ class _Request:
     seed: int
     episodes: int
     trajectories: Path | None
+    parameters: Distribution
     score: asyncio.Future[Evaluation]
     alone: bool = False
     """True after a shared pass failed without a hint at the faulty policy."""
@@ -98,17 +100,27 @@ class Evaluator:
             self._add_worker()
 
     async def evaluate(
-        self, policy: Path, seed: int, episodes: int, trajectories: Path | None = None
+        self,
+        policy: Path,
+        seed: int,
+        episodes: int,
+        trajectories: Path | None = None,
+        parameters: Distribution = DEFAULTS,
     ) -> Evaluation:
         """Score a policy acting without noise. The worst and the best episode are written to
-        `trajectories` (npz).
+        `trajectories` (npz). `parameters`: distribution of the environment's parameters.
 
         Raises WorkerFaultError with the worker's message when the policy cannot be scored,
         WorkerDiedError when two workers died during it, EnvironmentFaultError when the
         environment's own code fails.
         """
         request = _Request(
-            policy, seed, episodes, trajectories, asyncio.get_running_loop().create_future()
+            policy,
+            seed,
+            episodes,
+            trajectories,
+            parameters,
+            asyncio.get_running_loop().create_future(),
         )
         if self._closed:
             request.score.cancel()
@@ -278,5 +290,9 @@ async def _give(client: WorkerClient, request: _Request, name: str) -> PolicyFil
     await client.give(request.policy, policy)
     trajectories = None if request.trajectories is None else f"{name}.npz"
     return PolicyFile(
-        policy=policy, seed=request.seed, episodes=request.episodes, trajectories=trajectories
+        policy=policy,
+        seed=request.seed,
+        episodes=request.episodes,
+        trajectories=trajectories,
+        parameters=dict(request.parameters),
     )

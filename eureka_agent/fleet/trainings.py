@@ -23,6 +23,7 @@ from eureka_agent.fleet.jobs import (
 )
 from eureka_agent.fleet.share import Share
 from eureka_agent.protocol.commands import Train
+from eureka_agent.records import ParameterStage
 from eureka_agent.rewards import RewardSpecification
 
 _MAX_RETRIES = 1
@@ -66,12 +67,13 @@ class Trainings:
         priority: int = 0,
         rungs: tuple[int, ...] = (),
         on_rung: RungObserver | None = None,
+        curriculum: tuple[ParameterStage, ...] = (),
     ) -> TrainingResult:
         """Train one reward, from its last saved state if there is one. A failure of the reward or
         of its workers is a result.
 
         `on_rung` gets the policy at each of `rungs` (env steps), also one that an earlier process
-        stored and did not delete.
+        stored and did not delete. `curriculum`: distributions of the environment's parameters.
 
         Smaller priorities start first, equal ones in the order of the calls. Raises EurekaError
         when no worker can be started, EnvironmentFaultError when the environment's own code fails,
@@ -79,7 +81,9 @@ class Trainings:
         frees its slot.
         """
         number = next(self._order)
-        command = Train(job=f"{number}:{name}", reward=reward, seed=seed, rungs=rungs)
+        command = Train(
+            job=f"{number}:{name}", reward=reward, seed=seed, rungs=rungs, curriculum=curriculum
+        )
         job = TrainingJob(
             name,
             self._population,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.fleet.problem import Problem
-from eureka_agent.protocol.commands import DryRun, Evaluate, Film, Measure, ScoreTransitions
+from eureka_agent.protocol.commands import DryRun, Evaluate, Film, Measure, Prove, ScoreTransitions
 from eureka_agent.protocol.events import (
     DryRunDone,
     Evaluated,
@@ -16,6 +16,7 @@ from eureka_agent.protocol.events import (
     Filmed,
     Measured,
     Opened,
+    Proved,
     Scored,
 )
 from eureka_agent.sandbox.client import WorkerClient
@@ -66,10 +67,10 @@ class WarmWorker:
 
     async def ask(
         self,
-        command: DryRun | ScoreTransitions | Evaluate | Film | Measure,
+        command: DryRun | ScoreTransitions | Evaluate | Film | Prove | Measure,
         timeout_s: float,
         client: WorkerClient | None = None,
-    ) -> DryRunDone | Scored | Evaluated | Filmed | Measured:
+    ) -> DryRunDone | Scored | Evaluated | Filmed | Proved | Measured:
         """Send a command and wait for its answer. `client` is the worker that has the files of the
         command, if it names any.
 
@@ -85,7 +86,7 @@ class WarmWorker:
             while True:
                 event = await client.receive(max(0.0, deadline - time.monotonic()))
                 if (
-                    isinstance(event, (DryRunDone, Scored, Evaluated, Filmed, Measured))
+                    isinstance(event, (DryRunDone, Scored, Evaluated, Filmed, Proved, Measured))
                     and event.job == command.job
                 ):
                     return event

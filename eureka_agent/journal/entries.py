@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, Field, FiniteFloat
 
 from eureka_agent.batch_records import RequestBatch
 from eureka_agent.feedback_records import Feedback, Given
+from eureka_agent.randomisation_records import Prior, RandomisedParameters, RandomisedScore
 from eureka_agent.records import (
     Attempt,
     Cost,
@@ -37,8 +38,9 @@ from eureka_agent.records import (
 )
 from eureka_agent.settings import SearchSettings, without_retired
 
-TrainingKind = Literal["search", "repeat", "final", "human", "sparse"]
-"""Purpose of a training: a candidate, a repeat of one of the best, a finalist, or a baseline."""
+TrainingKind = Literal["search", "repeat", "final", "randomised", "human", "sparse"]
+"""Purpose of a training: a candidate, a repeat of one of the best, a finalist, the best under a
+distribution of parameters, or a baseline."""
 Seconds = Annotated[FiniteFloat, Field(ge=0, le=1e10)]
 
 
@@ -384,6 +386,63 @@ class Scored(_Passing):
 
     kind: Literal["scored"] = "scored"
     score: Score
+
+
+# ── distributions of parameters ───────────────────────────────────────────────────────────────────
+
+
+class OfRandomisation(BaseEntry):
+    """Base of the entries on distributions of parameters."""
+
+    winner: str
+    """Attempt whose reward is trained under distributions of parameters. Its own record stays as it
+    is."""
+
+
+class RandomisationStarted(OfRandomisation):
+    """The search over distributions begins, or goes on in another process."""
+
+    kind: Literal["randomisation-started"] = "randomisation-started"
+    distributions: Count
+    seeds: Count
+
+
+class PriorMeasured(OfRandomisation):
+    """The best policy was scored with each parameter at other values."""
+
+    kind: Literal["prior-measured"] = "prior-measured"
+    prior: Prior
+
+
+class DistributionsProposed(OfRandomisation):
+    """Distributions to train under, besides those that are there."""
+
+    kind: Literal["distributions-proposed"] = "distributions-proposed"
+    distributions: tuple[RandomisedParameters, ...]
+
+
+class RandomisedTrained(OfRandomisation):
+    """A training under a distribution ended."""
+
+    kind: Literal["randomised-trained"] = "randomised-trained"
+    training: FinalTraining
+    """Its name is that of the distribution."""
+
+
+class RandomisedScored(OfRandomisation):
+    """A policy was scored under the whole safe ranges."""
+
+    kind: Literal["randomised-scored"] = "randomised-scored"
+    score: RandomisedScore
+
+
+class RandomisationEnded(OfRandomisation):
+    """The best distribution is chosen, or there is none."""
+
+    kind: Literal["randomisation-ended"] = "randomisation-ended"
+    best: str | None
+    text: str = ""
+    """Reason for an end without a best one."""
 
 
 # ── progress ──────────────────────────────────────────────────────────────────────────────────────

@@ -9,6 +9,7 @@ from eureka_agent.batch_records import RequestBatch
 from eureka_agent.feedback_records import Given, Withdrawal
 from eureka_agent.journal import entries
 from eureka_agent.journal.entries import BaseEntry, Planned, RunCreated, RunStarted
+from eureka_agent.randomisation_records import Randomisation
 from eureka_agent.records import Attempt, FinalTraining, RunStatus, Stage, Verdict
 
 
@@ -59,6 +60,8 @@ class RunState:
     by_id: dict[str, Attempt] = field(default_factory=dict)
     by_training: dict[tuple[str, int], FinalTraining] = field(default_factory=dict)
     """Final and baseline trainings by name and seed."""
+    randomised: dict[str, Randomisation] = field(default_factory=dict)
+    """Searches over distributions of parameters, by the attempt whose reward they train."""
 
     def copy(self) -> RunState:
         """Copy that later entries do not change."""
@@ -70,6 +73,7 @@ class RunState:
             batches=dict(self.batches),
             by_id=dict(self.by_id),
             by_training=dict(self.by_training),
+            randomised=dict(self.randomised),
         )
 
     @property
@@ -150,9 +154,29 @@ class RunState:
             case entries.RequestBatchEnded() as entry:
                 ended = {"unanswered": entry.unanswered}
                 self.batches[entry.id] = self.batches[entry.id].model_copy(update=ended)
+            case entries.OfRandomisation() as entry:
+                known = self.randomised.get(entry.winner, Randomisation(attempt=entry.winner))
+                self.randomised[entry.winner] = with_entry(known, entry)
             case _ if recorded.entry.of_attempt:
                 attempt = changed(self.by_id, recorded)
                 self.by_id[attempt.id] = attempt
+
+
+def with_entry(known: Randomisation, entry: entries.OfRandomisation) -> Randomisation:
+    """A search over distributions after an entry about it."""
+    update: dict[str, Any] = {}
+    match entry:
+        case entries.PriorMeasured(prior=prior):
+            update = {"prior": prior}
+        case entries.DistributionsProposed(distributions=distributions):
+            update = {"distributions": (*known.distributions, *distributions)}
+        case entries.RandomisedTrained(training=training):
+            update = {"trainings": (*known.trainings, training)}
+        case entries.RandomisedScored(score=score):
+            update = {"scores": (*known.scores, score)}
+        case entries.RandomisationEnded(best=best, text=text):
+            update = {"best": best, "text": text}
+    return known.model_copy(update=update)
 
 
 def numbered(recorded: Recorded) -> BaseEntry:

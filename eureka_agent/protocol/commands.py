@@ -6,13 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
+from eureka_agent.libraries import LibraryName
 from eureka_agent.protocol.bounds import (
     FILE_NAME_PATTERN,
     MOST_FILMED,
     FileHeader,
     PicturePixels,
 )
-from eureka_agent.records import Record, WrittenFitness
+from eureka_agent.records import ParameterRanges, ParameterStage, Record, WrittenFitness
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.settings import TrainingSettings
 
@@ -83,6 +84,8 @@ class Train(Record):
     """Saved state (safetensors) that the training resumes from."""
     rungs: tuple[int, ...] = ()
     """Env steps after which it sends its policy in a `RungReached`, and goes on."""
+    curriculum: tuple[ParameterStage, ...] = ()
+    """Distributions of the environment's parameters, by the env step from which each holds."""
 
 
 class Cancel(Record):
@@ -108,6 +111,8 @@ class PolicyFile(Record):
     episodes: int
     trajectories: str | None = None
     """Name of the npz file to send with the worst and the best episode."""
+    parameters: ParameterRanges = Field(default_factory=dict)
+    """Distribution of the environment's parameters in its episodes; empty: the defaults."""
 
 
 class Evaluate(Record):
@@ -160,6 +165,18 @@ class Film(Record):
     """Send the shown episodes' variables as an npz file, too."""
 
 
+class Prove(Record):
+    """Train a reward by another library's PPO. Answered by `Proved`, after its policy. Never sent
+    to a worker that evaluates."""
+
+    type: Literal["prove"] = "prove"
+    job: str = Field(pattern=f"^{FILE_NAME_PATTERN}$")
+    library: LibraryName
+    reward: RewardSpecification
+    seed: int
+    settings: TrainingSettings
+
+
 class Measure(Record):
     """Measure start states and the scores of zero and random actions. Answered by `Measured`. Never
     sent to a worker that trains."""
@@ -187,6 +204,7 @@ Command = Annotated[
     | Save
     | Evaluate
     | Film
+    | Prove
     | Measure
     | Shutdown,
     Field(discriminator="type"),

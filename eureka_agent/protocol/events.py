@@ -184,6 +184,19 @@ class Filmed(Record):
     """Reasons why terms of a reward are missing."""
 
 
+class Proved(Record):
+    """A training by another library."""
+
+    type: Literal["proved"] = "proved"
+    job: str
+    policy: str
+    """Safetensors file, which was sent before."""
+    seconds: FiniteFloat
+    """Wall time of the training, without its set-up."""
+    library: ShortText
+    """Its name and version: `stable-baselines3 2.9.2`."""
+
+
 class Measured(Record):
     type: Literal["measured"] = "measured"
     job: str
@@ -218,6 +231,7 @@ Event = Annotated[
     | TrainingFailed
     | Evaluated
     | Filmed
+    | Proved
     | Measured
     | Fault,
     Field(discriminator="type"),

@@ -6,7 +6,9 @@ import math
 from dataclasses import asdict
 from typing import Any
 
+from eureka_agent.randomisation_records import CONTROL, Randomisation
 from eureka_agent.records import Attempt, Diagnosis, Score, Stage, Verdict
+from eureka_agent.report import randomisation
 from eureka_agent.report.run_report import RunCost, RunReport
 
 
@@ -37,16 +39,45 @@ def to_json(report: RunReport) -> dict[str, Any]:
         "wall": report.wall,
         "devices": list(report.devices),
         "best": best_to_json(report),
+        "coverage": None if report.coverage is None else asdict(report.coverage),
         "human": scores.get("human"),
         "sparse": scores.get("sparse"),
         "finalists": [scores[score.name] for score in report.finalists],
         "attempts": [attempt_to_json(attempt) for attempt in report.attempts],
         "judge": None if report.by_model is None else asdict(report.by_model),
+        "randomisation": randomisation_to_json(report),
         "cost": _cost(report.cost),
         "versions": dict(report.versions),
         "git_commit": report.git_commit,
         "command": report.command_line(),
     }
+
+
+def randomisation_to_json(report: RunReport) -> dict[str, Any] | None:
+    """The search over distributions of parameters; None without one."""
+    found = report.randomisation
+    if found is None:
+        return None
+    comparison = randomisation.comparison(found)
+    prior = None if found.prior is None else found.prior.model_dump(mode="json")
+    return {
+        "attempt": found.attempt,
+        "prior": prior,
+        "control": _held_out(found, CONTROL),
+        "distributions": [
+            {**each.model_dump(mode="json"), **_held_out(found, each.name)}
+            for each in found.distributions
+        ],
+        "best": found.best,
+        "difference": None if comparison is None else asdict(comparison),
+        "text": randomisation.sentence(report, found),
+    }
+
+
+def _held_out(found: Randomisation, name: str) -> dict[str, Any]:
+    """Scores of each training under a distribution, by seed."""
+    scores = found.scores_of(name)
+    return {"scores": [each.model_dump(mode="json", exclude={"name"}) for each in scores]}
 
 
 def _cost(cost: RunCost) -> dict[str, Any]:

@@ -55,6 +55,13 @@ class Comparison:
         return self.high < 0
 
     @property
+    def relation(self) -> str:
+        """`better than`, `worse than` or `not told apart from`."""
+        if self.better:
+            return "better than"
+        return "worse than" if self.worse else "not told apart from"
+
+    @property
     def width(self) -> float:
         return self.high - self.low
 

@@ -20,6 +20,8 @@ def cost_sentence(report: RunReport) -> str:
         parts.append(f"{cost.final_trainings} final")
     if cost.baseline_trainings:
         parts.append(f"{cost.baseline_trainings} of baselines")
+    if cost.randomised_trainings:
+        parts.append(f"{cost.randomised_trainings} under distributions of parameters")
     return (
         f"It took {wording.plural(cost.trainings, 'training')} ({', '.join(parts)}),"
         f" {wording.count(cost.env_steps)} env steps and {wording.duration(report.seconds)} of wall"

@@ -81,6 +81,7 @@ def plan_to_json(plan: SearchPlan) -> dict[str, Any]:
         },
         "finals": plan.counts.finals,
         "baselines": plan.counts.baselines,
+        "randomised": plan.counts.randomised,
         "roles": [{**asdict(each), "money": _decimal(each.money)} for each in plan.roles],
         "notes": list(plan.notes),
     }
@@ -96,6 +97,8 @@ def _decimal(money: Decimal | None) -> str | None:
 
 
 def _size(plan: SearchPlan) -> str:
+    if not plan.settings.iterations:
+        return "none: the human and the sparse reward alone"
     generations = plural(plan.settings.iterations, "generation")
     return f"{generations} of {plural(plan.counts.candidates, 'proposal')}"
 
@@ -108,6 +111,7 @@ def _trainings(plan: SearchPlan) -> str:
         "to confirm the best": generations * counts.confirmations,
         "final": counts.finals,
         "of baselines": counts.baselines,
+        "under distributions of parameters": counts.randomised,
     }
     return ", ".join(f"{number:,} {what}" for what, number in parts.items() if number)
 

@@ -12,6 +12,7 @@ from eureka_agent import wording
 from eureka_agent.journal import entries as journal
 from eureka_agent.journal.entries import BaseEntry, kind_of
 from eureka_agent.journal.state import Recorded
+from eureka_agent.records import FinalTraining
 from eureka_agent.report.entries import origin
 from eureka_agent.report.feedback import feedback_line
 from eureka_agent.report.follow import hand_on
@@ -77,9 +78,9 @@ def _other_line(entry: BaseEntry) -> str:
         case journal.FeedbackGiven():
             return f"{entry.who} {feedback_line(entry.feedback)}"
         case journal.FinalTrained(training=training):
-            fitness = None if training.outcome is None else training.outcome.fitness
-            result = training.failure or f"fitness {wording.number(fitness)}"
-            return f"{training.name} from seed {training.seed}: {result}"
+            return _training(training)
+        case journal.RandomisedTrained(winner=winner, training=training):
+            return f"{winner}+{_training(training)}"
         case journal.RequestStarted():
             return f"request to {entry.model}: {entry.purpose}"
         case journal.RequestBatchPlanned(batch=batch):
@@ -107,6 +108,12 @@ def _attempt_line(entry: BaseEntry) -> str:
         case journal.AttemptImported(record=attempt):
             return f"{attempt.id} taken over from an earlier version: {attempt.stage.value}"
     return ""
+
+
+def _training(training: FinalTraining) -> str:
+    fitness = None if training.outcome is None else training.outcome.fitness
+    result = training.failure or f"fitness {wording.number(fitness)}"
+    return f"{training.name} from seed {training.seed}: {result}"
 
 
 def _training_line(entry: BaseEntry) -> str:

@@ -11,7 +11,7 @@ from eureka_agent import wording
 from eureka_agent.invocation import command, executable
 from eureka_agent.markup import Markup, code, escaped, fenced, quoted, table
 from eureka_agent.records import Attempt, Diagnosis, Score
-from eureka_agent.report import facts
+from eureka_agent.report import facts, randomisation
 from eureka_agent.report.cost import cost_sentence, remarks
 from eureka_agent.report.entries import discard_reason
 from eureka_agent.report.fitness import fitness_facts
@@ -38,6 +38,7 @@ def markdown(report: RunReport) -> str:
     sections = {
         "The written fitness": _written_fitness(report),
         "Scores": _scores(report),
+        "Under other parameters": _randomisation(report),
         "Your reward function" if own else "The best reward function": _best(report),
         f"{report.measure.capitalize()} per iteration": "" if own else _iterations(report),
         "All attempts": _attempts(report),
@@ -89,6 +90,24 @@ def _score_row(report: RunReport, score: Score) -> list[str]:
     name, *cells = facts.score_cells(report, score)
     is_best = report.best is not None and score.name == report.best.id
     return [Markup(f"**{name}**") if is_best else name, *cells]
+
+
+def _randomisation(report: RunReport) -> str:
+    found = report.randomisation
+    if found is None:
+        return ""
+    parts: list[str] = [escaped(randomisation.sentence(report, found))]
+    if rows := randomisation.rows(report, found):
+        titles = " | ".join(map(escaped, randomisation.titles(report)))
+        shown = [
+            [Markup(f"**{row.name}**") if row.is_best else row.name, *row.cells] for row in rows
+        ]
+        parts += [table(titles, shown), escaped(randomisation.note(report))]
+        parts.append("\n".join(f"- {escaped(line)}" for line in randomisation.reasons(found)))
+    if found.prior is not None:
+        lines = "\n".join(f"- {escaped(line)}" for line in randomisation.prior_lines(report, found))
+        parts.append(f"{escaped(randomisation.prior_sentence(found.prior))}\n\n{lines}")
+    return "\n\n".join(filter(None, parts))
 
 
 def _best(report: RunReport) -> str:

@@ -21,6 +21,7 @@ from eureka_agent.report.feedback import feedback_line
 from eureka_agent.report.ledger import format_money
 from eureka_agent.report.lines import to_ascii
 from eureka_agent.report.metric import metric_sentence
+from eureka_agent.report.randomisation import randomisation_line
 from eureka_agent.report.state import SearchView
 from eureka_agent.settings import UNMEASURED
 from eureka_agent.text import printable
@@ -184,6 +185,8 @@ def event_line(event: BaseEntry, view: SearchView) -> str:
             return f"final trainings with fresh seeds: {names or 'no finalist'}"
         case journal.Scored():
             return _scored(event.score)
+        case journal.OfRandomisation():
+            return randomisation_line(event)
         case journal.RunEnded():
             # the commands' own output says how to resume a stopped run
             stopped = event.status is RunStatus.STOPPED
@@ -237,8 +240,8 @@ def _repeated(attempt: Attempt, repeat: Repeat) -> str:
 
 def _final_ended(event: journal.TrainingEnded) -> str:
     what = f"training of the {event.label} reward"
-    if event.training == "final":
-        what = f"final training of {event.label}"
+    if event.training in ("final", "randomised"):
+        what = f"{event.training} training of {event.label}"
     result = f"fitness {wording.number(event.fitness)}"
     if event.failure:
         result = f"failed: {event.failure}"

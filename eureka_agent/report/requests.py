@@ -26,6 +26,7 @@ _PURPOSES = {
     Role.READER: "reading of a wish",
     Role.METRIC: "fitness",
     Role.JUDGE: "comparison",
+    Role.RANDOMISER: "distributions",
 }
 _REVISION = "revision"
 _PLURALS = {"analysis": "analyses", "fitness": "fitnesses"}

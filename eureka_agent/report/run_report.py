@@ -6,11 +6,14 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from eureka_agent.analysis.coverage import Coverage, coverage
 from eureka_agent.feedback.agreement import Agreement
 from eureka_agent.invocation import command
+from eureka_agent.randomisation_records import Randomisation
 from eureka_agent.records import (
     BASELINES,
     GIVEN_DESIGNER,
@@ -25,6 +28,9 @@ from eureka_agent.report.entries import measure_of
 from eureka_agent.report.ledger import NOTHING_ASKED, Ledger
 from eureka_agent.settings import UNMEASURED, SearchSettings
 
+_TAKE_SETTINGS = frozenset(("search", "train"))
+"""Commands that take a search's settings as flags."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunCost:
@@ -35,6 +41,8 @@ class RunCost:
     final_trainings: int = 0
     baseline_trainings: int = 0
     """Trained baselines, cached ones excluded."""
+    randomised_trainings: int = 0
+    """Trainings under distributions of parameters."""
     final_restarts: int = 0
     """Restarts of final trainings and baselines after a worker died."""
     env_steps: int = 0
@@ -48,7 +56,8 @@ class RunCost:
 
     @property
     def trainings(self) -> int:
-        return self.search_trainings + self.final_trainings + self.baseline_trainings
+        at_the_end = self.final_trainings + self.baseline_trainings + self.randomised_trainings
+        return self.search_trainings + at_the_end
 
 
 @dataclass(frozen=True)
@@ -119,6 +128,8 @@ class RunReport:
     """None where no model compared attempts."""
     fitness_origin: str = ""
     """Author and acceptance of a written fitness, in words."""
+    randomisation: Randomisation | None = None
+    """Search over distributions of parameters for the best reward; None without one."""
 
     @property
     def unit_note(self) -> str:
@@ -145,6 +156,12 @@ class RunReport:
         """Score of `"human"`, `"sparse"` or an attempt; None before there is one."""
         return next((score for score in self.scores if score.name == name), None)
 
+    @cached_property
+    def coverage(self) -> Coverage | None:
+        """Lack of coverage: no training came to what the fitness pays for; None where one did."""
+        steps = self.settings.env_steps
+        return coverage(self.attempts, self.scores, self.description, steps)
+
     @property
     def best_score(self) -> Score | None:
         return self.score(self.best.id) if self.best is not None else None
@@ -167,7 +184,10 @@ class RunReport:
 
     def arguments(self, *flag: str) -> list[str]:
         """Arguments of `eureka` that repeat the search, perhaps with another value of a flag."""
-        if self.command and self.command[0] == "eureka":
+        # a batch, or `envs --measure`, has other flags than a search
+        if self.command[:1] == ("eureka",) and (
+            not flag or _TAKE_SETTINGS.intersection(self.command[1:2])
+        ):
             first = list(self.command[1:])
             while flag and flag[0] in first:
                 place = first.index(flag[0])

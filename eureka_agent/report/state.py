@@ -6,7 +6,7 @@ from collections import deque
 
 from eureka_agent.journal import entries as journal
 from eureka_agent.journal.entries import BaseEntry, Notice, RunStarted
-from eureka_agent.records import Score
+from eureka_agent.records import BASELINES, Score
 from eureka_agent.report.attempts import Attempts
 from eureka_agent.report.entries import SeedScores, TrainingView
 from eureka_agent.report.pace import Pace
@@ -16,6 +16,7 @@ from eureka_agent.training_counts import TrainingCounts
 
 KEPT_NOTICES = 5
 FINALS = "final trainings"
+RANDOMISED = "distributions of parameters"
 
 
 class SearchView:
@@ -42,6 +43,7 @@ class SearchView:
         self._confirmed_iterations: set[int] = set()
         self._pace = Pace()
         self._retried_jobs: set[str] = set()
+        self._randomising: journal.RandomisationStarted | None = None
 
     # ── facts ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -57,15 +59,24 @@ class SearchView:
             return 0
         settings = self.run.settings
         # a budget may have ended the search before its last generation
-        iterations = 0 if self.phase == FINALS else settings.iterations
+        iterations = 0 if self._at_the_end else settings.iterations
         candidates = sum(self._plans.values())
         candidates += max(0, iterations - len(self._plans)) * settings.samples
         made = TrainingCounts.of(settings, candidates=candidates)
         confirmations = max(0, iterations - len(self._confirmed_iterations)) * made.confirmations
-        finals = sum(final.planned for final in self.finals.values())
+        again = [each for each in self.finals.values() if each.kind != "randomised"]
+        finals = sum(final.planned for final in again)
+        if (started := self._randomising) is not None:
+            finals += started.distributions * started.seeds
+        else:
+            finals += settings.randomise * settings.seeds_of_randomised
         if not any(final.kind == "final" for final in self.finals.values()):
             finals += made.finals
         return candidates + self._repeats + confirmations + finals
+
+    @property
+    def _at_the_end(self) -> bool:
+        return self.phase in (FINALS, RANDOMISED)
 
     @property
     def env_steps_done(self) -> int:
@@ -73,7 +84,7 @@ class SearchView:
 
     @property
     def env_steps_per_training(self) -> int:
-        return self.run.settings.env_steps if self.run is not None else 1
+        return self.run.settings.steps_of_a_training if self.run is not None else 1
 
     @property
     def env_steps_total(self) -> int:
@@ -99,7 +110,7 @@ class SearchView:
         if self.run is None or self.ended is not None:
             return None
         generations = 0
-        if self.phase != FINALS:
+        if not self._at_the_end:
             generations = max(0, self.run.settings.iterations - len(self._plans))
         return self._pace.seconds_left(now, self.env_steps_done, self.env_steps_total, generations)
 
@@ -163,6 +174,8 @@ class SearchView:
                 self._final_started(event)
             case journal.Scored():
                 self._scored(event.score)
+            case journal.RandomisationStarted():
+                self.phase, self._randomising = RANDOMISED, event
             case journal.RunEnded():
                 self.ended = event
                 self.phase = event.status.value
@@ -202,6 +215,7 @@ class SearchView:
         self._phases, self._pace = IterationPhases(), Pace()
         self.requests.take_over(event.asked)
         self.finals.clear()
+        self._randomising = None
         if event.settings.trains_baselines:
             seeds = event.settings.seeds_of_baselines
             if event.description.human_reward is not None:
@@ -219,7 +233,8 @@ class SearchView:
         else:
             final = self._final(event.label, event.training)
             final.queued += 1
-            role = f"{'final' if event.training == 'final' else 'baseline'}, seed {final.queued}"
+            kind = "baseline" if event.training in BASELINES else event.training
+            role = f"{kind}, seed {final.queued}"
         self.queued[event.job] = TrainingView(
             event.job, event.label, event.training, event.seed, role
         )
@@ -291,5 +306,7 @@ class SearchView:
     def _final(self, label: str, kind: journal.TrainingKind) -> SeedScores:
         if label not in self.finals:
             planned = self.run.settings.final_seeds if self.run is not None else 0
+            if kind == "randomised" and self._randomising is not None:
+                planned = self._randomising.seeds
             self.finals[label] = SeedScores(kind, planned)
         return self.finals[label]

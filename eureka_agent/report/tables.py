@@ -10,10 +10,12 @@ from rich.table import Table
 from rich.text import Text
 
 from eureka_agent import wording
-from eureka_agent.archive.artefacts import HTML_REPORT, REPORT
+from eureka_agent.archive.artefacts import HTML_REPORT, POLICY, RANDOMISED, REPORT
 from eureka_agent.invocation import command, show_command
+from eureka_agent.randomisation_records import Randomisation
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, RunStatus, Stage
+from eureka_agent.report import randomisation
 from eureka_agent.report.attempt_page import STAGE_STYLES, source_panel
 from eureka_agent.report.console import facts_grid, unwrapped
 from eureka_agent.report.cost import cost_sentence, remarks
@@ -137,6 +139,8 @@ def _head(report: RunReport) -> list[RenderableType]:
     parts: list[RenderableType] = [_title(report), Text(), *_verdict(report), Text()]
     if report.scores:
         parts += [render_scores(report), Text()]
+    if report.randomisation is not None:
+        parts += [*_randomisation(report, report.randomisation), Text()]
     if report.best is not None:
         parts += [source_panel(report.best), Text()]
     return parts
@@ -200,6 +204,25 @@ def render_scores(report: RunReport) -> Table:
             style="green" if best else "",
         )
     return table
+
+
+def _randomisation(report: RunReport, found: Randomisation) -> list[RenderableType]:
+    """Sentence and table on the distributions of parameters."""
+    sentence = Text(randomisation.sentence(report, found))
+    known = randomisation.rows(report, found)
+    if not known:
+        return [sentence]
+    table = _table()
+    first, _, *numbers = randomisation.titles(report)
+    table.add_column(first, style="bold", no_wrap=True)
+    for title in numbers:
+        table.add_column(title, justify="right")
+    for row in known:
+        table.add_row(row.name, *row.cells[1:], style="green" if row.is_best else "")
+    texts = facts_grid({each.name: Text(each.text) for each in found.distributions}, "dim")
+    policy = report.folder / RANDOMISED / POLICY
+    where = [unwrapped(f"its policy: {policy}", "dim")] if policy.is_file() else []
+    return [table, Text(), texts, Text(), sentence, *where]
 
 
 class _AttemptsTable:

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from eureka_agent import wording
+from eureka_agent.analysis.coverage import MORE
 from eureka_agent.invocation import command
 from eureka_agent.records import BASELINES, Attempt, RunStatus, Score, Stage
 from eureka_agent.report.comparison import (
@@ -39,14 +40,19 @@ class RunVerdict:
     """Next step, without its command."""
     command: str
     """Command of the next step, to be pasted into a shell."""
+    coverage: str = ""
+    """Sentence on a lack of coverage; empty where there is none."""
 
     def lines(self) -> dict[str, str]:
         """The lines before the advice, by name."""
-        return {"best": self.best, "against": self.against, "certainty": self.certainty}
+        lines = {"best": self.best, "against": self.against, "certainty": self.certainty}
+        return lines | ({"coverage": self.coverage} if self.coverage else {})
 
 
 def verdict(report: RunReport) -> RunVerdict:
     """Verdict on a run so far."""
+    if not report.settings.iterations and report.status is RunStatus.FINISHED:
+        return _on_baselines(report)
     advice, arguments = _next(report)
     return RunVerdict(
         best=_best(report),
@@ -54,7 +60,39 @@ def verdict(report: RunReport) -> RunVerdict:
         certainty=_certainty(report),
         advice=advice,
         command=command(shlex.join(arguments)),
+        coverage="" if report.coverage is None else report.coverage.text,
     )
+
+
+def _on_baselines(report: RunReport) -> RunVerdict:
+    """Verdict on a run that trained the baselines alone."""
+    baselines = _baselines(report)
+    known = [each for each in baselines if each.mean is not None]
+    against = "nothing: one of the two is missing or failed from every seed"
+    certainty = "nothing to be sure of"
+    if len(known) == len(BASELINES):
+        human, sparse = known
+        against = f"human is {_relation(human, sparse)} sparse ({wording.number(sparse.mean)})"
+        interval = _interval(report, human, sparse)
+        certainty = f"95 % interval of the difference (Welch): {interval}"
+        if interval is None:
+            certainty = f"not sure, no interval: fewer than {FEWEST_SEEDS} seeds of one of them"
+        elif not interval:
+            certainty = "not sure: the scores differ too much from seed to seed"
+    scores = [f"{each.name} {_fitness(report, each.mean, each.std)}" for each in baselines]
+    return RunVerdict(
+        best=f"no search (--iterations 0): {', '.join(scores) or 'no baseline was trained'}",
+        against=against,
+        certainty=certainty,
+        advice="search for a better reward",
+        command=command(shlex.join(_without_iterations(report))),
+    )
+
+
+def _without_iterations(report: RunReport) -> list[str]:
+    """Arguments of the run's command with the default number of generations."""
+    usual = str(SearchSettings.model_fields["iterations"].default)
+    return report.arguments("--iterations", usual)
 
 
 def best_fitness(report: RunReport) -> str:
@@ -139,9 +177,7 @@ def _relation(ours: Score, theirs: Score) -> str:
         return "higher than" if ours.mean > theirs.mean else "lower than"
     if comparison.low == comparison.high == 0:
         return "exactly as good as"
-    if comparison.better:
-        return "better than"
-    return "worse than" if comparison.worse else "not told apart from"
+    return comparison.relation
 
 
 def _certainty(report: RunReport) -> str:
@@ -218,6 +254,9 @@ def _next(report: RunReport) -> tuple[str, list[str]]:
         return "compare clips, and say what you want", ["refine", folder]
     if score is None or score.mean is None:
         return "export reward and policy", ["export", folder]
+    if (lacking := report.coverage) is not None:
+        advice = f"change what is reached before the reward: {'; '.join(lacking.proposals)}"
+        return advice, report.arguments("--env-steps", str(MORE * report.settings.env_steps))
     sparse = report.score("sparse")
     comparison = None if sparse is None else compare_scores(score, sparse)
     not_better = comparison is not None and not comparison.better

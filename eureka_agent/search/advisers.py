@@ -11,6 +11,7 @@ from typing import Any
 from eureka_agent.analysis.analyst import Analyst
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.review import Reviewer
+from eureka_agent.designer.distribution_writer import DistributionWriter
 from eureka_agent.designer.given import GivenDesigner
 from eureka_agent.designer.interface import Designer
 from eureka_agent.designer.offline.designer import OfflineDesigner
@@ -49,6 +50,8 @@ class Advisers:
     budget: Budget | None = None
     judge: ModelJudge | None = None
     """Judge of pictures of attempts; None where no model judges."""
+    distributions: DistributionWriter | None = None
+    """Writer of distributions of parameters; None: the offline ones are taken."""
 
     def spent(self) -> bool:
         """True once the budget for models has refused a request."""
@@ -199,6 +202,7 @@ def advisers_of(
         gateway,
         budget,
         None if judge is None else ModelJudge(judge, run.description, run.sentence),
+        DistributionWriter(models.configured(models.designers[0], gateway), *task),
     )
 
 

@@ -37,6 +37,7 @@ from eureka_agent.search.engine import SearchEngine, first_error
 from eureka_agent.search.final import FinalTrainings, keep_best
 from eureka_agent.search.judging import Judging
 from eureka_agent.search.preparation import Prepared
+from eureka_agent.search.randomisation import Randomising
 from eureka_agent.search.recorder import Recorder
 from eureka_agent.search.schedules import Asks
 from eureka_agent.search.seeing import SeeingAnalyst
@@ -103,10 +104,11 @@ async def search(
             run, ready, advisers, trials, deadline, observer, person, maker, context
         )
         with keeping_best(run), first_error():
+            randomising = Randomising(run, trials, advisers.distributions, observer)
             work = (
-                _all_trainings(engine, final, settings.finalists, settings.trains_baselines)
+                _all_trainings(engine, final, settings, randomising)
                 if person is None
-                else _refined(engine, final, settings, person)
+                else _refined(engine, final, settings, person, randomising)
             )
             await saving_when_stopped(work, trainings, observer)
         if settings.finalists and (person is None or person.finals):
@@ -200,18 +202,28 @@ async def saving_when_stopped(
 
 
 async def _all_trainings(
-    engine: SearchEngine, final: FinalTrainings, finalists: int, baselines: bool
+    engine: SearchEngine,
+    final: FinalTrainings,
+    settings: SearchSettings,
+    randomising: Randomising,
 ) -> None:
     async with asyncio.TaskGroup() as group:
-        if baselines:
+        if settings.trains_baselines:
             group.create_task(final.baselines())
+        if not settings.iterations:
+            return
         trained = await engine.search()
-        if finalists:
-            await final.finalists(trained[:finalists])
+        if settings.finalists:
+            await final.finalists(trained[: settings.finalists])
+    await randomising.run()
 
 
 async def _refined(
-    engine: SearchEngine, final: FinalTrainings, settings: SearchSettings, person: Asks
+    engine: SearchEngine,
+    final: FinalTrainings,
+    settings: SearchSettings,
+    person: Asks,
+    randomising: Randomising,
 ) -> None:
     trained = await engine.search()
     if not person.finals or not settings.finalists:
@@ -220,6 +232,7 @@ async def _refined(
         if settings.trains_baselines:
             group.create_task(final.baselines())
         await final.finalists(trained[: settings.finalists])
+    await randomising.run()
 
 
 class AnalystIfReachable:

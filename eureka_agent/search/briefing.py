@@ -42,7 +42,7 @@ from eureka_agent.records import (
 )
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.search.attempts import attempt_id, failures
-from eureka_agent.search.lineage import changes, seed_spread, vain_findings
+from eureka_agent.search.lineage import changes, coverage_so_far, seed_spread, vain_findings
 from eureka_agent.search.model_choice import choose_models
 from eureka_agent.search.scoring import score_table
 from eureka_agent.search.seeds import derive_seed
@@ -158,6 +158,7 @@ class Briefing:
         analysis = await self._analysis(plan, known)
         feedback = told(self._run, state, plan)
         references = self._references(plan, state.trainings())
+        lacking = coverage_so_far(self._run, state)
         fresh = plan.operator is Operator.FRESH
         tuning = plan.operator is Operator.TUNE_WEIGHTS
         trained = tuple(
@@ -189,6 +190,7 @@ class Briefing:
             references=references,
             trained=trained if tuning else (),
             told=feedback,
+            coverage="" if lacking is None else lacking.fact,
             given=_given(plan, state),
             misleading=tuple(
                 each.proposal.reward.source for each in history if prefers_failures(each.verdict)

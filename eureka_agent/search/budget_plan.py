@@ -44,11 +44,6 @@ class Speed:
     """Seconds from the workers' start to their first env steps."""
 
 
-def steps_of_a_training(settings: SearchSettings) -> int:
-    """Env steps of one training: those asked for, rounded up to whole updates."""
-    return settings.updates * settings.num_envs * settings.horizon
-
-
 class CostModel:
     """The cost of a search with given settings, compared with a budget."""
 
@@ -82,8 +77,8 @@ class CostModel:
         made = self._trainings(settings)
         generation = made.candidates + made.confirmations
         return (
-            settings.iterations * generation + made.finals + made.baselines
-        ) * steps_of_a_training(settings)
+            settings.iterations * generation + made.outside_generations
+        ) * settings.steps_of_a_training
 
     def seconds(self, settings: SearchSettings) -> float:
         """Wall time of the whole search, with the time that has passed. A phase lasts as long as
@@ -92,8 +87,9 @@ class CostModel:
         made = self._trainings(settings)
         workers = self.speed.workers
         one_after_another = self._generations(settings, made, workers)
-        one_after_another += math.ceil(made.finals / workers) + math.ceil(made.baselines / workers)
-        training = steps_of_a_training(settings) / self.speed.steps_per_second
+        at_the_end = (made.finals, made.baselines, made.randomised)
+        one_after_another += sum(math.ceil(each / workers) for each in at_the_end)
+        training = settings.steps_of_a_training / self.speed.steps_per_second
         return (
             self._used_seconds
             + self.speed.start_seconds
@@ -283,6 +279,8 @@ def _sentence(asked: SearchSettings, found: SearchSettings, costs: CostModel) ->
         sizes.append(f"baselines from {wording.plural(found.seeds_of_baselines, 'seed')}")
     elif asked.trains_baselines:
         sizes.append("no baselines")
+    if found.randomise:
+        sizes.append(wording.plural(found.randomise, "distribution") + " of parameters")
     sizes.append(f"{found.env_steps:,} env steps a training")
     if costs.speed is not None:
         rate = wording.count(costs.speed.workers * costs.speed.steps_per_second)

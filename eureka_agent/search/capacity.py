@@ -27,7 +27,7 @@ def plan_capacity(settings: SearchSettings, places: int) -> Capacity:
     beside = made.baselines
     if schedule_of(settings) == "steady":
         beside = max(beside, made.confirmations)
-    wanted = max(made.candidates + beside, made.confirmations, made.finals)
+    wanted = max(made.candidates + beside, made.confirmations, made.finals, made.randomised)
     workers = min(settings.workers or places, wanted)
     slots = min(settings.slots, math.ceil(wanted / workers))
     return Capacity(workers, slots)

@@ -9,8 +9,7 @@ from eureka_agent import wording
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.journal.entries import DeadlineReached, Notice, Observer
 from eureka_agent.records import BASELINES, Stage
-from eureka_agent.search.budget_plan import steps_of_a_training
-from eureka_agent.search.summary import run_cost
+from eureka_agent.search.summary import randomised_trainings, run_cost
 from eureka_agent.search.time_limit import TimeLimit
 from eureka_agent.training_counts import TrainingCounts
 
@@ -86,7 +85,8 @@ class Deadline:
         speed so far."""
         archive, settings = self._run.archive, self._run.settings
         attempts, trainings = archive.attempts(), archive.trainings()
-        done = run_cost(attempts, trainings).env_steps
+        randomised = randomised_trainings(archive.state)
+        done = run_cost(attempts, trainings, randomised=randomised).env_steps
         searched = run_cost(attempts, ()).env_steps
         # running trainings count with the steps behind them and ahead of them
         under_way = [
@@ -94,7 +94,7 @@ class Deadline:
             for each in attempts
             if each.stage is Stage.ACCEPTED
         ]
-        left = len(under_way) * steps_of_a_training(settings) - sum(under_way)
+        left = len(under_way) * settings.steps_of_a_training - sum(under_way)
         done, searched = done + sum(under_way), searched + sum(under_way) + left
         if not done:
             return 0.0
@@ -105,8 +105,8 @@ class Deadline:
             + settings.samples,
             baselines=rewards - sum(training.name in BASELINES for training in trainings),
         )
-        final_trainings = to_come.finals + to_come.baselines
+        final_trainings = to_come.outside_generations
         before = archive.state.began.seconds_before
         speed = done / max(self._used_seconds() - before, 1e-9)
         generation = searched / iteration
-        return (generation + left + final_trainings * steps_of_a_training(settings)) / speed
+        return (generation + left + final_trainings * settings.steps_of_a_training) / speed

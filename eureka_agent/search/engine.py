@@ -34,6 +34,7 @@ from eureka_agent.search.attempts import AttemptRunner, attempt_id, failures
 from eureka_agent.search.briefing import Briefing
 from eureka_agent.search.confirmation import repeat_seeds, to_confirm
 from eureka_agent.search.deadline import Deadline
+from eureka_agent.search.lineage import coverage_so_far
 from eureka_agent.search.resumption import record_changes
 from eureka_agent.search.schedules import Asks, Generations, Rounds, Steady
 from eureka_agent.settings import SearchSettings, schedule_of
@@ -312,6 +313,14 @@ class SearchEngine:
         if iteration not in state.iterations_ended:
             best = ranked(judged(state.attempts(), state.feedback))
             self.observer(IterationEnded(iteration=iteration, best=best[0].id if best else None))
+            self._tell_coverage()
+
+    def _tell_coverage(self) -> None:
+        """Warn where no training has come to what the fitness pays for."""
+        lacking = coverage_so_far(self.run, self.run.archive.state)
+        if lacking is not None:
+            text = f"{lacking.text}. What could help: {'; '.join(lacking.proposals)}"
+            self.observer(Notice(text=text, level="warning", stays=True))
 
     def first_source(self, iteration: int, sample: int) -> str:
         """Source of the first proposal for a sample, with the critic's repairs."""

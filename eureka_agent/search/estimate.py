@@ -25,13 +25,13 @@ from eureka_agent.records import TaskDescription, Verdict, WrittenFitness
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.budget import parse_budget
-from eureka_agent.search.budget_plan import PREFERRED_SAMPLES, Speed, steps_of_a_training
+from eureka_agent.search.budget_plan import PREFERRED_SAMPLES, Speed
 from eureka_agent.search.calibration import Calibration, OpenedTask
 from eureka_agent.search.capacity import plan_capacity
 from eureka_agent.search.models import Models, models_of
 from eureka_agent.search.pace import Pace
 from eureka_agent.search.planning import MissingBaselines, plan_within
-from eureka_agent.search.preparation import checked, effective_settings
+from eureka_agent.search.preparation import check_randomise, checked, effective_settings
 from eureka_agent.search.request_counts import count_requests
 from eureka_agent.search.speed import MEASURED_SECONDS
 from eureka_agent.search.time_limit import time_limit
@@ -40,6 +40,7 @@ from eureka_agent.search.wall_time import (
     PROPOSAL_SECONDS,
     REPLY_SECONDS,
     Latency,
+    scores_of_randomised,
     scoring_of,
     wall_time,
 )
@@ -115,6 +116,7 @@ class Estimator:
         task = await self._calibration.opened(asked, wall)
         hardware = choose_hardware(asked.device, task.opened)
         settings = effective_settings(values, task.opened.description)
+        check_randomise(settings, task.opened.description, hardware)
         return asked, models, wall, task, hardware, settings
 
     async def _plan(self, values: Mapping[str, Any], timed: bool) -> SearchPlan:
@@ -227,12 +229,16 @@ class _Times:
         before = self.task.seconds
         if settings.fitness != "task":  # the task is opened with its own metric, then without
             before += self.task.seconds + (REPLY_SECONDS if asks else 0.0)
+        description = self.task.opened.description
+        if settings.randomise:
+            before += scores_of_randomised(settings, description, self.pace)
+            before += REPLY_SECONDS if asks else 0.0
         return before + wall_time(
             settings,
             TrainingCounts.of(settings, baselines=self.baselines),
             self.pace,
             plan_capacity(settings, self.hardware.places).slots,
-            scoring_of(settings, self.task.opened.description, self.pace),
+            scoring_of(settings, description, self.pace),
             self.latency,
         )
 
@@ -288,10 +294,10 @@ def _sum(
     """The estimate of the whole search. `counts` has candidates and confirmations of one
     generation."""
     generations = settings.iterations * (counts.candidates + counts.confirmations)
-    trainings = generations + counts.finals + counts.baselines
+    trainings = generations + counts.outside_generations
     return Estimate(
         trainings=trainings,
-        env_steps=trainings * steps_of_a_training(settings),
+        env_steps=trainings * settings.steps_of_a_training,
         seconds=seconds,
         requests=sum(each.requests for each in roles),
         prompt_tokens=sum(each.prompt_tokens for each in roles),

@@ -11,14 +11,17 @@ from eureka_agent.archive.artefacts import (
     BEST,
     GIF,
     POLICY,
+    RANDOMISED,
     VIDEO,
     attempt_folder,
+    randomised_folder,
     repeat_folder,
     training_folder,
 )
 from eureka_agent.archive.pruned import check_not_pruned
 from eureka_agent.archive.run_folder import Run, unknown_attempt
 from eureka_agent.archive.safe_files import inside
+from eureka_agent.archive.stored_policies import no_randomised_policy
 from eureka_agent.errors import EurekaError, RunFolderError, SettingsError
 from eureka_agent.fleet.film_maker import FilmMaker, FilmSettings, FilmSubject, ShownName
 from eureka_agent.fleet.problem import Problem
@@ -54,8 +57,8 @@ class TrainedPolicy:
 def trained_policies(run: Run, names: Sequence[str]) -> list[TrainedPolicy]:
     """The trainings of these names; without names that of the best attempt.
 
-    A name is an attempt's id, `human` or `sparse`, and `@` with a seed for a training from
-    another seed than the first. Raises RunFolderError.
+    A name is an attempt's id, `human`, `sparse` or `randomised`, and `@` with a seed for a training
+    from another seed than the first. Raises RunFolderError.
     """
     if len(names) > MOST_FILMED:
         what = f"{len(names)} trainings are named, expected at most {MOST_FILMED} side by side"
@@ -76,7 +79,8 @@ def _trained_policy(run: Run, name: str) -> TrainedPolicy:
     if word and not word.isdecimal():
         what = f"{name!r} has the seed {word!r}, expected a number"
         raise RunFolderError(what, "such as 2-03@7")
-    find = _of_baseline if of in BASELINES else _of_attempt
+    finders = dict.fromkeys(BASELINES, _of_baseline) | {RANDOMISED: _of_randomised}
+    find = finders.get(of, _of_attempt)
     title, seed, folder, reward = find(run, of, int(word) if word else None)
     policy = inside(folder, POLICY)
     if not policy.is_file():
@@ -96,6 +100,18 @@ def _of_baseline(
         raise RunFolderError(f"the run {run.name!r} has not trained the {name} reward", _hint(run))
     seed = training.seed if seed is None else seed
     return f"{name} reward", seed, training_folder(run.folder, name, seed), reward
+
+
+def _of_randomised(
+    run: Run, name: str, seed: int | None
+) -> tuple[str, int, Path, RewardSpecification]:
+    best = best_attempt(run)
+    found = None if best is None else run.archive.state.randomised.get(best.id)
+    if best is None or found is None or found.best is None:
+        raise no_randomised_policy(run)
+    seed = found.typical_seed(found.best) if seed is None else seed
+    folder = randomised_folder(run.folder, best.id, found.best, seed)
+    return f"attempt {best.id}, {name} ({found.best})", seed, folder, best.proposal.reward
 
 
 def _of_attempt(

@@ -9,8 +9,12 @@ import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
+from eureka_agent.analysis.coverage import Coverage, coverage
+from eureka_agent.archive.run_folder import Run
 from eureka_agent.designer.differences import difference
+from eureka_agent.journal.state import RunState
 from eureka_agent.records import Attempt, DiagnosisFinding, Operator, Score, Stage
+from eureka_agent.search.scoring import score_table
 from eureka_agent.search.strategies.history import last_revisions
 from eureka_agent.wording import significant
 
@@ -113,6 +117,12 @@ def _in_vain(finding: DiagnosisFinding, parent: Attempt, history: Sequence[Attem
 
 def _subject(finding: DiagnosisFinding) -> tuple[str, str | None, str | None]:
     return finding.code, finding.component, finding.cause
+
+
+def coverage_so_far(run: Run, state: RunState) -> Coverage | None:
+    """Lack of coverage of all that a run has trained up to `state`."""
+    scores, steps = score_table(state.trainings()), run.settings.env_steps
+    return coverage(state.attempts(), scores, run.description, steps)
 
 
 def seed_spread(history: Sequence[Attempt], references: Sequence[Score] = ()) -> float | None:

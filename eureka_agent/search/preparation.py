@@ -58,7 +58,13 @@ from eureka_agent.search.written_fitness import (
     accepted_fitness,
     check_fitness_setting,
 )
-from eureka_agent.settings import SearchSettings, check_training, parse_settings, training_part
+from eureka_agent.settings import (
+    UNMEASURED,
+    SearchSettings,
+    check_training,
+    parse_settings,
+    training_part,
+)
 from eureka_agent.text import one_line
 
 
@@ -138,6 +144,7 @@ async def prepared(
     async with surroundings as (models, wall, cluster, scratch, stack):
         machine = context.machine if asked.fitness == "task" else None
         dry_runner = await _dry_runner(stack, wall, asked, scratch, machine=machine)
+        check_randomise(asked, dry_runner.description)
         written = await _written_fitness(asked, models, dry_runner, confirm, observer)
         if written is not None:
             began += written.shown_seconds
@@ -148,10 +155,11 @@ async def prepared(
                 raise RewardRejectedError(verdict, given.origin)
         hardware = choose_hardware(asked.device, dry_runner.opened, cluster)
         settings = effective_settings(values, dry_runner.description)
+        check_randomise(settings, dry_runner.description, hardware)
         fitness = None if written is None else written.fitness
         ready = Prepared(settings, wall, hardware, dry_runner, models, given, fitness, cluster)
         await _add_kernels(ready, runs_folder(), scratch)
-        if models is not None:
+        if models is not None or not settings.iterations:
             await measure_task(dry_runner, observer)
         recorded: dict[str, Any] = (
             recorded_of(models) if given is None else {"given_source": given.reward.source}
@@ -183,6 +191,12 @@ def checked(
     asked = parse_settings(SearchSettings, values, "the settings")
     check_fitness_setting(asked, given, confirm)
     check_judge_setting(asked, given)
+    if not asked.iterations and not asked.trains_baselines:
+        raise SettingsError(
+            "with --iterations 0 the human and the sparse reward alone are trained, and"
+            " --no-baselines or --finalists 0 leaves them out",
+            "leave one of the two out",
+        )
     if asked.budget is not None:
         parse_budget(asked.budget)
     time_limit(asked)
@@ -209,6 +223,7 @@ async def prepared_again(
                 " start a new search",
             )
         hardware = choose_hardware(settings.device, dry_runner.opened, cluster)
+        check_randomise(settings, dry_runner.description, hardware)
         ready = Prepared(settings, wall, hardware, dry_runner, models, given, fitness, cluster)
         await _add_kernels(ready, cache_parent(run.folder), scratch)
         yield ready
@@ -256,6 +271,36 @@ def effective_settings(values: Mapping[str, Any], description: TaskDescription) 
     check_training(settings)
     _check_exploration(settings, description)
     return settings
+
+
+def check_randomise(
+    settings: SearchSettings, description: TaskDescription, hardware: Hardware | None = None
+) -> None:
+    """Raise SettingsError where no distributions of parameters can be searched, or not on the
+    hardware."""
+    if not settings.randomise:
+        return
+    flag = f"--randomise {settings.randomise}"
+    without = "leave --randomise out"
+    if not description.parameters:
+        raise SettingsError(
+            f"{flag} trains under other parameters, and the environment"
+            f" {description.environment!r} declares none",
+            f"docs/your-own-environment.md#what-may-be-randomised says how it does, or {without}",
+        )
+    if settings.fitness in UNMEASURED:
+        what = f"{flag} compares policies by a metric, and --fitness {settings.fitness} has none"
+        raise SettingsError(what, without)
+    if not settings.iterations:
+        what = f"{flag} trains the best reward, and --iterations 0 searches for none"
+        raise SettingsError(what, without)
+    shared = [each.name for each in description.parameters if each.of_model]
+    if shared and hardware is not None and hardware.kind == "cuda":
+        raise SettingsError(
+            f"{flag} needs parameters that differ between episodes; on a GPU all have one model, so"
+            f" that {', '.join(shared)} cannot",
+            f"take --device cpu, or {without}",
+        )
 
 
 def _check_exploration(settings: SearchSettings, description: TaskDescription) -> None:

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from eureka_agent.analysis.analyst import Analyst
+from eureka_agent.analysis.parameter_prior import prior_of, values_to_score
 from eureka_agent.critic.review import Reviewer
+from eureka_agent.designer.distribution_writer import DistributionRequest, DistributionWriter
 from eureka_agent.designer.fitness_writer import opening as opening_of_fitness
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.designer.llm_designer import LanguageModelDesigner
@@ -19,6 +21,7 @@ from eureka_agent.llm.batches.collector import LIVE_ROLES
 from eureka_agent.llm.budget import CHARACTERS_PER_TOKEN, IMAGE_TOKENS
 from eureka_agent.llm.configured_model import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, CompletionRequest, LanguageModel, Role
+from eureka_agent.randomisation_records import Prior
 from eureka_agent.records import Cost, Diagnosis, Message, Operator, TaskDescription
 from eureka_agent.rewards import CodeReward
 from eureka_agent.search.judging import COMPARISONS
@@ -39,6 +42,7 @@ REPLY_TOKENS = {
     Role.ANALYST: 425,  # the 250 words that it is asked for
     Role.JUDGE: 50,
     Role.METRIC: 800,  # a fitness is a reward with a page of words
+    Role.RANDOMISER: 800,  # four distributions of six parameters in JSON
 }
 """Tokens of a usual reply. Hidden reasoning, which models count too, is not in it."""
 DOUBTED_SHARE = 0.125
@@ -127,6 +131,8 @@ def _asked(
     if models.judge is not None:
         comparisons = COMPARISONS * (first + later)
         yield Role.JUDGE, models.judge, comparisons + 1, sizes[Role.JUDGE]  # one asks if it sees
+    if settings.randomise:
+        yield Role.RANDOMISER, models.designers[0], 1, sizes[Role.RANDOMISER]
 
 
 def _parents_analysed(settings: SearchSettings) -> int:
@@ -172,9 +178,23 @@ async def _prompt_sizes(
         judge = ConfiguredModel(models.judge, counted)
         await ModelJudge(judge, description, sentence).compare(b"", b"")
         sizes[Role.JUDGE] = counted.tokens
+    if settings.randomise:
+        writer = DistributionWriter(designer, *task)
+        prior = prior_of_defaults(description, settings.scoring_episodes)
+        asked = DistributionRequest("", reward, prior, (), settings.randomise)
+        sizes[Role.RANDOMISER] = _tokens(writer.opening(asked))
     if settings.fitness == "written":
         sizes[Role.METRIC] = _tokens(opening_of_fitness(description, sentence))
     return sizes
+
+
+def prior_of_defaults(description: TaskDescription, episodes: int) -> Prior:
+    """A prior with the values of a real one and made-up scores."""
+    parameters = description.parameters
+    scores: dict[tuple[str, float], float | None] = {
+        (each.name, value): 0.1234 for each in parameters for value in values_to_score(each)
+    }
+    return prior_of(parameters, 1.234, 0.1234, scores, episodes)
 
 
 _DIAGNOSIS = Diagnosis(

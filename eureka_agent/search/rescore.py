@@ -13,13 +13,19 @@ from eureka_agent import wording
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.problem import Problem
+from eureka_agent.parameters import Distribution
 from eureka_agent.records import Evaluation, TaskDescription
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.search.scoring import episode_statistics
 
 
 async def rescore(
-    run: Run, policy: Path, seed: int, episodes: int, trajectories: Path | None
+    run: Run,
+    policy: Path,
+    seed: int,
+    episodes: int,
+    trajectories: Path | None,
+    parameters: Distribution,
 ) -> Evaluation:
     """Evaluate a policy file of `run` in a worker of its own."""
     with tempfile.TemporaryDirectory(prefix="eureka-") as scratch:
@@ -29,7 +35,7 @@ async def rescore(
             Path(scratch),
         )
         try:
-            return await evaluator.evaluate(policy, seed, episodes, trajectories)
+            return await evaluator.evaluate(policy, seed, episodes, trajectories, parameters)
         finally:
             await evaluator.close()
 

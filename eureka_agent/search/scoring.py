@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eureka_agent.records import BASELINES, Evaluation, FinalTraining, Score
@@ -36,16 +36,24 @@ def score(name: str, trainings: Iterable[FinalTraining]) -> Score:
     mean and std."""
     named = (training for training in trainings if training.name == name)
     ordered = sorted(named, key=lambda training: training.seed)
-    outcomes = [training.outcome for training in ordered]
-    fitness = tuple(None if outcome is None else outcome.fitness for outcome in outcomes)
-    known = [value for value in fitness if value is not None]
+    outcomes = {training.seed: training.outcome for training in ordered}
+    found = score_of_seeds(
+        name,
+        {seed: None if each is None else each.fitness for seed, each in outcomes.items()},
+    )
+    cached = bool(ordered) and all(training.cached for training in ordered)
+    return found.model_copy(update={"cached": cached})
+
+
+def score_of_seeds(name: str, fitness: Mapping[int, float | None]) -> Score:
+    """The score of one reward from its fitness by seed; None where a training failed."""
+    known = [value for value in fitness.values() if value is not None]
     return Score(
         name=name,
-        seeds=tuple(training.seed for training in ordered),
-        fitness=fitness,
+        seeds=tuple(fitness),
+        fitness=tuple(fitness.values()),
         mean=statistics.fmean(known) if known else None,
         std=statistics.stdev(known) if len(known) > 1 else None,
-        cached=bool(ordered) and all(training.cached for training in ordered),
     )
 
 

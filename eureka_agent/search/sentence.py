@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from eureka_agent.designer.offline.reading import (
@@ -117,14 +118,16 @@ def nearer_task(
     better = {}
     for name, text in tasks.items():
         shared, fit = _overlap(spoken, stems(text)), served(asked, goals(text))
-        # an equal fit is enough if the sentence is nearly that task's own
-        if shared and (
-            fit > here or shared > max(_NEARLY, _overlap(spoken, stems(description.sentence)))
-        ):
+        # an equal fit is enough if the sentence is nearly that task's own, or speaks of it alone
+        own = _overlap(spoken, stems(description.sentence))
+        alone = bool(spoken) and spoken <= _with_compounds(text) and not own
+        if alone or (shared and (fit > here or shared > max(_NEARLY, own))):
             better[f"--task {name} ({text!r})"] = fit, shared
     if better or not asked:
         return max(better, key=lambda each: better[each], default="")
-    scenery = stems(f"{Path(description.environment).name} {description.doc}")
+    # words of a goal or a manner name no thing, and other environments' descriptions have them too
+    wished = stems(" ".join(word for each in asked for word in (*each.words, *each.heading)))
+    scenery = stems(f"{Path(description.environment).name} {description.doc}") | wished
     found: dict[str, tuple[bool, int]] = {}
     for entry in environments:
         named = stem(entry.name) in spoken - scenery
@@ -149,6 +152,13 @@ def _other_tasks(description: TaskDescription) -> tuple[dict[str, str], list[Cat
 def _overlap(spoken: frozenset[str], words: frozenset[str]) -> float:
     """Jaccard index of two sets of stems."""
     return len(spoken & words) / max(1, len(spoken | words))
+
+
+def _with_compounds(text: str) -> frozenset[str]:
+    """Stems of a text and of its neighbouring words joined: `back flip` has `backflip`."""
+    words = tokens(text)
+    joined = (first + second for first, second in pairwise(words))
+    return stems(text) | frozenset(map(stem, joined))
 
 
 def _speaks_of(sentence: str, description: TaskDescription) -> bool:

@@ -240,7 +240,7 @@ def _opening_notices(
         opening.append(Notice(text=text, level="warning"))
     workers = plan_capacity(run.settings, ready.hardware.places).workers
     opening.append(Notice(text=ready.hardware.sentence(workers)))
-    if ready.given is None:
+    if ready.given is None and run.settings.iterations:
         opening += notes_on(ready.models)
         if not resumed:
             opening += notices(run.sentence, run.description, offline=ready.models is None)

@@ -92,7 +92,7 @@ def _report(run: Run, attempts: tuple[Attempt, ...], messages: Sequence[Message]
         best=best,
         by_strength=_by_strength(attempts, state.feedback, best),
         by_model=_by_model(run, attempts, state.feedback),
-        cost=run_cost(attempts, trainings, ledger.total),
+        cost=run_cost(attempts, trainings, ledger.total, randomised_trainings(state)),
         ledger=ledger,
         versions=state.began.versions,
         git_commit=state.began.git_commit,
@@ -102,7 +102,13 @@ def _report(run: Run, attempts: tuple[Attempt, ...], messages: Sequence[Message]
         remarks=remarks(run),
         written_fitness=run.written_fitness if run.settings.fitness not in UNMEASURED else None,
         fitness_origin=run.fitness_origin,
+        randomisation=None if best is None else state.randomised.get(best.id),
     )
+
+
+def randomised_trainings(state: RunState) -> tuple[FinalTraining, ...]:
+    """Trainings under distributions of parameters."""
+    return tuple(each for found in state.randomised.values() for each in found.trainings)
 
 
 def _by_strength(
@@ -182,6 +188,7 @@ def run_cost(
     attempts: Sequence[Attempt],
     trainings: Sequence[FinalTraining],
     asked: LedgerLine = NOTHING_ASKED.total,
+    randomised: Sequence[FinalTraining] = (),
 ) -> RunCost:
     """The run's trainings, env steps, tokens and money. Money is None if any request's price is
     unknown."""
@@ -193,12 +200,14 @@ def run_cost(
     paid = [training for training in trainings if not training.cached]
     repeats = [repeat for attempt in attempts for repeat in attempt.repeats]
     outcomes = [attempt.outcome for attempt in searched]
-    outcomes += [repeat.outcome for repeat in repeats] + [training.outcome for training in paid]
+    outcomes += [repeat.outcome for repeat in repeats]
+    outcomes += [training.outcome for training in (*paid, *randomised)]
     return RunCost(
         search_trainings=len(searched) + len(repeats),
         final_trainings=sum(training.name not in BASELINES for training in paid),
         baseline_trainings=sum(training.name in BASELINES for training in paid),
-        final_restarts=sum(training.retries for training in paid),
+        randomised_trainings=len(randomised),
+        final_restarts=sum(training.retries for training in (*paid, *randomised)),
         env_steps=sum(outcome.env_steps for outcome in outcomes if outcome is not None),
         requests=asked.requests,
         prompt_tokens=asked.prompt_tokens,

@@ -17,7 +17,8 @@ from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.jobs import TrainingResult
 from eureka_agent.fleet.trainings import Trainings
 from eureka_agent.journal.entries import Observer, TrainingEnded, TrainingKind, TrainingQueued
-from eureka_agent.records import CurvePoint, Evaluation, Outcome
+from eureka_agent.parameters import DEFAULTS, Distribution
+from eureka_agent.records import CurvePoint, Evaluation, Outcome, ParameterStage
 from eureka_agent.report.curves import write_curves_csv
 from eureka_agent.report.tensorboard import FILE_PREFIX, write_event_file
 from eureka_agent.rewards import RewardSpecification
@@ -42,7 +43,7 @@ class TrialRequest:
     """A reward to train and score."""
 
     label: str
-    """Attempt id, `"human"` or `"sparse"`."""
+    """Attempt id, perhaps with a distribution (`2-03+d1`), `"human"` or `"sparse"`."""
     kind: TrainingKind
     reward: RewardSpecification
     seed: int
@@ -53,6 +54,8 @@ class TrialRequest:
     rungs: tuple[int, ...] = ()
     """Env steps at which `score_rung` gets the policy."""
     score_rung: Callable[[int, Path], Coroutine[Any, Any, None]] | None = None
+    curriculum: tuple[ParameterStage, ...] = ()
+    """Distributions of the environment's parameters; scores are under its defaults."""
 
     @property
     def job(self) -> str:
@@ -123,6 +126,7 @@ class TrialRunner:
                 priority=request.priority,
                 rungs=request.rungs,
                 on_rung=on_rung,
+                curriculum=request.curriculum,
             )
             await asyncio.gather(*scores.values())
         finally:
@@ -137,15 +141,17 @@ class TrialRunner:
         states than those of its evaluation.
 
         The best checkpoint of the curve is largely luck, and an exploring policy's episodes tell
-        little of the policy without noise (benchmarks/LOG.md).
+        little of the policy without noise (benchmarks/LOG.md). With a curriculum the last stage's
+        distribution counts: under the defaults a policy that met little would win.
         """
         if len(policies) < 2:
             return outcome
         seed = derive_seed("selection", request.seed)
         checkpoints = sorted(policies)
+        parameters = request.curriculum[-1].parameters if request.curriculum else DEFAULTS
         scores = await asyncio.gather(
             *(
-                self.score(policies[checkpoint], seed, self._scoring_episodes)
+                self.score(policies[checkpoint], seed, self._scoring_episodes, parameters)
                 for checkpoint in checkpoints
             )
         )
@@ -158,10 +164,13 @@ class TrialRunner:
         fitness = outcome.checkpoints[best].fitness
         return outcome.model_copy(update={"best_checkpoint": best, "training_fitness": fitness})
 
-    async def score(self, policy: Path, seed: int, episodes: int) -> Evaluation | None:
-        """The evaluation of a policy during a trial; None when it cannot be scored."""
+    async def score(
+        self, policy: Path, seed: int, episodes: int, parameters: Distribution = DEFAULTS
+    ) -> Evaluation | None:
+        """The evaluation of a policy, perhaps under a distribution of the environment's parameters;
+        None when it cannot be scored."""
         try:
-            return await self._evaluator.evaluate(policy, seed, episodes)
+            return await self._evaluator.evaluate(policy, seed, episodes, parameters=parameters)
         except (WorkerFaultError, WorkerDiedError, WorkerFileError):
             return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from eureka_agent.analysis.parameter_prior import values_to_score
 from eureka_agent.records import TaskDescription
 from eureka_agent.search.judging import AT_ONCE, COMPARISONS
 from eureka_agent.search.pace import Pace
@@ -52,12 +53,31 @@ class Latency:
 def scoring_of(settings: SearchSettings, description: TaskDescription, pace: Pace) -> Scoring:
     """Seconds of a training's scores, in episodes of full length: its kept policies are scored in
     one pass, then the best of them in another."""
-    steps = description.max_episode_length * ROLLOUT_SHARE
     kept = settings.kept_policies if settings.kept_policies > 1 else 0
     episodes = kept * settings.scoring_episodes + settings.evaluation_episodes
-    any_pass = max(0.0, pace.alone - pace.further) / settings.horizon * steps
-    row = pace.further / (settings.horizon * settings.num_envs) * steps
+    any_pass, row = _pass_seconds(settings, description, pace)
     return Scoring(any_pass * (2 if kept else 1), row * episodes)
+
+
+def scores_of_randomised(
+    settings: SearchSettings, description: TaskDescription, pace: Pace
+) -> float:
+    """Seconds of the scores that distributions of parameters need besides those of their trainings:
+    a pass for the prior, and one for the policies over the safe ranges."""
+    values = 1 + sum(len(values_to_score(each)) - 1 for each in description.parameters)
+    policies = (1 + settings.randomise) * settings.seeds_of_randomised
+    episodes = values * settings.scoring_episodes + 2 * policies * settings.evaluation_episodes
+    any_pass, row = _pass_seconds(settings, description, pace)
+    return 2 * any_pass + row * episodes
+
+
+def _pass_seconds(
+    settings: SearchSettings, description: TaskDescription, pace: Pace
+) -> tuple[float, float]:
+    """Seconds of any pass of the evaluator, and of each episode in it."""
+    steps = description.max_episode_length * ROLLOUT_SHARE
+    any_pass = max(0.0, pace.alone - pace.further) / settings.horizon * steps
+    return any_pass, pace.further / (settings.horizon * settings.num_envs) * steps
 
 
 def wall_time(
@@ -77,8 +97,9 @@ def wall_time(
         play = _play_steady if schedule_of(settings) == "steady" else _play_generations
         play(machine, generations, counts, latency)
         machine.finish(*Kind)
-        machine.submit(Kind.AGAIN, counts.finals)
-        machine.finish(*Kind)
+        for count in (counts.finals, counts.randomised):
+            machine.submit(Kind.AGAIN, count)
+            machine.finish(*Kind)
         return machine.now
 
     generations = min(settings.iterations, _MOST_PLAYED)

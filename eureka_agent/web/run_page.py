@@ -20,6 +20,7 @@ from eureka_agent.errors import RunFolderError
 from eureka_agent.invocation import command
 from eureka_agent.ranking import ranked
 from eureka_agent.records import BASELINES, Attempt, RunStatus, Stage
+from eureka_agent.report import randomisation
 from eureka_agent.report.cost import cost_sentence, remarks
 from eureka_agent.report.entries import TrainingView, fitness_per_seed
 from eureka_agent.report.html.charts import (
@@ -54,7 +55,10 @@ CURVES_UNDER_WAY = 4
 LOG_LINES = 40
 LOG_BYTES = 16_384
 QUICK_PARTS = ("status", "now", "log")
-SLOW_PARTS = ("verdict", "videos", "scores", "leaderboard", "lineage", "cost", "charts")
+SLOW_PARTS = (
+    *("verdict", "videos", "scores", "leaderboard", "randomised"),
+    *("lineage", "cost", "charts"),
+)
 ORDERS = {
     "best": "best first",
     "newest": "newest first",
@@ -105,6 +109,8 @@ def _values(name: str, report: RunReport, live: LiveRun | None) -> dict[str, Any
             values |= {"rows": _scores(report)}
         case "leaderboard":
             values |= _leaderboard(report)
+        case "randomised":
+            values |= {"found": report.randomisation, "randomisation": randomisation}
         case "lineage":
             values |= _lineage(report)
         case "cost":

@@ -290,15 +290,17 @@ def process_events(eureka: CommandLine, search: str, kind: str) -> bool:
 
 def test_ctrl_c_saves_what_is_under_way(eureka: CommandLine) -> None:
     write(eureka)
-    process = eureka.popen("batch", "night.yaml")
+    folder = str(night(eureka))
+    process = eureka.popen("batch", "night.yaml", "--folder", folder, "--retries", "1")
     wait_for(lambda: trained(eureka) >= 1, process)
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "Go on with:  eureka batch night.yaml\n" in output
+    assert f"Go on with:  eureka batch night.yaml --folder {folder} --retries 1\n" in output
     assert "Traceback" not in errors
     assert set(states(eureka).values()) <= {"stopped", "finished", "waiting"}
     assert "stopped" in states(eureka).values()
+    assert "resume" not in eureka("batch", "status", "night")
 
 
 def test_a_stop_file_ends_it_after_the_trainings_under_way(eureka: CommandLine) -> None:

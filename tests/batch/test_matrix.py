@@ -185,6 +185,19 @@ def test_a_wrong_setting_is_told_once_where_it_stands(tmp_path: Path) -> None:
         ('groups: {"\\e[31m": {settings: {env: ant}}}', "is no name of a group"),
         ("groups: {'': {settings: {env: ant}}}", "'' is no name of a group"),
         ("groups: {Stop: {settings: {env: ant}}}", "no search can have the name 'Stop'"),
+        *(
+            (f"groups: {{batch.sqlite-{end}: {{settings: {{env: ant}}}}}}", "no search can have")
+            for end in ("wal", "shm", "journal")
+        ),
+        (
+            "matrix: {env: [ant]}\noverrides: [{when: 3, set: {samples: 2}}]",
+            "line 2, overrides[0].when: it is 3, expected names with values",
+        ),
+        (
+            "matrix: {env: [ant]}\noverrides: [{when: {env: ant}, set: 3}]",
+            "line 2, overrides[0].set: it is 3, expected names with values",
+        ),
+        ('max_cost: !!int ""', "'' is no int that can be read, line 1"),
         (
             "matrix:\n  seed: ["
             + ", ".join(map(str, range(100)))

@@ -1,4 +1,4 @@
-"""`eureka envs` on a folder whose code prints."""
+"""`eureka envs` on folders whose code prints, starts threads, does not end or is at fault."""
 
 from __future__ import annotations
 
@@ -8,9 +8,28 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from faulty_environments import RESET, REWARD, TASK, line_of, write_lift
 
+from eureka_agent.cli.envs import envs
+from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.resources import resource_folder
+from eureka_agent.simulation import catalogue
+from eureka_agent.simulation.catalogue import list_environments
+
+PRINTS = """
+import ctypes, os, sys
+print("hello from env.py")
+os.write(1, b"hello from os.write\\n")
+sys.__stdout__.write("hello from sys\\n")
+ctypes.CDLL(None).printf(b"hello from C\\n")
+"""
+"""By all the ways to standard output; C keeps it back while that is no terminal."""
+THREAD = """import threading
+threading.Thread(target=threading.Event().wait).start()
+
+import torch
+"""
 
 
 @pytest.fixture
@@ -23,7 +42,7 @@ def chatty(tmp_path: Path) -> Path:
         resource_folder("envs") / "cartpole", folder, ignore=shutil.ignore_patterns("__pycache__")
     )
     with (folder / "env.py").open("a", encoding="utf-8") as file:
-        file.write('\nprint("hello from env.py")\n')
+        file.write(PRINTS)
     return folder
 
 
@@ -36,7 +55,26 @@ def test_what_an_environment_prints_does_not_break_the_json(
     result = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=chatty.parent)
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)
-    assert "hello from env.py" in result.stderr
+    for way in ("env.py", "os.write", "sys", "C"):
+        assert result.stderr.count(f"hello from {way}\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "arguments", "status", "said"),
+    [
+        (("hit_the_roof", "flew_away"), ("{}",), 0, "flew_away"),
+        (('"height": self.height', '"height": 1'), ("--check", "{}"), 1, "variables after a reset"),
+    ],
+)
+def test_a_thread_of_an_environment_does_not_keep_the_command(
+    tmp_path: Path, change: tuple[str, str], arguments: tuple[str, ...], status: int, said: str
+) -> None:
+    folder = write_lift(tmp_path / "lift", change, ("import torch\n\n", f"{THREAD}\n"))
+    command = [sys.executable, "-m", "eureka_agent.cli.main", "envs"]
+    command += [argument.format(folder) for argument in arguments]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert result.returncode == status, result.stderr
+    assert said in result.stdout
 
 
 def check(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -50,6 +88,29 @@ def check(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         *arguments,
     ]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=folder.parent)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_all_built_in_environments_are_checked(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    """Two of them, as each alone is checked by tests/envs."""
+    some = [entry for entry in list_environments() if entry.name in ("cartpole", "doorkey")]
+    monkeypatch.setattr(catalogue, "list_environments", lambda: some)
+    result = CliRunner().invoke(envs, ["--check", "all", "--format", form])
+    assert result.exit_code == 0, result.output
+    if form == "json":
+        found = json.loads(result.stdout)["environments"]
+        assert set(found) == {"cartpole", "doorkey"}
+        assert {check["task"] for check in found["cartpole"]["checks"]} >= {"balance", "swingup"}
+    else:
+        assert "cartpole keeps the contract: " in result.stdout
+        assert "doorkey keeps the contract: " in result.stdout
+
+
+def test_a_task_belongs_to_one_environment() -> None:
+    result = CliRunner().invoke(envs, ["--check", "all", "--task", "balance"])
+    assert result.exit_code != 0
+    assert "--task belongs to one environment" in str(result.exception)
 
 
 def test_the_check_reads_like_a_linter_and_fails_on_errors(tmp_path: Path) -> None:
@@ -123,3 +184,13 @@ def test_one_that_cannot_be_reset_is_shown_all_the_same(chatty: Path) -> None:
     text = shown(str(chatty))
     assert "cart_position (batch,) m world -3 … 3 position of the cart" in text
     assert json.loads(shown(str(chatty), "--format", "json"))["measured"] is None
+
+
+@pytest.mark.parametrize("reference", ["cartpole:swingup", "cartpole/swingup"])
+def test_an_environment_with_its_task_says_how_to_name_the_task(reference: str) -> None:
+    result = CliRunner().invoke(envs, [reference])
+    assert isinstance(result.exception, EnvironmentLoadError)
+    assert result.exception.message == f"{reference!r} names an environment and a task in one"
+    assert "envs cartpole --task swingup`, or --env cartpole --task swingup" in (
+        result.exception.hint
+    )

@@ -119,7 +119,7 @@ def test_bash_completion_completes_commands_flags_and_values(tmp_path: Path) -> 
     assert complete("eureka", "res") == ["resume"]
     assert complete("eureka", "search", "--iter") == ["--iterations"]
     # values
-    assert complete("eureka", "search", "--env", "q") == ["quadcopter"]
+    assert complete("eureka", "search", "--env", "q") == ["quadcopter", "quadruped"]
     assert complete("eureka", "search", "--env", "cartpole", "--task", "") == ["balance", "swingup"]
     assert complete("eureka", "search", "--sandbox", "d") == ["docker"]
     assert complete("eureka", "search", "--model", "off") == ["offline"]

@@ -99,6 +99,10 @@ MISTAKES = {
         "'list.yaml' holds a list, expected names with values",
         "write one `name: value` a line",
     ),
+    "search x --config tag.yaml": (
+        "cannot read the settings in 'tag.yaml': 'maybe' is no bool that can be read, line 1",
+        "write one `name: value` a line",
+    ),
     "search x --config key.yaml": (
         "unknown setting 'sampels' in key.yaml",
         "did you mean 'samples'?",
@@ -124,6 +128,10 @@ MISTAKES = {
             "put it in quotes: eureka search 'balance the pole' --env cartpole --no-gate --rungs"
             " 0.3,0.6"
         ),
+    ),
+    "search hover --env quadcopter --budget 10 minutes": (
+        "--budget is 10, and 'minutes' stands apart from it",
+        "write `--budget 10m`",
     ),
     "show": ("RUN is missing", "it is called as: eureka show [OPTIONS] RUN [ATTEMPT]"),
     "show one two three": (
@@ -235,6 +243,7 @@ MISTAKES = {
 FILES = {
     "broken.yaml": "env: hopper\ntask: hop: high\n",
     "list.yaml": "- samples\n",
+    "tag.yaml": "gate: !!bool maybe\n",
     "key.yaml": "sampels: 4\n",
     "far.yaml": "zzz: 4\n",
     "choice.yaml": "strategy: greddy\n",
@@ -323,7 +332,7 @@ def test_a_search_for_nothing_says_what_there_is_and_starts_none(
     assert typed(line, monkeypatch) == 2
     shown = capsys.readouterr().err
     assert re.search(r"^  cartpole +balance, swingup$", shown, re.MULTILINE)
-    assert re.search(r"^  quadcopter +hover$", shown, re.MULTILINE)
+    assert re.search(r"^  quadcopter +hover, approach$", shown, re.MULTILINE)
     assert shown.endswith(
         "error: no task is given\n hint: say what the policy is to do, and where: eureka search"
         ' "hover at the goal" --env quadcopter\n'

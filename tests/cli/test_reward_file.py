@@ -12,6 +12,8 @@ def test_a_reward_is_read_as_utf_8(tmp_path: Path) -> None:
     path = tmp_path / "reward.py"
     path.write_bytes("# größer ist besser\n".encode())
     assert read_reward_file(path) == "# größer ist besser\n"
+    path.write_bytes(b"\xef\xbb\xbfx = 1\n")  # an editor's mark of UTF-8, which Python skips
+    assert read_reward_file(path) == "x = 1\n"
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_a_lost_nodes_trainings_go_on_elsewhere_from_their_saved_states(
 
     wait_for(saved, process)
     nodes.cluster.remove_node(nodes.both[0], allow_graceful=False)
-    output, errors = process.communicate(timeout=300)
+    output, errors = process.communicate(timeout=600)
     assert process.returncode == 0, errors
     assert "Traceback" not in errors
     assert "raylet" not in f"{output}{errors}"  # Ray's own lines

@@ -118,18 +118,20 @@ def test_names_that_do_not_fit_the_policy_are_left_out() -> None:
 
 def test_what_gymnasium_knows_of_the_columns_is_told() -> None:
     pendulum = described("gymnasium:Pendulum-v1")
-    assert [(each.name, each.range) for each in pendulum.action_channels] == [
-        ("action[0]", (-2.0, 2.0))
+    assert [(each.name, each.unit, each.range) for each in pendulum.action_channels] == [
+        ("motor", "N·m", (-2.0, 2.0))
     ]
+    (action,) = described("gymnasium:MountainCarContinuous-v0").action_channels
+    assert (action.name, action.range) == ("motor", (-1.0, 1.0))
     (choice,) = described("gymnasium:CartPole-v1").action_channels
     told = "0 push cart to the left, 1 push cart to the right"
     assert (choice.name, choice.entries, choice.doc, choice.range) == ("choice", (), told, None)
-    # numbers of a vector and parts of a Tuple have no names
-    assert (
-        pendulum.observation_channels
-        == described("gymnasium:Blackjack-v1").observation_channels
-        == ()
-    )
+    names = ["pendulum_upright", "pendulum_sideways", "pendulum_velocity"]
+    assert [each.name for each in pendulum.observation_channels] == names
+    walker = described("gymnasium:Walker2d-v5").observation_channels
+    assert walker[2].entries[:2] == ("right_hip", "right_knee")
+    # parts of a Tuple have no names
+    assert described("gymnasium:Blackjack-v1").observation_channels == ()
 
 
 def test_choices_and_their_logits_are_described(make_run: MakeRun, tmp_path: Path) -> None:

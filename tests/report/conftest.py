@@ -142,7 +142,15 @@ DESCRIPTION = TaskDescription(
     fingerprint="0123456789abcdef0123",
 )
 SETTINGS = SearchSettings(
-    env="jumper", iterations=2, samples=3, confirm=0, finalists=2, final_seeds=3, env_steps=1000
+    env="jumper",
+    iterations=2,
+    samples=3,
+    confirm=0,
+    finalists=2,
+    final_seeds=3,
+    env_steps=1000,
+    num_envs=10,
+    horizon=10,
 )
 
 

@@ -18,6 +18,14 @@ from eureka_agent.feedback_records import Wish
 from eureka_agent.journal import entries as journal
 from eureka_agent.journal.entries import KINDS, BaseEntry
 from eureka_agent.journal.state import Recorded
+from eureka_agent.randomisation_records import (
+    CurriculumStage,
+    HeldOutFitness,
+    ParameterPrior,
+    Prior,
+    RandomisedParameters,
+    RandomisedScore,
+)
 from eureka_agent.records import (
     Attempt,
     Cost,
@@ -41,6 +49,46 @@ BATCH = RequestBatch(
     model="openai/tiny",
     requests=(BatchedRequest(key="k", role="designer", prompt_tokens=10, reply_tokens=20),),
     planned_at=1.0,
+)
+HELD_OUT = HeldOutFitness(mean=2.0, worst_quarter=0.5)
+DISTRIBUTION = RandomisedParameters(
+    name="d1",
+    reason="a load",
+    author="offline",
+    curriculum=(CurriculumStage(begins=0.0, parameters={"mass": (0.5, 2.0)}),),
+)
+PRIOR = Prior(
+    base=2.0,
+    floor=1.0,
+    episodes=16,
+    parameters=(ParameterPrior(name="mass", scores=(), low=0.8, high=1.2),),
+)
+RANDOMISATION: tuple[tuple[BaseEntry, str], ...] = (
+    (
+        journal.RandomisationStarted(winner="1-01", distributions=4, seeds=1),
+        "1-01 is trained under 4 distributions of parameters, from 1 seed each",
+    ),
+    (
+        journal.PriorMeasured(winner="1-01", prior=PRIOR),
+        "prior of 1-01, each parameter alone: mass=0.8..1.2",
+    ),
+    (
+        journal.DistributionsProposed(winner="1-01", distributions=(DISTRIBUTION,)),
+        "distributions of parameters: d1 mass=0.5..2",
+    ),
+    (
+        journal.RandomisedScored(
+            winner="1-01",
+            score=RandomisedScore(
+                name="d1", seed=3, fitness=2.5, choice=HELD_OUT, held_out=HELD_OUT
+            ),
+        ),
+        "1-01+d1 from seed 3 over the safe ranges: 2.00, worst quarter 0.500",
+    ),
+    (
+        journal.RandomisationEnded(winner="1-01", best="d1"),
+        "the best distribution of parameters is d1",
+    ),
 )
 SCORE = Score(name="human", seeds=(1,), fitness=(2.0,), mean=2.0, std=None)
 
@@ -138,6 +186,13 @@ def story(
         (journal.FinalStarted(attempts=("1-01",)), "final trainings with fresh seeds: 1-01"),
         (journal.FinalTrained(training=final), "human from seed 3: fitness 1.50"),
         (journal.Scored(score=SCORE), "human: 2.00 over 1 seed"),
+        *RANDOMISATION,
+        (
+            journal.RandomisedTrained(
+                winner="1-01", training=final.model_copy(update={"name": "d1"})
+            ),
+            "1-01+d1 from seed 3: fitness 1.50",
+        ),
         (journal.RunEnded(status=RunStatus.FAILED, message="it broke"), "run failed: it broke"),
         (
             journal.Pruned(attempts=("1-01",), files=3, size=2_500_000),

@@ -19,6 +19,7 @@ from eureka_agent.journal.entries import (
     IterationEnded,
     IterationStarted,
     Notice,
+    RandomisationStarted,
     Reviewed,
     RunEnded,
     RunStarted,
@@ -143,6 +144,24 @@ def test_the_budget_counts_what_is_planned_and_done(scene: Scene) -> None:
         scene.view.attempts.accepted,
         scene.view.attempts.rejected,
     ) == (3, 2, 1)
+
+
+def test_trainings_under_distributions_are_planned_and_counted(scene: Scene) -> None:
+    settings = scene.started.settings.model_copy(update={"randomise": 4, "baselines": False})
+    scene.send(scene.started.model_copy(update={"settings": settings}))
+    # 2 iterations x 3 samples + 2 finalists x 3 seeds + 4 distributions x 3 seeds
+    assert scene.view.trainings_total == 24
+    scene.send(FinalStarted(attempts=("1-01",)))
+    assert scene.view.trainings_total == 3 + 12
+    scene.send(RandomisationStarted(winner="1-01", distributions=2, seeds=3))
+    assert scene.view.trainings_total == 3 + 6
+    job = {"job": "1-01+d1@7", "label": "1-01+d1", "training": "randomised"}
+    scene.send(TrainingQueued(**job, seed=7))
+    assert scene.view.queued["1-01+d1@7"].role == "randomised, seed 1"
+    scene.send(TrainingEnded(**job, fitness=1.0))
+    assert (scene.view.trainings_done, scene.view.trainings_total) == (1, 9)
+    assert scene.view.phase == "distributions of parameters"
+    assert "1 of 3 seeds" in scene.text(100, 40)
 
 
 @pytest.mark.parametrize("mended", [True, False])
@@ -376,6 +395,15 @@ def test_a_training_that_a_kill_cut_off_counts_once(scene: Scene) -> None:
     )
     scene.send(IterationEnded(iteration=0, best=None))
     assert scene.view.trainings_total == 1 + 3 + 12
+
+
+def test_a_training_ends_with_a_whole_iteration(
+    description: TaskDescription, settings: SearchSettings, attempt: Callable[..., Attempt]
+) -> None:
+    scene = Scene(description, settings.model_copy(update={"env_steps": 950}), attempt)
+    scene.send(scene.started)
+    # 950 steps are nine and a half iterations of 10 environments and 10 steps
+    assert scene.view.env_steps_total == scene.view.trainings_total * 1_000
 
 
 def test_cached_baselines_leave_nothing_to_train(scene: Scene) -> None:

@@ -77,7 +77,7 @@ def test_report_says_what_happened(report: RunReport) -> None:
     assert "An earlier run trained the rewards from the cache" in text
     assert "1 training started again because a worker died." in text
     assert "| `samples` | `3` | `8` |" in text
-    assert "`horizon`" not in text
+    assert "`discount`" not in text
     assert "eureka search 'jump as high as you can' --env jumper" in text
 
 

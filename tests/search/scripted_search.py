@@ -28,6 +28,7 @@ from eureka_agent.search.briefing import Analyses, Briefing
 from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.engine import Judges, SearchEngine
 from eureka_agent.search.final import FinalTrainings
+from eureka_agent.search.randomisation import Randomising, Writes
 from eureka_agent.search.recorder import Recorder
 from eureka_agent.search.strategies.greedy import Greedy
 from eureka_agent.search.strategies.interface import Strategy
@@ -190,6 +191,7 @@ class ScriptedSearch:
         reviewer: Reviews | None = None,
         spent: Callable[[], bool] = lambda: False,
         judge: Callable[[Run, Observer], Judges] | None = None,
+        writer: Writes | None = None,
     ) -> None:
         self.run = run
         self.designer = designer
@@ -201,6 +203,7 @@ class ScriptedSearch:
         briefing = Briefing(run, strategy or Greedy(), recorder, analyst=analyst)
         self.cache = BaselineCache(run.folder.parent, run.description, run.settings)
         self.finals = FinalTrainings(run, self.trials, self.cache, recorder)
+        self.randomising = Randomising(run, self.trials, writer, recorder)
         self.engine = SearchEngine(
             run,
             designer,
@@ -214,8 +217,9 @@ class ScriptedSearch:
 
     async def see_through(self) -> None:
         """Generations and final trainings, with the baselines beside them."""
-        self.engine.baselines = self.finals.known
-        await _all_trainings(self.engine, self.finals, self.run.settings.finalists, baselines=True)
+        settings = self.run.settings.model_copy(update={"baselines": True})
+        self.engine.baselines = self.finals.known if settings.trains_baselines else None
+        await _all_trainings(self.engine, self.finals, settings, self.randomising)
 
 
 def reward(weight: float) -> str:

@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,10 @@ def command(
 
 
 def rows(folder: Path, statement: str) -> list[Any]:
-    with sqlite3.connect(f"file:{folder / 'archive.sqlite'}?mode=ro", uri=True) as connection:
+    # a connection that nobody closes stays open until the garbage collector comes
+    with closing(
+        sqlite3.connect(f"file:{folder / 'archive.sqlite'}?mode=ro", uri=True)
+    ) as connection:
         return connection.execute(statement).fetchall()
 
 

@@ -24,7 +24,7 @@ from eureka_agent.journal.entries import IterationEnded, Notice, RunStarted
 from eureka_agent.records import TaskDescription
 from eureka_agent.report.state import SearchView
 from eureka_agent.search.budget import parse_budget, steps_text, time_text
-from eureka_agent.search.budget_plan import CostModel, Speed, plan, steps_of_a_training
+from eureka_agent.search.budget_plan import CostModel, Speed, plan
 from eureka_agent.search.capacity import plan_capacity
 from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.preparation import effective_settings
@@ -220,7 +220,7 @@ def test_a_steady_search_leaves_no_worker_idle_between_generations() -> None:
 
 
 def test_a_training_is_counted_in_whole_updates() -> None:
-    assert steps_of_a_training(SETTINGS.model_copy(update={"env_steps": 901})) == 1000
+    assert SETTINGS.model_copy(update={"env_steps": 901}).steps_of_a_training == 1000
 
 
 @pytest.mark.parametrize(

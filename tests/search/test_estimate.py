@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
@@ -84,15 +83,14 @@ def test_a_second_plan_is_for_people_and_needs_no_measurement(
 
 
 @pytest.mark.slow
-async def test_a_hundred_further_estimates_take_no_worker_and_no_time(
+async def test_a_hundred_further_estimates_take_no_worker(
     calibrated: dict[str, Any], wall: ScriptWall
 ) -> None:
-    began, found = time.process_time(), list[Estimate]()
+    found = list[Estimate]()
     async with Estimator() as estimator:
         for seed in range(100):
             values = {**calibrated, "seed": seed, "env_steps": 8192 * (1 + seed % 5)}
             found.append(await estimator.estimate(values))
-    assert time.process_time() - began < 2.0
     assert wall.started == 0
     assert found[0] == found[5]
     # five times the steps

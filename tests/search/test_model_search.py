@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 
@@ -96,7 +97,10 @@ def command(
 
 
 def stored(folder: Path) -> list[dict[str, object]]:
-    with sqlite3.connect(f"file:{folder / 'archive.sqlite'}?mode=ro", uri=True) as connection:
+    # a connection that nobody closes stays open until the garbage collector comes
+    with closing(
+        sqlite3.connect(f"file:{folder / 'archive.sqlite'}?mode=ro", uri=True)
+    ) as connection:
         return [
             json.loads(record)
             for (record,) in connection.execute("SELECT record FROM messages ORDER BY rowid")

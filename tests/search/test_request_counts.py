@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from eureka_agent.estimates import RoleEstimate
-from eureka_agent.records import TaskDescription
+from eureka_agent.records import ParameterSpec, TaskDescription
 from eureka_agent.search.models import models_of
 from eureka_agent.search.request_counts import (
     LATER_CHARACTERS,
@@ -79,3 +79,7 @@ async def test_every_role_counts(description: TaskDescription) -> None:
     assert {each.role: each.requests for each in judged} == {"designer": 8, "judge": 17}
     written = await counted(description, fitness="written", sentence="wave", iterations=1)
     assert {each.role: each.requests for each in written} == {"metric": 1, "designer": 8}
+    mass = ParameterSpec(name="mass", default=1.0, low=0.5, high=2.0)
+    with_mass = description.model_copy(update={"parameters": (mass,)})
+    randomised = await counted(with_mass, randomise=4, iterations=1)
+    assert {each.role: each.requests for each in randomised} == {"designer": 8, "randomiser": 1}

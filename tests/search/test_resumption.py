@@ -109,6 +109,7 @@ def test_every_other_setting_is_refused_with_why(folder: Path, name: str) -> Non
         "analyst_sees": True,
         "schedule": "steady",
         "clip_value_loss": False,
+        "combine": "sign",
     }
     values |= {"temperature": 0.5, "reply_tokens": 9, "revisions": 1, "confirm": 1}
     run = open_run(folder)

@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,7 @@ def trained_in(runs: Path) -> int:
     if archive is None:
         return 0
     try:
-        with sqlite3.connect(archive, timeout=5.0) as connection:
+        with closing(sqlite3.connect(archive, timeout=5.0)) as connection:
             return int(
                 connection.execute(
                     "SELECT count(*) FROM attempts WHERE stage = 'trained'"
@@ -246,6 +247,8 @@ def test_a_run_is_evaluated_again_from_its_folder(
     one = shared_eureka("evaluate", unbroken["run"], "--episodes", "1")  # which has no spread
     assert " over 1 episode\n" in one
     assert "±" not in one
+    asked = shared_eureka("evaluate", unbroken["run"], "--parameters", "mass=2", status=2)
+    assert "the environment has no parameter 'mass' (given: mass=2)" in asked
 
 
 def test_a_changed_environment_is_not_resumed(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from eureka_agent.records import TaskDescription
+from eureka_agent.records import ParameterSpec, TaskDescription
 from eureka_agent.search.pace import Pace
 from eureka_agent.search.played_machine import Kind, PlayedMachine, Scoring
 from eureka_agent.search.wall_time import (
@@ -12,6 +14,7 @@ from eureka_agent.search.wall_time import (
     ROLLOUT_SHARE,
     VIDEO_SECONDS,
     Latency,
+    scores_of_randomised,
     scoring_of,
     wall_time,
 )
@@ -133,3 +136,21 @@ def test_a_score_steps_whole_episodes(description: TaskDescription) -> None:
     # 500 steps; an update alone takes 1 s, of which 0.25 s are for its 4 x 4 samples
     assert found.any == pytest.approx(2 * 500 * ROLLOUT_SHARE * 0.75 / 4)
     assert found.each == pytest.approx((3 * 10 + 20) * 500 * ROLLOUT_SHARE * 0.25 / 16)
+
+
+def test_distributions_train_after_the_finals_and_are_scored_in_two_passes(
+    description: TaskDescription,
+) -> None:
+    counts = replace(COUNTS, randomised=8)
+    one_after_another = wall_time(settings(), counts, pace(further=0.0), 4, AT_ONCE, NO_MODEL)
+    # eight trainings of 10 s on four slots
+    assert one_after_another == pytest.approx(seconds_of(settings()) + 20)
+    mass = ParameterSpec(name="mass", default=1.0, low=0.5, high=2.0)
+    described = description.model_copy(update={"parameters": (mass,)})
+    search = settings(
+        randomise=3, finalists=1, final_seeds=2, scoring_episodes=10, evaluation_episodes=20
+    )
+    # nine values of the mass, and the policies of three distributions and of the defaults, twice
+    episodes = 9 * 10 + 2 * 4 * 2 * 20
+    expected = 500 * ROLLOUT_SHARE * (2 * 0.75 / 4 + episodes * 0.25 / 16)
+    assert scores_of_randomised(search, described, pace(further=0.25)) == pytest.approx(expected)

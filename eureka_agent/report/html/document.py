@@ -17,7 +17,7 @@ from eureka_agent import wording
 from eureka_agent.invocation import command, executable
 from eureka_agent.markup import LONGEST_QUOTATION
 from eureka_agent.records import BASELINES
-from eureka_agent.report import facts
+from eureka_agent.report import facts, randomisation
 from eureka_agent.report.cost import cost_sentence, remarks
 from eureka_agent.report.fitness import fitness_facts
 from eureka_agent.report.html import sections
@@ -106,6 +106,7 @@ def _values(report: RunReport) -> dict[str, Any]:
     return {
         "report": report,
         "facts": facts,
+        "randomisation": randomisation,
         "policy": content_security_policy(scripts, styles),
         "scripts": scripts,
         "styles": styles,

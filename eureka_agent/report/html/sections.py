@@ -143,10 +143,15 @@ def failures(report: RunReport) -> list[Failures]:
             if repeat.failure:
                 reason = f"failed when repeated: {one_line(repeat.failure, LONGEST_REASON)}"
                 broken.setdefault(reason, []).append(attempt.id)
-    for training in report.final_trainings:
-        if training.failure:
-            reason = f"failed in a final training: {one_line(training.failure, LONGEST_REASON)}"
-            broken.setdefault(reason, []).append(f"{training.name} (seed {training.seed})")
+    randomised = () if report.randomisation is None else report.randomisation.trainings
+    for where, trainings in (
+        ("in a final training", report.final_trainings),
+        ("under other parameters", randomised),
+    ):
+        for training in trainings:
+            if training.failure:
+                reason = f"failed {where}: {one_line(training.failure, LONGEST_REASON)}"
+                broken.setdefault(reason, []).append(f"{training.name} (seed {training.seed})")
     seen: dict[str, list[str]] = {}
     for attempt in attempts:
         if report.of_own_reward or attempt.diagnosis is None:

@@ -40,8 +40,11 @@ _ROOTS = (
 own import."""
 _GPU_ROOTS = ("mujoco-warp", "warp-lang")
 """Physics on a GPU, half a gigabyte: in the image where the engine can give GPUs, too."""
-_OPTIONAL_ROOTS = ("pygame", "pygame-ce")
-"""Pictures of Gymnasium's own environments: in the image where they are here."""
+_OPTIONAL_ROOTS = ("box2d", "pygame", "pygame-ce")
+"""Physics and pictures of Gymnasium's own environments: in the image where they are here."""
+_DATA_ROOTS = ("metaworld",)
+"""Packages of which an environment reads files and imports nothing: where they are here, without
+what they require."""
 
 Member: TypeAlias = Path | bytes | None
 """A file of this machine, a file's content, or (None) a folder into which everybody may write."""
@@ -151,7 +154,7 @@ def pinned(requirements: str = "", gpus: bool = True) -> tuple[str, ...]:
             raise WallError(
                 f"a worker needs the package {str(requirement)!r}, and the version that is"
                 f" installed here is {version or 'none'}",
-                install_packages(str(requirement)),
+                f"install it: {install_packages(str(requirement))}",
             )
         if found is None or version is None:
             continue  # what a package does without here it does without there
@@ -161,6 +164,9 @@ def pinned(requirements: str = "", gpus: bool = True) -> tuple[str, ...]:
             for part in map(Requirement, found.requires or ()):
                 if part.marker is None or part.marker.evaluate({"extra": key[1]}):
                     wanted.append((part, False))
+    for package in _DATA_ROOTS:
+        if (data := next(iter(distributions(name=package)), None)) is not None:
+            versions[package] = data.version
     return tuple(sorted(f"{name}=={version}" for name, version in versions.items()))
 
 

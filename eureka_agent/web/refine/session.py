@@ -83,9 +83,10 @@ class RefineSession:
         try:
             return await self._decision
         finally:
-            await self._stop_making()
             self.pending, self._decision = None, None
+            # first, so that no page begins another clip meanwhile, which nobody would wait for
             self._enter(Phase.TRAINING)
+            await self._stop_making()
 
     def decided(self, decision: Decision) -> None:
         """Go on as the person decided. Raises EurekaError where nobody is asked."""

@@ -1,0 +1,241 @@
+"""Results of a benchmark, read from the runs in its batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from eureka_agent.archive.run_folder import reading
+from eureka_agent.archive.storage_errors import FILE_NAME
+from eureka_agent.batch.matrix import name_word
+from eureka_agent.batch.queue import Entry, Queue, State
+from eureka_agent.cards import Card, read_card
+from eureka_agent.errors import EnvironmentLoadError, RunFolderError
+from eureka_agent.ranking import by_fitness
+from eureka_agent.records import BASELINES, Attempt, Score, Stage
+from eureka_agent.report.comparison import known_fitness, told_apart
+from eureka_agent.report.run_report import RunReport
+from eureka_agent.search.summary import run_overview
+from eureka_agent.simulation.catalogue import find_folder
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One search of a benchmark: a method on a task from a seed."""
+
+    task: str
+    method: str
+    seed: int
+    state: str
+    fitness: tuple[float, ...] = ()
+    """Fitness of the winner over fresh seeds."""
+    attempts: int = 0
+    """First proposals and their revisions."""
+    trained: int = 0
+    """Attempts whose training ended."""
+    pending: int = 0
+    """Attempts that are judged, trained or wait for it."""
+    env_steps: int = 0
+    """Env steps of all trainings before the finals."""
+    requests: int = 0
+    """Requests to models."""
+    env_steps_to_human: int | None = None
+    """Env steps until an attempt reached the human reward's mean fitness; None where none did."""
+    seconds: float = 0.0
+    message: str = ""
+
+    @property
+    def mean(self) -> float | None:
+        """Mean over the fresh seeds; None without a final training."""
+        return sum(self.fitness) / len(self.fitness) if self.fitness else None
+
+    @property
+    def executable(self) -> float | None:
+        """Share of attempts whose training came to its end."""
+        return executable_share([self])
+
+
+def executable_share(cells: Sequence[Cell]) -> float | None:
+    """Share of the attempts of searches whose training came to its end, of those that have ended;
+    None before the first training has, since refusals come sooner."""
+    trained = sum(cell.trained for cell in cells)
+    pending = sum(cell.pending for cell in cells)
+    ended = sum(cell.attempts for cell in cells) - pending
+    return trained / ended if ended and (trained or not pending) else None
+
+
+@dataclass(frozen=True)
+class TaskScale:
+    """Zero and unit of a task's normalised scores."""
+
+    task: str
+    unit: str = ""
+    human: tuple[float, ...] = ()
+    """Fitness of the human reward over fresh seeds; empty until it is trained."""
+    sparse: tuple[float, ...] = ()
+    refusal: str = ""
+    """Reason for which no score of this task is normalised; empty where it may be."""
+    environment_task: str = ""
+    """Name of the task in its environment; empty until a search of it has begun."""
+
+    @property
+    def label(self) -> str:
+        """Name of the task, with that in its environment where it has another one."""
+        inside = self.environment_task
+        return self.task if name_word(inside) in self.task else f"{self.task} ({inside})"
+
+    @property
+    def denominator(self) -> float | None:
+        """|human − sparse| (Ma et al. 2023); None where it is refused."""
+        if self.refusal or not self.human or not self.sparse:
+            return None
+        return abs(_mean(self.human) - _mean(self.sparse))
+
+    def normalised(self, fitness: float | None) -> float | None:
+        """(fitness − sparse) / |human − sparse|; None where it is refused."""
+        scale = self.denominator
+        return None if scale is None or fitness is None else (fitness - _mean(self.sparse)) / scale
+
+
+@dataclass(frozen=True)
+class Results:
+    """All of a benchmark that there is so far."""
+
+    cells: tuple[Cell, ...]
+    scales: Mapping[str, TaskScale]
+    """Scales of the tasks of which a search has begun, by task."""
+    methods: tuple[str, ...]
+    tasks: tuple[str, ...]
+
+    def scale(self, task: str) -> TaskScale:
+        """Scale of a task; an empty one where nothing is known."""
+        return self.scales.get(task) or TaskScale(task)
+
+    def of(self, task: str, method: str) -> list[Cell]:
+        """The searches of a method on a task, by seed."""
+        found = [each for each in self.cells if (each.task, each.method) == (task, method)]
+        return sorted(found, key=lambda each: each.seed)
+
+    def means(self, task: str, method: str) -> list[float]:
+        """Means of the searches of a method on a task that have a score, by seed."""
+        return [cell.mean for cell in self.of(task, method) if cell.mean is not None]
+
+
+def read_results(folder: Path, tasks: Sequence[str], methods: Sequence[str]) -> Results:
+    """Read a benchmark's batch. `tasks`, `methods`: their names in the searches' names."""
+    cells: list[Cell] = []
+    scales: dict[str, TaskScale] = {}
+    with closing(Queue(folder, reading=True)) as queue:
+        entries = queue.entries()
+    for entry in entries:
+        place = _place(entry.name, tasks, methods)
+        if place is None:  # a search that somebody added to the batch
+            continue
+        if not (folder / entry.name / FILE_NAME).is_file():
+            cells.append(Cell(*place, entry.state.value, message=entry.message))
+            continue
+        try:
+            with reading(str(folder / entry.name)) as run:
+                report = run_overview(run)
+        except RunFolderError as error:
+            cells.append(Cell(*place, State.FAILED.value, message=error.message))
+            continue
+        cells.append(_cell(report, entry, place))
+        known = scales.get(place[0])
+        scale = _scale(report, place[0])
+        if known is None or len(scale.human) > len(known.human):
+            scales[place[0]] = scale
+    return Results(tuple(cells), scales, tuple(methods), tuple(tasks))
+
+
+def _place(name: str, tasks: Sequence[str], methods: Sequence[str]) -> tuple[str, str, int] | None:
+    """Task, method and seed of a search by its name."""
+    head, _, seed = name.rpartition("-seed")
+    for task in sorted(tasks, key=len, reverse=True):
+        method = head.removeprefix(f"{task}-")
+        if head.startswith(f"{task}-") and method in methods and seed.isdigit():
+            return task, method, int(seed)
+    return None
+
+
+def _cell(report: RunReport, entry: Entry, place: tuple[str, str, int]) -> Cell:
+    attempts = report.attempts
+    best = report.best_score if entry.state is State.FINISHED else None
+    human = report.score("human")
+    per_training = report.settings.steps_of_a_training
+    return Cell(
+        *place,
+        entry.state.value,
+        () if best is None else tuple(known_fitness(best)),
+        len(attempts),
+        sum(each.stage is Stage.TRAINED for each in attempts),
+        sum(each.stage in (Stage.PROPOSED, Stage.ACCEPTED) for each in attempts),
+        sum(_env_steps(each) for each in attempts),
+        report.cost.requests,
+        _steps_to(attempts, None if human is None else human.mean, per_training),
+        report.seconds,
+        entry.message or report.message,
+    )
+
+
+def _env_steps(attempt: Attempt) -> int:
+    """Env steps of an attempt's training and of those that confirm it."""
+    outcomes = [attempt.outcome, *(repeat.outcome for repeat in attempt.repeats)]
+    return sum(outcome.env_steps for outcome in outcomes if outcome is not None)
+
+
+def _steps_to(attempts: Sequence[Attempt], fitness: float | None, per_training: int) -> int | None:
+    """Env steps of all trainings until one reached a fitness, in the order of proposals."""
+    if fitness is None or not by_fitness(attempts):
+        return None
+    steps = 0
+    for attempt in sorted(attempts, key=lambda each: (each.iteration, each.sample, each.revision)):
+        if attempt.outcome is None:
+            continue
+        steps += per_training
+        if attempt.outcome.fitness is not None and attempt.outcome.fitness >= fitness:
+            return steps
+    return None
+
+
+def _scale(report: RunReport, task: str) -> TaskScale:
+    human, sparse = (report.score(name) for name in BASELINES)
+    scale = TaskScale(
+        task, report.description.fitness_unit, environment_task=report.description.task
+    )
+    if human is None or sparse is None:
+        return scale
+    return replace(
+        scale,
+        human=tuple(known_fitness(human)),
+        sparse=tuple(known_fitness(sparse)),
+        refusal=_refusal(human, sparse, _card(report)),
+    )
+
+
+def _refusal(human: Score, sparse: Score, card: Card | None) -> str:
+    if card is not None and not card.human_learns:
+        return "the human reward does not learn it"
+    if human.mean is None or sparse.mean is None:
+        return "a baseline failed"
+    if not told_apart(human, sparse):
+        return "human and sparse are not told apart"
+    if human.mean < sparse.mean:
+        return "the human reward is below the sparse one"
+    return ""
+
+
+def _card(report: RunReport) -> Card | None:
+    """The card of the task that was searched; None for one of other files."""
+    try:
+        card = read_card(find_folder(report.settings.env), report.description.task)
+    except EnvironmentLoadError:
+        return None
+    same = card is not None and card.fingerprint == report.description.fingerprint
+    return card if same else None
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

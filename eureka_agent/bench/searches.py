@@ -1,0 +1,231 @@
+"""The searches of a suite: its batch file, and faults of that file where the suite has them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from eureka_agent.archive.run_folder import BATCH_FILE
+from eureka_agent.archive.storage_errors import FILE_NAME
+from eureka_agent.batch.faults import BatchFileError, Fault, Place
+from eureka_agent.batch.file import BatchFile, BatchSettings, batch_from
+from eureka_agent.batch.folder import differences_of
+from eureka_agent.batch.matrix import AT_THE_TOP, PlannedSearch, expand, name_word
+from eureka_agent.batch.queue import Queue
+from eureka_agent.bench.suite import Suite, SuiteError
+from eureka_agent.errors import did_you_mean
+from eureka_agent.settings import FREE_SETTINGS, MOST_PROPOSALS, SearchSettings
+from eureka_agent.simulation.catalogue import GYMNASIUM_PREFIX
+from eureka_agent.wording import plural
+
+_OF_METHODS = ("samples", "iterations", "confirm", "confirm_seeds")
+"""Settings from which a search's number of trainings follows."""
+_FREE = FREE_SETTINGS - {
+    *("iterations", "budget", "finalists", "final_seeds", "baselines", "baseline_seeds"),
+    *("randomise", "gate", "novelty", "retry_rounds"),
+}
+"""Settings that may differ between the searches of one benchmark: no result follows from them."""
+_MOST_DIFFERENCES = 8
+_OTHER_FOLDER = "name another folder for a further benchmark: --folder FOLDER"
+
+
+def planned_searches(suite: Suite) -> tuple[BatchFile, tuple[PlannedSearch, ...]]:
+    """The batch file of a suite, and its searches. Raises EurekaError with every mistake."""
+    if not suite.tasks:
+        raise SuiteError(
+            f"the suite {suite.name!r} has no tasks of its own",
+            "name a folder of environments: --envs FOLDER",
+        )
+    own = _own_faults(suite)
+    methods = []
+    for name, settings in suite.methods.items():
+        samples = _samples(suite, name, settings, own)
+        methods.append({"name": name, **settings, **({"samples": samples} if samples else {})})
+    content = {
+        **{key: value for key, value in suite.batch.items() if key in BatchSettings.model_fields},
+        "defaults": {"schedule": "generations", "video": False, **suite.settings},
+        "matrix": {
+            "task": [task_case(task) for task in suite.tasks],
+            "method": methods,
+            "seed": list(range(suite.seeds)),
+        },
+    }
+    head = f"# The searches of the benchmark {suite.name!r}, written by the benchmark's command.\n"
+    file = replace(
+        batch_from(Path(suite.path or suite.name), content, {}),
+        text=head + yaml.safe_dump(content, sort_keys=False, allow_unicode=True),
+    )
+    try:
+        searches = expand(file)
+    except BatchFileError as error:
+        theirs = [_moved(suite, fault) for fault in error.faults]
+        # searches of the same name are told where they come from
+        own += [each for each in theirs if each.place or not own]
+    if own:
+        raise suite.refusal(list(dict.fromkeys(own)))
+    return file, searches
+
+
+@contextmanager
+def faults_of(suite: Suite) -> Iterator[None]:
+    """Faults of the suite's batch file are raised as faults of the suite."""
+    try:
+        yield
+    except BatchFileError as error:
+        raise suite.refusal([_moved(suite, fault) for fault in error.faults]) from None
+
+
+def task_case(task: str | Mapping[str, Any]) -> dict[str, Any]:
+    """A task's settings, with its name as the names of searches have it."""
+    if isinstance(task, str):
+        env, _, chosen = task.rpartition(":") if _has_task(task) else (task, "", "")
+        task = {"env": env, **({"task": chosen} if chosen else {})}
+    environment = str(task.get("env", "")).rstrip("/").rpartition("/")[2]
+    words = [environment, *([str(task["task"])] if task.get("task") else [])]
+    return {**task, "name": name_word(str(task.get("name") or "-".join(words))) or "task"}
+
+
+def check_benchmark(suite: Suite, searches: Sequence[PlannedSearch], folder: Path) -> str:
+    """Raise SuiteError where the folder holds another benchmark. Returns a sentence on searches of
+    this one that are left out; empty without any."""
+    if not (folder / BATCH_FILE).is_file():
+        return ""
+    with closing(Queue(folder, reading=True)) as queue:
+        known = {entry.name: entry for entry in queue.entries()}
+    planned = {search.name: search.values for search in searches}
+    if known and not planned.keys() & known and "tasks" not in suite.flags:
+        raise SuiteError(
+            f"{str(folder)!r} holds another benchmark: none of its searches, such as"
+            f" {next(iter(known))}, is in {suite.path or suite.name!r}",
+            _OTHER_FOLDER,
+        )
+    found = [
+        difference
+        for name, values in planned.items()
+        if name in known and (folder / name / FILE_NAME).is_file()
+        for difference in differences_of(name, known[name].settings, values, _FREE)
+    ]
+    if found:
+        more = len(found) - _MOST_DIFFERENCES
+        listed = [*found[:_MOST_DIFFERENCES], *([f"and {more} more"] if more > 0 else [])]
+        raise SuiteError(
+            f"{str(folder)!r} holds a benchmark with other settings:"
+            + "".join(f"\n  {each}" for each in listed),
+            f"put the old values back, or {_OTHER_FOLDER}",
+        )
+    left = [name for name in known if name not in planned]
+    if not left:
+        return ""
+    return (
+        f"left out: {plural(len(left), 'search', 'searches')} of the benchmark in {folder}, such as"
+        f" {left[0]}, which this call does not have"
+    )
+
+
+def _has_task(text: str) -> bool:
+    return ":" in text.removeprefix(GYMNASIUM_PREFIX)
+
+
+def _own_faults(suite: Suite) -> list[Fault]:
+    """Faults that the batch file does not show."""
+    found = [
+        suite.fault(("batch", str(key)), f"unknown key {key!r}", did_you_mean(str(key), _LIMITS))
+        for key in suite.batch
+        if key not in _LIMITS
+    ]
+    places: list[tuple[Place, Collection[str]]] = [(("settings",), suite.settings)]
+    places += [(("methods", name), settings) for name, settings in suite.methods.items()]
+    for place, settings in places:
+        if "samples" in settings:
+            message = "samples follow from the suite's trainings"
+            hint = "set iterations, confirm and confirm_seeds, and trainings of the suite"
+            found.append(suite.fault((*place, "samples"), message, hint))
+    first: dict[str, Place] = {}
+    for number, task in enumerate(suite.tasks):
+        place = _place(suite, ("matrix", "task", number))
+        for key in _OF_METHODS if isinstance(task, dict) else ():
+            if key in task:
+                message = "a method sets it, so that all tasks are searched alike"
+                found.append(suite.fault((*place, key), message, "set it under `methods`"))
+        name = task_case(task)["name"]
+        if first.setdefault(name.lower(), place) is not place:  # some disks ignore capitals
+            message = f"a task before it has the name {name!r} too"
+            hint = "leave it out, or give it a `name`: {env: ENV, task: TASK, name: NAME}"
+            found.append(suite.fault(place, message, hint))
+    return found
+
+
+_LIMITS = BatchSettings.model_fields
+
+
+def _samples(
+    suite: Suite, name: str, settings: Mapping[str, Any], faults: list[Fault]
+) -> int | None:
+    """Samples that fill the trainings of a method's search; None where a setting is faulty.
+
+    A generation makes `samples` trainings and then `confirm · confirm_seeds` more.
+    """
+    common = {**suite.settings, **settings}
+    numbers = []
+    for key in ("iterations", "confirm", "confirm_seeds"):
+        value = common.get(key, SearchSettings.model_fields[key].default)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            return None  # the batch file has this fault too
+        numbers.append(value)
+    iterations, confirm, confirm_seeds = numbers
+    if iterations == 0:
+        place = ("methods", name) if "iterations" in settings else ("settings",)
+        message = "it is 0, expected a whole number, 1 or more"
+        faults.append(suite.fault((*place, "iterations"), message))
+        return None
+    confirmed = confirm * confirm_seeds
+    samples, rest = divmod(suite.trainings, iterations)
+    samples -= confirmed
+    if rest or samples < max(1, confirm):
+        least = iterations * (confirmed + max(1, confirm))
+        message = (
+            f"{plural(suite.trainings, 'training')} cannot be divided into"
+            f" {plural(iterations, 'generation')} with {plural(confirmed, 'confirmation')} each"
+        )
+        hint = f"set trainings to a multiple of {iterations}, from {least} on"
+        faults.append(suite.fault(("methods", name), message, hint))
+        return None
+    if samples > MOST_PROPOSALS:
+        message = f"a generation has {samples:,} proposals, expected at most {MOST_PROPOSALS:,}"
+        hint = "raise its iterations, or lower trainings of the suite"
+        faults.append(suite.fault(("methods", name), message, hint))
+        return None
+    return samples
+
+
+def _moved(suite: Suite, fault: Fault) -> Fault:
+    """A fault of the batch file at its place in the suite."""
+    place = _place(suite, fault.place)
+    hint = fault.hint.replace(AT_THE_TOP, "under `batch:`")
+    if not place and hint:
+        hint = "give a task or a method another name, or take fewer"
+    return suite.fault(place, fault.message, hint)
+
+
+def _place(suite: Suite, place: Place) -> Place:
+    """Place in the suite, or the flag that stands in its stead."""
+    match place:
+        case ("defaults", "model", *_) if "model" in suite.flags:
+            return (suite.flags["model"],)
+        case ("defaults", *inside):
+            return ("settings", *inside)
+        case ("matrix", "task", int(number), *inside):
+            task, flag = suite.tasks[number], suite.flags.get("tasks")
+            if flag is not None:
+                return (f"{flag} {task}" if isinstance(task, str) else flag,)
+            return ("tasks", number, *(inside if isinstance(task, dict) else ()))
+        case ("matrix", "method", int(number), *inside):
+            return ("methods", list(suite.methods)[number], *inside)
+        case (str(name), *_) if name in _LIMITS:
+            return ("batch", *place)
+    return ()

@@ -1,0 +1,184 @@
+"""A suite: the tasks, methods and seeds of a benchmark, from its file and a user's flags."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from eureka_agent.batch.faults import BatchFileError, Fault, Place
+from eureka_agent.batch.file import located
+from eureka_agent.errors import EurekaError, close_match, did_you_mean
+from eureka_agent.invocation import command
+from eureka_agent.settings import value_fault
+from eureka_agent.settings_files import line_numbers, read_settings_file
+from eureka_agent.simulation.catalogue import read_entry
+
+SUITES_FOLDER = Path(__file__).parent / "suites"
+BASELINE_METHODS = ("human", "sparse")
+"""Methods without a search: the rewards in a task's folder."""
+_KEYS = ("description", "tasks", "methods", "seeds", "trainings", "settings", "batch")
+_HINT = "docs/bench.md says what a suite holds"
+
+
+class SuiteError(EurekaError):
+    """A suite that cannot be run as it stands."""
+
+
+def _checked_task(task: Any) -> Any:
+    if isinstance(task, str):
+        return task
+    if not isinstance(task, dict):
+        raise ValueError("expected ENV, ENV:TASK, or settings such as {env: ant, task: run}")
+    if "env" not in task:
+        (name, value), *others = task.items() or [("", "")]
+        pair = f"{name}:{value}" if isinstance(value, str) and not others and name else "ENV:TASK"
+        raise ValueError(f"it names no env; write {pair}, or {{env: ENV, task: TASK}}")
+    return task
+
+
+def _checked_name(name: str) -> str:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name):
+        raise ValueError("a method's name has small letters, digits, '-' and '.'")
+    if name in BASELINE_METHODS:
+        raise ValueError(f"{name!r} is part of every benchmark: leave it out")
+    return name
+
+
+class Suite(BaseModel):
+    """A benchmark, as its file describes it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = ""
+    """Name of its file."""
+    description: str = ""
+    """One line for the list of suites."""
+    tasks: tuple[Annotated[Any, AfterValidator(_checked_task)], ...] = ()
+    """Each `env` or `env:task`, or settings: `{env: ant, task: run, env_steps: 300000}`."""
+    methods: dict[Annotated[str, AfterValidator(_checked_name)], dict[str, Any]] = Field(
+        min_length=1
+    )
+    """Settings of each method by its name."""
+    seeds: int = Field(3, ge=1, le=100, strict=True)
+    """Searches of each method on each task."""
+    trainings: int = Field(20, ge=1, le=10_000, strict=True)
+    """Trainings of one search before its finals, confirmations included: the same for every
+    method, so that all take equal env steps."""
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """Settings of all searches."""
+    batch: dict[str, Any] = Field(default_factory=dict)
+    """Settings of the batch, such as `max_time`."""
+    path: str = Field("", exclude=True)
+    """Path of its file."""
+    lines: Mapping[Place, int] = Field(default_factory=dict, exclude=True)
+    """Line of every key and list member in its file, from 1."""
+    flags: Mapping[str, str] = Field(default_factory=dict, exclude=True)
+    """Flags that replaced `tasks` or `model`, by these names."""
+
+    def fault(self, place: Place, message: str, hint: str = "") -> Fault:
+        """A fault with its line."""
+        return located(self.lines, place, message, hint)
+
+    def refusal(self, faults: Sequence[Fault]) -> EurekaError:
+        """The error for faults of this suite, or of the flags alone where they have any."""
+        of_flags = [each for each in faults if str((*each.place, "")[0]).startswith("--")]
+        if not of_flags:
+            return BatchFileError(self.path or self.name, faults)
+        return SuiteError("\n  ".join(map(str, of_flags)), f"see `{command('bench --help')}`")
+
+
+def built_in_suites() -> dict[str, Path]:
+    """Suites that come with the package, by name."""
+    return {path.stem: path for path in sorted(SUITES_FOLDER.glob("*.yaml"))}
+
+
+def read_suite(word: str) -> Suite:
+    """A suite by its name or its file. Raises EurekaError with every mistake in its form."""
+    path = built_in_suites().get(word, Path(word))
+    if not path.is_file():
+        raise _no_suite(word, path)
+    values = read_settings_file(path)
+    lines = line_numbers(path)
+    faults = [
+        located(lines, (str(key),), f"unknown key {key!r}", did_you_mean(str(key), _KEYS))
+        for key in values
+        if key not in _KEYS
+    ]
+    own = {key: values[key] for key in values if key in _KEYS}
+    try:
+        suite = Suite.model_validate({**own, "name": path.stem, "path": str(path), "lines": lines})
+    except ValidationError as error:
+        faults += [_fault(each, lines) for each in error.errors()]
+    if faults:
+        raise BatchFileError(str(path), faults)
+    return suite
+
+
+def _no_suite(word: str, path: Path) -> SuiteError:
+    listing = f"`{command('bench')}` lists the built-in suites"
+    if path.is_dir():
+        return SuiteError(f"{word!r} is a folder, expected a suite's file", listing)
+    if os.sep in word or path.suffix in (".yaml", ".yml"):
+        return SuiteError(f"there is no file {word!r}", f"check the path; {listing}")
+    close = close_match(word, built_in_suites())
+    hint = f"did you mean {close!r}?" if close else f"{listing}; one of your own is a file"
+    return SuiteError(f"there is no suite {word!r}", hint)
+
+
+def _fault(error: ErrorDetails, lines: Mapping[Place, int]) -> Fault:
+    """A fault of form where it stands."""
+    first, *inside = (part for part in error["loc"] if part != "[key]")
+    place: Place = (first, *(part if first == "tasks" else str(part) for part in inside))
+    if error["type"] == "missing":
+        return located(lines, (), f"{first!r} is missing", _HINT)
+    return located(lines, place, f"it is {value_fault(error)}", _HINT if not inside else "")
+
+
+def environments_in(folder: Path) -> tuple[dict[str, Any], ...]:
+    """All tasks of the environments in a folder. Raises SuiteError where there is none."""
+    entries = [
+        read_entry(path.parent)
+        for path in sorted(folder.glob("*/env.py"))
+        if not path.parent.name.startswith(("_", "."))
+    ]
+    tasks = tuple(
+        {"env": str(entry.folder.resolve()), "task": task}
+        for entry in entries
+        for task in entry.tasks
+    )
+    if not tasks:
+        raise SuiteError(
+            f"there is no environment in {str(folder)!r}",
+            "name a folder whose folders have an env.py and tasks",
+        )
+    return tasks
+
+
+def with_choices(
+    suite: Suite,
+    envs: Path | None,
+    tasks: Sequence[str],
+    seeds: int | None,
+    models: Sequence[str],
+) -> Suite:
+    """The suite with some parts replaced by what a user chose."""
+    changes: dict[str, Any] = {}
+    flags: dict[str, str] = {}
+    if envs is not None:
+        changes["tasks"] = environments_in(envs)
+        flags["tasks"] = "--envs"
+    if tasks:
+        changes["tasks"] = tuple(tasks)
+        flags["tasks"] = "--task"
+    if seeds is not None:
+        changes["seeds"] = seeds
+    if models:
+        changes["settings"] = {**suite.settings, "model": list(models)}
+        flags["model"] = "--model"
+    return suite.model_copy(update={**changes, "flags": flags})

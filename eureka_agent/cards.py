@@ -1,0 +1,98 @@
+"""Difficulty cards: how hard a task is, measured with the rewards in its folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, FiniteFloat, ValidationError
+
+from eureka_agent.base_record import Record
+from eureka_agent.settings import MOST_ENV_STEPS
+
+Count = Annotated[int, Field(ge=0, le=MOST_ENV_STEPS)]
+
+CARDS_FOLDER = "cards"
+"""Folder of the cards in an environment's folder, which no result depends on."""
+CARD_SEEDS = 8
+"""Seeds of each reward on a card."""
+
+
+class CardPoint(Record):
+    """A point of a learning curve, of the exploring policies of all seeds."""
+
+    env_steps: Count
+    mean: FiniteFloat | None
+    """Mean fitness over the seeds; None before an episode has ended."""
+    low: FiniteFloat | None
+    high: FiniteFloat | None
+    """Lowest and highest seed."""
+
+
+class CardReward(Record):
+    """Trainings of one reward."""
+
+    fitness: tuple[FiniteFloat | None, ...]
+    """Fitness of each seed, scored without exploration noise; None for a failed training."""
+    mean: FiniteFloat | None
+    std: FiniteFloat | None
+    """Sample standard deviation over the seeds (n − 1)."""
+    learned: Count
+    """Number of seeds that came at least half of the way from the untrained policy to
+    `Card.level`."""
+    env_steps_to_level: Count | None
+    """Env steps at which the mean curve has 90 % of the way to the human reward's best point; None
+    where it never has, or the human reward did not learn."""
+    curve: tuple[CardPoint, ...]
+
+    @property
+    def learns(self) -> bool:
+        """True where most seeds learn."""
+        return 2 * self.learned > len(self.fitness)
+
+
+class Card(Record):
+    """The difficulty card of a task."""
+
+    version: Literal[1] = 1
+    task: str
+    fingerprint: str
+    """Hash of the files that the results depend on."""
+    unit: str
+    env_steps: Count
+    """Env steps of one training."""
+    budget: Count | None = None
+    """Env steps that the task has for a training, where these were others."""
+    num_envs: Count
+    untrained: FiniteFloat
+    """Fitness of random actions."""
+    level: FiniteFloat
+    """Fitness that counts as solved: the task's `success_fitness`, else the higher of the means."""
+    human: CardReward
+    sparse: CardReward
+    decides: Literal["human", "sparse", "neither"]
+    """The reward that is better beyond the noise of its seeds (Welch's 95 % interval)."""
+    minutes: dict[str, FiniteFloat]
+    """Wall time of all these trainings, by the device: `"2 CPU cores"`."""
+    packages: dict[str, str]
+    """Versions of the packages that trained."""
+
+    @property
+    def human_learns(self) -> bool:
+        """True where the human reward learns: only then scores can be normalised by it."""
+        return self.human.learns
+
+
+def read_card(folder: Path, task: str) -> Card | None:
+    """The card of a task in an environment's folder; None where there is none that can be read, or
+    another task's."""
+    try:
+        text = card_path(folder, task).read_text(encoding="utf-8")
+        card = Card.model_validate_json(text)
+    except (OSError, ValidationError, UnicodeDecodeError):
+        return None
+    return card if card.task == task else None
+
+
+def card_path(folder: Path, task: str) -> Path:
+    return folder / CARDS_FOLDER / f"{task}.json"

@@ -1,0 +1,81 @@
+"""`eureka envs --measure`: difficulty cards of an environment's tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from eureka_agent.cards import card_path
+from eureka_agent.cli.foreign_code import foreign_code
+from eureka_agent.cli.output import print_json, say
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from eureka_agent.archive.run_folder import Run
+    from eureka_agent.cards import Card
+    from eureka_agent.journal.entries import Observer
+
+
+def measure_tasks(
+    reference: str,
+    task: str | None,
+    seeds: int,
+    env_steps: int | None,
+    device: str,
+    output_format: str,
+) -> None:
+    """Train the human and the sparse reward of each task, or of one, and write its card into the
+    environment's folder. `env_steps` of a training; None: the task's budget. Raises EurekaError."""
+    from eureka_agent.archive.files import write_text
+    from eureka_agent.cli.watch import watch
+    from eureka_agent.report.card import render_card
+    from eureka_agent.report.console import CleanConsole
+    from eureka_agent.search.card import card_of
+
+    folder, tasks = _tasks(reference, task)
+    cards: dict[str, Card] = {}
+    for name in tasks:
+        values = {
+            "env": reference,
+            "task": name,
+            "iterations": 0,
+            "final_seeds": seeds,
+            "device": device,
+            "video": False,
+            **({} if env_steps is None else {"env_steps": env_steps}),
+        }
+        try:
+            run = watch(partial(_start, values), output_format, silent_end=True)
+        except click.exceptions.Abort:
+            again = "Then run this again: it makes the card of what is trained, which it keeps."
+            say(again, err=output_format == "json")
+            raise
+        card = cards[name] = card_of(run)
+        if folder is not None:
+            write_text(card_path(folder, name), card.model_dump_json(indent=1) + "\n")
+        if output_format == "text":
+            CleanConsole().print(render_card(card))
+            if folder is not None:
+                say(f"card: {card_path(folder, name)}\n")
+    if output_format == "json":
+        print_json({"cards": {name: card.model_dump(mode="json") for name, card in cards.items()}})
+
+
+async def _start(values: Mapping[str, Any], observer: Observer) -> Run:
+    from eureka_agent.archive.run_folder import command_line
+    from eureka_agent.search.session import start
+
+    return await start(values, None, command_line(), observer)
+
+
+def _tasks(reference: str, task: str | None) -> tuple[Path | None, list[str]]:
+    """The environment's folder, if it has one, and the tasks to measure."""
+    from eureka_agent.simulation.loading import load_environment
+
+    with foreign_code():
+        loaded = load_environment(reference)
+    return loaded.folder, list(loaded.tasks) if task is None else [loaded.task(task)[0]]

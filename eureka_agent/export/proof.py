@@ -1,0 +1,259 @@
+"""A run's winner and baselines, trained by another library's PPO: is a reward good, or only good
+for this trainer?"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from pydantic import FiniteFloat, ValidationError
+
+from eureka_agent.archive.files import write_text
+from eureka_agent.archive.run_folder import Run
+from eureka_agent.archive.safe_files import inside, open_plain
+from eureka_agent.errors import (
+    EnvironmentFaultError,
+    EurekaError,
+    RunFolderError,
+    SettingsError,
+    WorkerFaultError,
+)
+from eureka_agent.export.reward_source import calls_helpers, standalone_source
+from eureka_agent.fleet.evaluator import Evaluator
+from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.warm_worker import WarmWorker
+from eureka_agent.invocation import command, install_extra, show_command
+from eureka_agent.libraries import PACKAGES, LibraryName
+from eureka_agent.protocol.commands import Prove
+from eureka_agent.protocol.events import Proved
+from eureka_agent.records import Record, Score
+from eureka_agent.rewards import RewardSpecification
+from eureka_agent.sandbox.choose import choose_wall
+from eureka_agent.sandbox.cores import usable_cores
+from eureka_agent.sandbox.inbox import DO_NOT_TRUST, check_policy
+from eureka_agent.sandbox.wall import Wall, shared_limits
+from eureka_agent.search.scoring import score_of_seeds
+from eureka_agent.search.seeds import derive_seed
+from eureka_agent.search.summary import best_attempt
+from eureka_agent.settings import TrainingSettings
+
+PROOF = "proof"
+"""Folder in a run."""
+_SLOWER = 20.0
+"""Times a training may take what it took here, beside the run's own limit."""
+
+
+class ProofTraining(Record):
+    """One training by the library."""
+
+    name: str
+    """`"human"`, `"sparse"` or an attempt id."""
+    seed: int
+    fitness: FiniteFloat | None
+    """Mean over fresh episodes without noise, from a process that never loaded the reward."""
+    seconds: FiniteFloat = 0.0
+    failure: str = ""
+
+
+class Proof(Record):
+    """Trainings of a run's rewards by another library."""
+
+    library: LibraryName
+    version: str = ""
+    """Its name and version; empty before the first training."""
+    settings: TrainingSettings
+    episodes: int
+    trainings: tuple[ProofTraining, ...] = ()
+
+    def score(self, name: str) -> Score:
+        """Score of one reward over its seeds."""
+        found = sorted(
+            (each for each in self.trainings if each.name == name), key=lambda each: each.seed
+        )
+        return score_of_seeds(name, {each.seed: each.fitness for each in found})
+
+
+def rewards_to_prove(run: Run, attempt: str | None) -> dict[str, RewardSpecification]:
+    """The best attempt (or the one that is named) and the baselines, by name. Raises RunFolderError
+    where nothing was trained."""
+    chosen = best_attempt(run) if attempt is None else run.archive.attempt(attempt)
+    if chosen is None:
+        what = f"no attempt {attempt!r}" if attempt is not None else "no trained attempt"
+        hint = f"`{show_command(run.folder)}` lists what was trained"
+        raise RunFolderError(f"the run {run.name!r} has {what}", hint)
+    return {chosen.id: chosen.proposal.reward, **run.description.baselines}
+
+
+def proof_settings(run: Run, env_steps: int | None) -> TrainingSettings:
+    """The settings of a training: those of the run, perhaps with other env steps."""
+    values = {name: getattr(run.settings, name) for name in TrainingSettings.model_fields}
+    changed = {} if env_steps is None else {"env_steps": env_steps}
+    return TrainingSettings.model_validate({**values, **changed})
+
+
+def read_proof(run: Run, library: LibraryName) -> Proof | None:
+    """The stored proof; None where there is none."""
+    path = inside(run.folder, PROOF, f"{library}.json")
+    if not path.is_file():
+        return None
+    try:
+        with open(open_plain(path), encoding="utf-8") as file:
+            return Proof.model_validate_json(file.read())
+    except (OSError, ValidationError, ValueError) as error:
+        raise RunFolderError(
+            f"cannot read the proof {str(path)!r}: {error}", "delete it and prove again"
+        ) from None
+
+
+async def prove(
+    run: Run,
+    library: LibraryName,
+    rewards: dict[str, RewardSpecification],
+    seeds: int,
+    settings: TrainingSettings,
+    say: Callable[[ProofTraining], None] = lambda training: None,
+) -> Proof:
+    """Train each reward from so many seeds and score its last policies. What a stored proof with
+    equal settings has is not trained again. `say` is called after each training.
+
+    Raises SettingsError for a library that is missing, EnvironmentFaultError, WallError, and
+    EurekaError where every training failed.
+    """
+    wall = choose_wall(run.settings.sandbox)
+    _check_installed(library, wall)
+    work = _Work(run, library, wall, settings, say)
+    stored = read_proof(run, library)
+    if stored is not None and (stored.settings, stored.episodes) == (settings, work.proof.episodes):
+        kept = tuple(each for each in stored.trainings if each.fitness is not None)
+        work.proof = stored.model_copy(update={"trainings": kept})
+    missing = [
+        (name, seed)
+        for seed in (derive_seed("proof", place) for place in range(seeds))
+        for name in rewards
+        if all((each.name, each.seed) != (name, seed) for each in work.proof.trainings)
+    ]
+    sources = {name: work.exported(name, reward) for name, reward in rewards.items()}
+    await work.train(missing, sources)
+    trainings = work.proof.trainings
+    if trainings and all(each.fitness is None for each in trainings):
+        raise EurekaError(
+            f"every training by {library} failed: {trainings[0].failure}",
+            f"behind {wall.name} the library has to be where workers run"
+            f" ({command('sandbox build --requirements FILE')})"
+            if wall.name == "docker"
+            else "see the message",
+        )
+    return work.proof
+
+
+def _check_installed(library: LibraryName, wall: Wall) -> None:
+    module, distribution = PACKAGES[library]
+    if wall.name != "docker" and importlib.util.find_spec(module) is None:
+        raise SettingsError(
+            f"--with {library} needs {distribution}, which is not installed",
+            f"install it: {install_extra('prove')}",
+        )
+
+
+class _Work:
+    """The trainings of one proof, several at a time."""
+
+    def __init__(
+        self,
+        run: Run,
+        library: LibraryName,
+        wall: Wall,
+        settings: TrainingSettings,
+        say: Callable[[ProofTraining], None],
+    ) -> None:
+        self._run, self._library, self._wall, self._say = run, library, wall, say
+        self._settings = settings
+        self._problem = Problem(run.settings.env, run.description.task, run.written_fitness)
+        episodes = run.settings.evaluation_episodes
+        self.proof = Proof(library=library, settings=settings, episodes=episodes)
+
+    def exported(self, name: str, reward: RewardSpecification) -> RewardSpecification:
+        """The reward as `eureka export` writes it, which is what trains; stored beside the proof.
+        One that calls helper functions trains as it is."""
+        source = standalone_source(reward.source)
+        write_text(inside(self._run.folder, PROOF, f"{name}.py"), source)
+        return reward if calls_helpers(reward.source) else reward.with_source(source)
+
+    async def train(
+        self, missing: Sequence[tuple[str, int]], rewards: dict[str, RewardSpecification]
+    ) -> None:
+        """Train these, a process for each core."""
+        if not missing:
+            return
+        queue, workers = iter(missing), min(usable_cores(), len(missing))
+        with tempfile.TemporaryDirectory(prefix="eureka-proof-") as scratch:
+            evaluator = Evaluator(self._wall, self._problem, Path(scratch) / "evaluator")
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for number in range(workers):
+                        place = Path(scratch) / f"{number}"
+                        group.create_task(self._serve(place, workers, queue, rewards, evaluator))
+            except* EurekaError as errors:
+                raise errors.exceptions[0] from None
+            finally:
+                await evaluator.close()
+
+    async def _serve(
+        self,
+        scratch: Path,
+        workers: int,
+        queue: Iterable[tuple[str, int]],
+        rewards: dict[str, RewardSpecification],
+        evaluator: Evaluator,
+    ) -> None:
+        scratch.mkdir()
+        worker = WarmWorker(self._wall, self._problem, scratch, shared_limits(workers + 1))
+        try:
+            for name, seed in queue:
+                self._keep(await self._training(worker, name, seed, rewards[name], evaluator))
+        finally:
+            await worker.drop()
+
+    async def _training(
+        self,
+        worker: WarmWorker,
+        name: str,
+        seed: int,
+        reward: RewardSpecification,
+        evaluator: Evaluator,
+    ) -> ProofTraining:
+        client = await worker.ready()
+        order = Prove(
+            job=f"{name}-{seed}",
+            library=self._library,
+            reward=reward,
+            seed=seed,
+            settings=self._settings,
+        )
+        try:
+            answer = await worker.ask(order, _SLOWER * self._run.settings.training_timeout, client)
+            if not isinstance(answer, Proved):
+                raise WorkerFaultError(f"the worker answered with {answer.type!r}", DO_NOT_TRUST)
+            policy = inside(self._run.folder, PROOF, self._library, f"{name}-{seed}.safetensors")
+            policy.parent.mkdir(parents=True, exist_ok=True)
+            await client.inbox.take(answer.policy, policy, check_policy)
+            self.proof = self.proof.model_copy(update={"version": answer.library})
+            evaluation = await evaluator.evaluate(
+                policy, derive_seed("evaluation", seed), self.proof.episodes
+            )
+        except EnvironmentFaultError:
+            raise
+        except EurekaError as error:  # also a worker that died: the next training gets a new one
+            return ProofTraining(name=name, seed=seed, fitness=None, failure=error.message)
+        fitness = evaluation.fitness_mean()
+        return ProofTraining(name=name, seed=seed, fitness=fitness, seconds=answer.seconds)
+
+    def _keep(self, training: ProofTraining) -> None:
+        trainings = (*self.proof.trainings, training)
+        self.proof = self.proof.model_copy(update={"trainings": trainings})
+        path = inside(self._run.folder, PROOF, f"{self._library}.json")
+        write_text(path, self.proof.model_dump_json(indent=1))
+        self._say(training)

@@ -1,0 +1,295 @@
+"""Suites: what follows from them, and their mistakes."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import yaml
+from faulty_environments import write_lift
+
+from eureka_agent.batch.faults import BatchFileError
+from eureka_agent.batch.queue import Queue
+from eureka_agent.bench.searches import check_benchmark, planned_searches, task_case
+from eureka_agent.bench.suite import (
+    Suite,
+    SuiteError,
+    built_in_suites,
+    read_suite,
+    with_choices,
+)
+from eureka_agent.errors import EurekaError
+from eureka_agent.settings import SearchSettings
+from eureka_agent.simulation.catalogue import list_environments
+from eureka_agent.training_counts import TrainingCounts
+
+METHODS = {
+    "best-of-n": {"strategy": "best-of-n", "iterations": 1},
+    "greedy": {"strategy": "greedy", "iterations": 3},
+}
+
+
+def suite(**changes: object) -> Suite:
+    values = {
+        "name": "mine",
+        "description": "two methods",
+        "tasks": ("cartpole:swingup", {"env": "hopper", "env_steps": 50_000}),
+        "methods": METHODS,
+        "seeds": 2,
+        "trainings": 24,
+        "settings": {"confirm": 2, "final_seeds": 3},
+    }
+    return Suite.model_validate({**values, **changes})
+
+
+def mistakes(chosen: Suite) -> list[str]:
+    with pytest.raises(BatchFileError) as caught:
+        planned_searches(chosen)
+    return [str(fault) for fault in caught.value.faults]
+
+
+def written(folder: Path, text: str) -> Suite:
+    (folder / "mine.yaml").write_text(text)
+    return read_suite(str(folder / "mine.yaml"))
+
+
+def test_every_method_makes_as_many_trainings() -> None:
+    """24 trainings are 1 × (22 + 2) and 3 × (6 + 2)."""
+    _, searches = planned_searches(suite())
+    assert len(searches) == 2 * 2 * 2
+    names = {each.name for each in searches}
+    assert "cartpole-swingup-best-of-n-seed0" in names
+    assert "hopper-greedy-seed1" in names
+    samples = {each.name: each.values["samples"] for each in searches}
+    assert samples["hopper-best-of-n-seed0"] == 22
+    assert samples["hopper-greedy-seed0"] == 6
+    for each in searches:
+        settings = SearchSettings(**each.values)
+        counts = TrainingCounts.of(settings)
+        assert settings.iterations * (counts.candidates + counts.confirmations) == 24
+
+
+def test_the_largest_suite_has_every_task_of_the_library() -> None:
+    library = {f"{entry.name}:{task}" for entry in list_environments() for task in entry.tasks}
+    assert set(read_suite("seeds").tasks) == library
+
+
+def test_trainings_that_cannot_be_divided_are_refused() -> None:
+    assert mistakes(suite(trainings=25)) == [
+        "methods.greedy: 25 trainings cannot be divided into 3 generations with 2 confirmations"
+        " each (set trainings to a multiple of 3, from 12 on)"
+    ]
+    (few,) = mistakes(suite(trainings=1, methods={"greedy": {"iterations": 1}}))
+    assert "1 training cannot be divided into 1 generation with" in few
+    (many,) = mistakes(suite(trainings=3006))
+    assert "methods.best-of-n: a generation has 3,004 proposals, expected at most 1,000" in many
+    planned_searches(suite(trainings=12))
+
+
+def test_samples_follow_and_are_not_given() -> None:
+    hint = "(set iterations, confirm and confirm_seeds, and trainings of the suite)"
+    chosen = suite(methods={"greedy": {"samples": 8}}, settings={"confirm": 1, "samples": 8})
+    assert mistakes(chosen) == [
+        f"settings.samples: samples follow from the suite's trainings {hint}",
+        f"methods.greedy.samples: samples follow from the suite's trainings {hint}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "env", "task", "name"),
+    [
+        ("quadcopter", "quadcopter", None, "quadcopter"),
+        ("ant:wave_leg", "ant", "wave_leg", "ant-wave-leg"),
+        ("gymnasium:Hopper-v5", "gymnasium:Hopper-v5", None, "gymnasium-Hopper-v5"),
+        ("./my/lift:up", "./my/lift", "up", "lift-up"),
+    ],
+)
+def test_tasks_are_named_by_environment_and_task(
+    text: str, env: str, task: str | None, name: str
+) -> None:
+    case = task_case(text)
+    assert (case["env"], case.get("task"), case["name"]) == (env, task, name)
+
+
+def test_mistakes_are_told_where_the_suite_has_them(tmp_path: Path) -> None:
+    chosen = written(
+        tmp_path,
+        """\
+tasks: [cartpole:balance, {env: quadcopter, env_steps: -5}, "cartpole:balance"]
+methods:
+  a: {iterations: 0}
+  b: {iterations: two}
+  c: {confirm: 0.5}
+  d: {stratgy: greedy, iterations: 1}
+trainings: 12
+settings: {workers: 3}
+batch: {matrix: {}, max_time: soon}
+""",
+    )
+    assert [each.partition(" (")[0] for each in mistakes(chosen)] == [
+        "line 1, tasks[2]: a task before it has the name 'cartpole-balance' too",
+        "line 1, tasks[1].env_steps: it is -5, expected more than 0",
+        "line 3, methods.a.iterations: it is 0, expected a whole number, 1 or more",
+        "line 4, methods.b.iterations: it is 'two', expected a whole number",
+        "line 5, methods.c.confirm: it is 0.5, expected a whole number",
+        "line 6, methods.d.stratgy: unknown setting 'stratgy'",
+        "line 8, settings.workers: workers is for the whole batch",
+        "line 9, batch.matrix: unknown key 'matrix'",
+        "line 9, batch.max_time: it is 'soon': expected a wall time: write 90s, 10m, 8h or 1h30m",
+    ]
+
+
+def test_mistakes_of_form_are_told_at_once_in_plain_words(tmp_path: Path) -> None:
+    with pytest.raises(BatchFileError) as caught:
+        written(
+            tmp_path,
+            """\
+descripton: mine
+tasks: [3, {cartpole: balance}]
+methods: {1: {}, Greedy: {}, human: {}, greedy: greedy}
+seeds: two
+trainings: true
+settings:
+~: 3
+""",
+        )
+    assert [str(fault) for fault in caught.value.faults] == [
+        "None: unknown key None (expected one of: batch, description, methods, seeds, settings,"
+        " tasks, trainings)",
+        "line 1, descripton: unknown key 'descripton' (did you mean 'description'?)",
+        "line 2, tasks[0]: it is 3: expected ENV, ENV:TASK, or settings such as"
+        " {env: ant, task: run}",
+        "line 2, tasks[1]: it is {'cartpole': 'balance'}: it names no env; write cartpole:balance,"
+        " or {env: ENV, task: TASK}",
+        "line 3, methods.1: it is 1, expected text",
+        "line 3, methods.Greedy: it is 'Greedy': a method's name has small letters, digits, '-'"
+        " and '.'",
+        "line 3, methods.human: it is 'human': 'human' is part of every benchmark: leave it out",
+        "line 3, methods.greedy: it is 'greedy', expected names with values",
+        "line 4, seeds: it is 'two', expected a whole number (docs/bench.md says what a suite"
+        " holds)",
+        "line 5, trainings: it is True, expected a whole number (docs/bench.md says what a suite"
+        " holds)",
+        "line 6, settings: it is empty, expected names with values (docs/bench.md says what a"
+        " suite holds)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "'methods' is missing"),
+        ("methods:\n", "line 1, methods: it is empty, expected names with values"),
+        ("methods: [greedy]\n", "methods: it is 'greedy', expected names with values"),
+        ("methods: {}\n", "methods: it is {}, expected at least one value"),
+        ("tasks: ant\nmethods: {a: {}}\n", "tasks: it is 'ant', expected a list"),
+        ('methods: !!bool "abc"\n', "'abc' is no bool that can be read, line 1"),
+    ],
+)
+def test_a_suite_that_is_no_suite_is_refused(tmp_path: Path, text: str, expected: str) -> None:
+    with pytest.raises(EurekaError) as caught:
+        written(tmp_path, text)
+    assert expected in caught.value.message
+
+
+def test_a_flag_s_mistake_names_the_flag() -> None:
+    chosen = with_choices(suite(), None, ("cartpole", "cartpole"), None, ("a", "a"))
+    with pytest.raises(SuiteError) as caught:
+        planned_searches(chosen)
+    assert caught.value.message.startswith("--task cartpole: a task before it has the name")
+    assert "--model: it holds" not in caught.value.message
+    assert "--model: it is 'a', 'a': a model is named twice" in caught.value.message
+    assert "bench --help" in caught.value.hint
+
+
+def begun(folder: Path, chosen: Suite) -> None:
+    """Queue a suite's searches, the first of which has a run."""
+    folder.mkdir()
+    _, searches = planned_searches(chosen)
+    with closing(Queue(folder, make=True)) as queue:
+        queue.add([(each.name, each.values) for each in searches])
+    run = folder / searches[0].name
+    run.mkdir()
+    (run / "archive.sqlite").touch()
+
+
+def changed(folder: Path, chosen: Suite) -> str:
+    return check_benchmark(chosen, planned_searches(chosen)[1], folder)
+
+
+def test_a_benchmark_goes_on_with_more_and_says_what_is_left_out(tmp_path: Path) -> None:
+    folder = tmp_path / "bench"
+    assert changed(folder, suite()) == ""
+    begun(folder, suite())
+    assert changed(folder, suite(seeds=3, batch={"max_time": "2h"})) == ""
+    assert changed(folder, suite(settings={"confirm": 2, "final_seeds": 3, "slots": 3})) == ""
+    fewer = changed(folder, suite(seeds=1))  # 2 tasks, 2 methods
+    assert fewer.startswith("left out: 4 searches of the benchmark in ")
+    other = with_choices(suite(), None, ("ant",), None, ())
+    assert "left out: 8 searches" in changed(folder, other)
+
+
+def test_another_benchmark_does_not_begin_in_its_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "bench"
+    begun(folder, suite())
+    with pytest.raises(SuiteError, match="holds another benchmark: none of its searches") as other:
+        changed(folder, suite(tasks=("ant",)))
+    assert "--folder" in other.value.hint
+    # what a search that has begun found must not be mixed with what the next one finds
+    with pytest.raises(SuiteError) as differs:
+        changed(folder, suite(settings={"confirm": 2, "final_seeds": 4}))
+    assert differs.value.message.endswith(
+        "holds a benchmark with other settings:\n"
+        "  cartpole-swingup-best-of-n-seed0: final_seeds was 3 and is 4"
+    )
+
+
+def test_searches_have_their_task_s_name_in_theirs(tmp_path: Path) -> None:
+    """By it their results are found again."""
+    long = tmp_path / ("an_environment_" * 4)
+    write_lift(long)
+    tasks = ("ant:wave_leg", "gymnasium:Hopper-v5", f"{long}:up")
+    names = {each.name for each in planned_searches(suite(tasks=tasks))[1]}
+    assert names == {
+        f"{task_case(task)['name']}-{method}-seed{seed}"
+        for task in tasks
+        for method in METHODS
+        for seed in range(2)
+    }
+
+
+def test_a_folder_of_environments_takes_the_place_of_the_tasks(tmp_path: Path) -> None:
+    write_lift(tmp_path / "lift")
+    chosen = with_choices(suite(), tmp_path, (), 5, ("openai/x",))
+    content = yaml.safe_load(planned_searches(chosen)[0].text or "")
+    assert [(each["env"], each["task"]) for each in content["matrix"]["task"]] == [
+        (str(tmp_path / "lift"), "up")
+    ]
+    assert content["matrix"]["seed"] == [0, 1, 2, 3, 4]
+    assert content["defaults"]["model"] == ["openai/x"]
+    with pytest.raises(SuiteError, match="there is no environment in"):
+        with_choices(suite(), tmp_path / "lift", (), None, ())
+
+
+def test_mistakes_are_one_line_with_a_next_step(tmp_path: Path) -> None:
+    with pytest.raises(SuiteError, match="there is no suite 'quik'") as unknown:
+        read_suite("quik")
+    assert "did you mean 'quick'?" in unknown.value.hint
+    with pytest.raises(SuiteError, match=r"there is no file 'nothere\.yaml'"):
+        read_suite("nothere.yaml")
+    with pytest.raises(SuiteError, match="is a folder, expected a suite's file"):
+        read_suite(str(tmp_path))
+    with pytest.raises(SuiteError, match="has no tasks of its own") as empty:
+        planned_searches(suite(tasks=()))
+    assert "--envs" in empty.value.hint
+
+
+@pytest.mark.parametrize("name", sorted(built_in_suites()))
+def test_built_in_suites_expand(name: str, tmp_path: Path) -> None:
+    read = read_suite(name)
+    if not read.tasks:
+        write_lift(tmp_path / "lift")
+        read = with_choices(read, tmp_path, (), None, ())
+    _, searches = planned_searches(read)
+    assert len(searches) == len(read.tasks) * len(read.methods) * read.seeds

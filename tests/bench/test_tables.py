@@ -1,0 +1,139 @@
+"""A benchmark's figures by method and task, from made-up searches whose figures follow by hand."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from eureka_agent.bench.plot import plot
+from eureka_agent.bench.results import Cell, Results, TaskScale
+from eureka_agent.bench.summary import summaries
+from eureka_agent.bench.tables import (
+    as_csv,
+    as_json,
+    markdown,
+    method_table,
+    render,
+    task_table,
+)
+from eureka_agent.report.console import CleanConsole
+
+
+def cell(task: str, method: str, seed: int, *fitness: float, **facts: object) -> Cell:
+    values = {"attempts": 10, "trained": 8, "env_steps": 1000, **facts}
+    return Cell(task, method, seed, "finished", fitness, **values)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def results() -> Results:
+    cells = (
+        cell("run", "best-of-n", 0, 6.0, 8.0, env_steps_to_human=None),  # 7 → 0.5
+        cell("run", "best-of-n", 1, 9.0, env_steps_to_human=900),  # 9 → 1.5
+        cell("run", "greedy", 0, 10.0, env_steps_to_human=500),  # 10 → 2
+        cell("run", "greedy", 1, 8.0, env_steps_to_human=300),  # 8 → 1
+        cell("noise", "best-of-n", 0, 1.0),
+        cell("noise", "greedy", 0, 0.5),
+        Cell("noise", "greedy", 1, "failed", attempts=4, message="no key"),
+    )
+    scales = {
+        "run": TaskScale("run", "m", (8.0, 8.0), (6.0, 6.0)),
+        "noise": TaskScale("noise", "1", (1.0, 0.0), (0.4, 0.6), "human and sparse are the same"),
+    }
+    return Results(cells, scales, ("best-of-n", "greedy"), ("run", "noise"))
+
+
+def test_scores_are_normalised_where_the_unit_is_no_noise(results: Results) -> None:
+    best, greedy = summaries(results)
+    assert best.iqm is not None
+    assert greedy.iqm is not None
+    assert best.median is not None
+    assert best.median.value == 1.0  # the mean of 0.5 and 1.5; the other task is refused
+    assert greedy.iqm.value == 1.5
+    assert results.scales["noise"].normalised(100.0) is None
+
+
+def test_methods_are_compared_on_raw_scores_of_all_tasks(results: Results) -> None:
+    """On `run` greedy's 10 beats 7 and 9 and its 8 beats 7: 3 of 4. On `noise` 0.5 loses to 1."""
+    best, greedy = summaries(results)
+    assert best.improvement is None
+    assert greedy.improvement is not None
+    assert greedy.improvement.value == pytest.approx((0.75 + 0.0) / 2)
+
+
+def test_counts_are_of_the_searches(results: Results) -> None:
+    best, greedy = summaries(results)
+    # of the means 8 and 9 on `run` both reach human's 8; on `noise` human has 0.5
+    assert (best.at_human, best.compared) == (2, 2)
+    assert (greedy.at_human, greedy.compared) == (2, 2)
+    assert (best.env_steps_to_human, best.reached_human) == (900, 1)
+    assert (greedy.env_steps_to_human, greedy.reached_human) == (400, 2)
+    assert greedy.executable == pytest.approx(24 / 34)
+    assert (greedy.finished, greedy.searches) == (3, 4)
+
+
+def test_tables_refuse_and_say_why(results: Results) -> None:
+    text = markdown(results, "Benchmark mine", "eureka bench mine")
+    assert "| noise | 0.500 ± 0.707 | 0.500 ± 0.141 | refused | 1.00 | 0.500 |" in text
+    assert "- noise: human and sparse are the same" in text
+    assert "- failed, no key: noise greedy seed 1" in text
+    assert "| greedy | 3 of 4 |" in text
+    rows = list(csv.DictReader(io.StringIO(as_csv(results))))
+    assert len(rows) == 7
+    assert rows[0]["normalised"] == "0.5"
+    assert rows[4]["normalised"] == ""
+
+
+def test_an_unfinished_benchmark_says_what_is_missing_and_how_to_go_on() -> None:
+    cells = (
+        Cell(
+            "run", "a", 0, "stopped", attempts=4, pending=4, message="go on with: eureka resume x"
+        ),
+        Cell("run", "a", 1, "waiting"),
+        Cell("fly", "a", 0, "running", attempts=6, trained=2, pending=3),
+    )
+    results = Results(
+        cells, {"run": TaskScale("run", "m", environment_task="lap")}, ("a",), ("run", "fly")
+    )
+    assert [cell.executable for cell in cells] == [None, None, 2 / 3]
+    assert summaries(results)[0].executable == 2 / 3
+    text = markdown(results, "Benchmark mine", "eureka bench mine --seeds 2")
+    for line in ("- stopped: run a seed 0", "- waiting: run a seed 1", "- running: fly a seed 0"):
+        assert f"{line}\n" in text
+    assert "eureka resume" not in text
+    assert text.endswith("\nGo on with: `eureka bench mine --seeds 2`\n")
+    assert "| run (lap) [m] |" in text
+    assert [(each["task"], each["human"]) for each in as_json(results)["tasks"]] == [
+        ("run", ()),
+        ("fly", ()),
+    ]
+    assert "refused" not in text
+    assert len(as_csv(results).splitlines()) == 1 + 3
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_tables_fit_a_terminal_and_lose_nothing(results: Results, width: int) -> None:
+    stream = io.StringIO()
+    console = CleanConsole(file=stream, width=width)
+    console.print(render(results, "Benchmark mine", "eureka bench mine", width))
+    lines = stream.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    assert not any(line.startswith("|") for line in lines)
+    heads = [
+        re.split(r"\s{2,}", line.strip()) for line in lines if line.startswith(("method", "task"))
+    ]
+    shown = [head for each in heads for head in each]
+    expected = [*method_table(summaries(results))[0], *task_table(results)[0]]
+    assert set(shown) == set(expected)
+    assert len(heads) == (2 if width == 200 else 4)
+    assert any(re.search(r"failed, no key: noise greedy seed 1", line) for line in lines)
+
+
+def test_the_plot_has_a_dot_for_each_normalised_search(results: Results) -> None:
+    drawing = ElementTree.fromstring(plot(results))
+    assert sum(each.tag.endswith("circle") for each in drawing.iter()) == 4
+    words = [each.text for each in drawing.iter() if each.tag.endswith("text")]
+    assert words[:4] == ["sparse", "human", "best-of-n", "greedy"]

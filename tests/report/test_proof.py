@@ -1,0 +1,46 @@
+"""A proof by another library in words, on scores made by hand."""
+
+from __future__ import annotations
+
+import statistics
+
+from eureka_agent.records import Score
+from eureka_agent.report.proof import proof_rows, proof_sentence
+
+
+def score(name: str, *fitness: float | None) -> Score:
+    known = [each for each in fitness if each is not None]
+    return Score(
+        name=name,
+        seeds=tuple(range(len(fitness))),
+        fitness=fitness,
+        mean=statistics.fmean(known) if known else None,
+        std=statistics.stdev(known) if len(known) > 1 else None,
+    )
+
+
+HIGH, LOW, SPREAD = (5.0, 5.1, 4.9), (1.0, 1.1, 0.9), (0.0, 5.0, 9.0)
+
+
+def test_the_winner_is_compared_beyond_the_noise_of_the_seeds() -> None:
+    proved = [score("2-01", *HIGH), score("human", *LOW), score("sparse", *SPREAD)]
+    own = [score("2-01", *HIGH), score("human", *LOW), score("sparse", *SPREAD)]
+    assert proof_sentence(proved, own, "sb3") == (
+        "by sb3, 2-01 is better than human and not told apart from sparse, as by this trainer"
+    )
+
+
+def test_another_order_than_here_is_said() -> None:
+    proved = [score("2-01", *LOW), score("human", *HIGH)]
+    own = [score("2-01", *HIGH), score("human", *LOW)]
+    assert proof_sentence(proved, own, "rsl-rl") == (
+        "by rsl-rl, 2-01 is worse than human; this trainer's own scores differ"
+    )
+
+
+def test_few_seeds_and_failures_are_said() -> None:
+    proved = [score("2-01", 5.0, 5.1, None), score("human", *LOW)]
+    assert "not compared (fewer than 3 seeds) with human" in proof_sentence(proved, [], "sb3")
+    rows = proof_rows(proved, [score("human", *LOW)], " m")
+    assert rows[0] == ("2-01", "5.05 ± 0.07 m (2 seeds), 1 failed", "-")
+    assert rows[1][2] == "1.00 ± 0.10 m (3 seeds)"
