@@ -25,6 +25,7 @@ STUDIES = (
     "mutants",
     "offline_designer",
     "roles",
+    "room_above_human",
     "strategies",
     "tuning",
     "tuning_synthetic",

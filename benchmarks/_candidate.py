@@ -21,11 +21,12 @@ from typing import Any  # noqa: E402
 import gymnasium  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
-from _vector import BareVecEnv  # noqa: E402
 from gymnasium.vector import AutoresetMode, SyncVectorEnv  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 from stable_baselines3 import PPO  # noqa: E402
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize  # noqa: E402
+
+from eureka_agent.training.libraries.bare_vec_env import BareVecEnv  # noqa: E402
 
 GYMNASIUM = {"hopper": "Hopper-v5", "ant": "Ant-v5"}
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import mujoco
+import numpy as np
 from mujoco.batch import Batch
 from torch import Tensor
 
@@ -15,6 +16,8 @@ from eureka_agent.simulation.mujoco_task import MujocoTask
 
 _STATE = "physics."
 """Prefix of the simulator's own state among a MuJoCo task's `row_tensors`."""
+_COMPUTED = frozenset(("qpos", "qvel", "qacc_warmstart", "time"))
+"""Parts of the state that a step computes; the others are what it is given."""
 
 
 class RecordedBatch:
@@ -35,7 +38,10 @@ class RecordedBatch:
         """See `Batch.step`."""
         began = time.perf_counter()
         if self._calls is not None:
-            self._calls.append(("step", (ids, keywords), self._state["ctrl"].clone()))
+            given = {
+                name: value.clone() for name, value in self._state.items() if name not in _COMPUTED
+            }
+            self._calls.append(("step", (ids, keywords), given))
         ready = time.perf_counter()
         self._batch.step(ids, **keywords)
         self.seconds["step"] += time.perf_counter() - ready
@@ -121,9 +127,13 @@ class BarePhysics:
         self._state = {name: batch.bind(name) for name in names}
 
     def replay(
-        self, start: Mapping[str, Tensor], calls: list[tuple[str, Any, Any]]
-    ) -> tuple[float, dict[str, Any]]:
-        """Wall seconds inside `batch.step`, and the simulator's state after the last call."""
+        self,
+        start: Mapping[str, Tensor],
+        calls: list[tuple[str, Any, Any]],
+        reached: Mapping[str, Tensor],
+    ) -> float:
+        """Wall seconds inside `batch.step`. Ends the program where the last call does not come to
+        the state `reached` bit for bit."""
         self._place(None, start)
         seconds = 0.0
         for kind, what, values in calls:
@@ -131,11 +141,14 @@ class BarePhysics:
                 self._place(what, values)
                 continue
             ids, keywords = what
-            self._state["ctrl"][:] = values.numpy()
+            for name, value in values.items():
+                self._state[name][:] = value.numpy()
             began = time.perf_counter()
             self._batch.step(ids, **keywords)
             seconds += time.perf_counter() - began
-        return seconds, self._state
+        if not all(np.array_equal(self._state[name], value) for name, value in reached.items()):
+            raise SystemExit("error: the same physics came to another state: it was not the same")
+        return seconds
 
     def _place(self, ids: Any, values: Mapping[str, Tensor]) -> None:
         self._batch.reset(ids, stage=mujoco.mjtStage.mjSTAGE_NONE)

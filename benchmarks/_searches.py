@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from eureka_agent.archive.run_folder import RUNS_VARIABLE, Run
+from eureka_agent.designer.given import GivenDesigner
 from eureka_agent.journal.entries import BaseEntry
 from eureka_agent.search.session import start
 
@@ -48,11 +49,14 @@ def own_runs_folder() -> Iterator[None]:
 
 
 def search(
-    values: Mapping[str, Any], read: Callable[[Run, Watch], Result], watch: Watch | None = None
+    values: Mapping[str, Any],
+    read: Callable[[Run, Watch], Result],
+    watch: Watch | None = None,
+    given: GivenDesigner | None = None,
 ) -> Result:
     """Run a search to its end. Returns what `read` makes of it before its folder is removed.
-    `values`: settings by name."""
+    `values`: settings by name; `given`: a designer in place of that of the settings."""
     with own_runs_folder():
         watch = watch or Watch()
-        run = asyncio.run(start(values, None, ["eureka", "search"], watch))
+        run = asyncio.run(start(values, given, ["eureka", "search"], watch))
         return read(run, watch)

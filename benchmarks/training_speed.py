@@ -34,7 +34,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from _common import Subject, start, subject
 from _recorded_batch import BarePhysics, watch
 from _results import write_result
@@ -97,12 +96,7 @@ class Measured:
         calls = self.batch.recorded()
         parts = {name: seconds - timers[name] for name, seconds in self.trainer.timers.items()}
         inside = {name: seconds - simulator[name] for name, seconds in self.batch.seconds.items()}
-        raw, reached = self.bare.replay(start_state, calls)
-        if not all(
-            np.array_equal(reached[name], value.numpy())
-            for name, value in self.batch.copied_state().items()
-        ):
-            raise SystemExit("error: the same physics came to another state: it was not the same")
+        raw = self.bare.replay(start_state, calls, self.batch.copied_state())
         known = {"update", "policy", "reward", "rest"}
         around = sum(seconds for name, seconds in parts.items() if name not in known)
         return {

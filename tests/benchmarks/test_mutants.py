@@ -70,7 +70,7 @@ def test_each_fault_is_planted_alone_and_told_by_what_becomes_of_it(
 ) -> None:
     faults = write_faults(tmp_path / "faults", list(FAULTS))
     stored = tmp_path / "results.json"
-    status = main(["--limit", "3", "--jobs", "2", "--results", str(stored)], project, faults)
+    status = main(["--limit", "12", "--jobs", "2", "--results", str(stored)], project, faults)
     results = load_results(stored)
     assert {name: result.outcome for name, result in results.items()} == {
         "sums/sign": "caught",
