@@ -2,11 +2,12 @@
 # Makes .venv and installs the package into it; does nothing when that is done and pyproject.toml has not changed since.
 #   setup.sh          what `eureka` needs
 #   setup.sh dev      what the tests and checks need as well
-#   setup.sh bench    what the benchmarks need as well
 #   setup.sh export   what `eureka export` needs for ONNX as well
 #   setup.sh gpu      what MuJoCo environments need on a GPU as well
 #   setup.sh gymnasium  what the MuJoCo environments of Gymnasium itself need as well
+#   setup.sh metaworld  what the MetaWorld environments need as well: models of robot and objects, 37 MB
 #   setup.sh notify   what notifications of batches need as well
+#   setup.sh prove    what `eureka prove` and the benchmarks need as well: other PPO libraries
 #   setup.sh ray      what trainings on other machines need as well
 # EUREKA_PYTHON names the Python to use.
 set -euo pipefail
@@ -83,6 +84,10 @@ make_venv() {
 }
 
 if is_installed; then exit 0; fi
+if [[ -L "$venv" ]]; then
+    fail ".venv is a link to $(readlink "$venv"), whose packages would be replaced by those of this checkout" \
+        "remove the link, and .venv is made here: rm '$venv'"
+fi
 if ! touch "$here/.setup.lock" 2>/dev/null; then
     fail "nothing can be written in $here, and .venv is not set up there" \
         "copy the checkout to a folder of yours, or install it into an environment of your own: pip install $here"
@@ -104,10 +109,22 @@ else
     tell "Bringing .venv up to date with pyproject.toml"
 fi
 log="$venv/install.log"
+# the wheel's models alone are used: its Python code wants another MuJoCo, so pip must not look at what it requires
+install_metaworld() {
+    "$venv/bin/python" -m pip install --disable-pip-version-check --progress-bar off --no-deps metaworld==3.1.1 >>"$log" 2>&1 ||
+        fail "pip could not install metaworld==3.1.1" "the whole log is in .venv/install.log; the next start tries again"
+}
+if [[ $extras == metaworld ]]; then
+    : >"$log"
+    install_metaworld
+    printf '%s\n' "$here" >"$stamp"
+    exit 0
+fi
 tell "  finding out which packages are needed"
 if ! PYTHONUNBUFFERED=1 "$venv/bin/python" -m pip install --disable-pip-version-check --progress-bar off \
     -e "$here${extras:+[$extras]}" 2>&1 | tee "$log" | tell_steps; then
     tail -n 15 "$log" >&2
     fail "pip could not install the package" "the whole log is in .venv/install.log; the next start tries again"
 fi
+if [[ $extras == dev ]]; then install_metaworld; fi
 printf '%s\n' "$here" >"$stamp"

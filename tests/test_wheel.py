@@ -88,6 +88,12 @@ def test_every_resource_travels_inside(installed: Path) -> None:
 
 
 @pytest.mark.slow
+def test_names_of_gymnasiums_environments_travel_inside(installed: Path) -> None:
+    shown = run(installed, "envs", "gymnasium:CartPole-v1", "--format", "json")
+    assert "pole_angle" in shown
+
+
+@pytest.mark.slow
 def test_the_built_in_environments_are_listed(installed: Path) -> None:
     listed = json.loads(run(installed, "envs", "--format", "json"))["environments"]
     assert {entry["name"] for entry in listed} >= {"ant", "cartpole", "hopper", "quadcopter"}

@@ -11,8 +11,9 @@ import eureka_agent
 
 PACKAGE = Path(eureka_agent.__file__).parent
 PAGE = (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
-# `export` makes a policy's files, `envs` loads a person's own environment, a search reads sources
-ACROSS_ON_PURPOSE = {"cli", "search", "export"}
+# `export` makes a policy's files, `envs` loads a person's own environment; search and bench read
+# sources
+ACROSS_ON_PURPOSE = {"cli", "search", "export", "bench"}
 
 
 def table() -> dict[str, str]:

@@ -30,6 +30,9 @@ MAPPINGS = {
     "constants",
     "starts",
     "termination_conditions",
+    "cards",
+    "minutes",
+    "packages",
 }
 """Objects whose keys are names of things."""
 REWARD = """def compute_reward(pole_upright):

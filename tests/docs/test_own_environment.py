@@ -25,7 +25,7 @@ from eureka_agent.simulation.mujoco_views import (
     Sensor,
 )
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import Channel, Constant, Task, TrainingBudget, Variable
+from eureka_agent.task import Channel, Constant, Parameter, Task, TrainingBudget, Variable
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "your-own-environment.md"
 
@@ -74,7 +74,10 @@ def public_names(cls: type) -> set[str]:
     }
 
 
-DECLARED = [VecTask, MujocoTask, GymnasiumTask, Task, TrainingBudget, Variable, Constant, Channel]
+DECLARED = [
+    *(VecTask, MujocoTask, GymnasiumTask, Task, TrainingBudget),
+    *(Variable, Constant, Parameter, Channel),
+]
 LOOKED_UP = [MujocoLookups, Joint, FreeJoint, Frame, Contact, Sensor, Actuator]
 
 

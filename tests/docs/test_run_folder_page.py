@@ -56,7 +56,7 @@ def test_every_file_of_a_run_is_named(run: Path) -> None:
         )
     )
     assert len(named) >= 12
-    assert named - names <= {"analysis.md", "fitness.py", "fitness.json"}
+    assert named - names <= {"analysis.md", "fitness.py", "fitness.json", "distribution.json"}
 
 
 def test_the_query_works(run: Path) -> None:

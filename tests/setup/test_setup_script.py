@@ -157,6 +157,20 @@ def test_a_moved_checkout_is_set_up_anew(checkout: Checkout) -> None:
     assert checkout.log.read_text() == ""
 
 
+def test_the_environment_of_another_checkout_is_left_alone(checkout: Checkout) -> None:
+    checkout.python()
+    other = checkout.folder.parent / "other"
+    (other / "bin").mkdir(parents=True)
+    (other / ".installed").write_text("/another/checkout\n")
+    (checkout.folder / ".venv").symlink_to(other)
+    done = checkout()
+    assert done.returncode == 2
+    assert f".venv is a link to {other}" in done.stderr
+    assert "rm '" in done.stderr
+    assert (other / ".installed").read_text() == "/another/checkout\n"
+    assert not checkout.calls("-m venv")
+
+
 def test_a_python_without_ensurepip_is_a_clear_error(checkout: Checkout) -> None:
     checkout.python(ensurepip=1)
     result = checkout()
@@ -219,5 +233,6 @@ def test_every_extra_that_is_asked_for_exists() -> None:
             re.MULTILINE,
         )
     )
-    assert asked <= described == extras
-    assert {"dev", "bench"} <= asked
+    # metaworld is installed without its dependencies, which no extra can say
+    assert asked <= described == {*extras, "metaworld"}
+    assert {"dev", "prove"} <= asked

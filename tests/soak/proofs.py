@@ -17,6 +17,7 @@ from soak_server import DOLLARS, PROMPT_TOKENS, REPLY_TOKENS
 from eureka_agent.archive.run_folder import Run, reading
 from eureka_agent.batch.queue import Queue, State
 from eureka_agent.records import Attempt, Stage
+from eureka_agent.search.attempts import failures
 
 NEAR_S = 1.5
 """A reply that a killed driver did not store was given at most so long before its end."""
@@ -63,7 +64,7 @@ def proofs(
                 with reading(str(runs / "unbroken" / folder.name)) as other:
                     difference = _difference(_found(run), _found(other))
                 if difference:
-                    unequal.append(f"{folder.name}: {difference}")
+                    unequal.append(f"{folder.name}: {difference}{_failures(run)}")
     failed = _failed(runs / "soak")
     lost = sorted(set(answered) - set(stored))
     excused = [number for number in lost if _is_near(answered[number], happened)]
@@ -157,6 +158,18 @@ def _difference(found: list[tuple[object, ...]], unbroken: list[tuple[object, ..
         if ours != others:
             return f"{ours} in place of {others}"
     return ""
+
+
+def _failures(run: Run) -> str:
+    """Why attempts and their repeats were not trained, for whoever looks into a difference."""
+    told = [f"{each.id} {each.stage}: {each.reason}" for each in failures(run.archive.attempts())]
+    told += [
+        f"{each.id} again: {repeat.failure}"
+        for each in run.archive.attempts()
+        for repeat in each.repeats
+        if repeat.failure
+    ]
+    return "".join(f"\n    {line}" for line in told)
 
 
 def _found(run: Run) -> list[tuple[object, ...]]:
