@@ -9,8 +9,9 @@ setup:  ## Make .venv with everything that tests and checks need
 # tests start hundreds of programs, and each would compile the package for itself
 unexport PYTHONDONTWRITEBYTECODE
 
-# three at a time, since many wait for worker processes; files stay whole, since their tests share a search, and in the order of tests/conftest.py
-PYTEST = .venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+# three at a time, since many wait for worker processes; files stay whole, since their tests share a search, and in the order of tests/conftest.py;
+# a process of pytest that dies ends the run: another one would begin its file anew, and die of it
+PYTEST = .venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 test: setup  ## Run the tests: of kill points a third, which the commit chooses
 	$(PYTEST)

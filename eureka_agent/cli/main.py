@@ -81,16 +81,17 @@ def cli() -> None:
     """
 
 
-def main() -> None:
-    """Entry point: exit status 0, or the error's; 130 when interrupted."""
+def program() -> None:
+    """Entry point: `main` in a process of its own, which threads of foreign code do not hold."""
     try:
-        _run()
+        main()
     except SystemExit as end:
         foreign_code.leave(end.code if isinstance(end.code, int) else 0)
         raise
 
 
-def _run() -> NoReturn:
+def main() -> NoReturn:
+    """Run the command: exit status 0, or the error's; 130 when interrupted."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # for a terminal or a pipe without UTF-8
     # imports make many objects that stay: less often looked through, and not again at the end
@@ -160,4 +161,4 @@ def _remove_leftover_containers() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program()

@@ -77,6 +77,19 @@ def test_a_thread_of_an_environment_does_not_keep_the_command(
     assert said in result.stdout
 
 
+def test_a_program_that_calls_the_command_goes_on(tmp_path: Path) -> None:
+    """It may have threads of its own."""
+    script = (
+        "import sys, threading\nfrom eureka_agent.cli.main import main\nends = threading.Event()\n"
+        "threading.Thread(target=ends.wait).start()\nsys.argv = ['eureka', 'envs', 'cartpole']\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    print('ended with', end.code)\nends.set()"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert result.stdout.splitlines()[-1:] == ["ended with None"], result.stderr
+
+
 def check(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [
         sys.executable,
