@@ -339,6 +339,25 @@ class Cost(Record):
     seconds: float = 0.0
 
 
+Correlation = Annotated[float, Field(ge=-1.0, le=1.0, allow_inf_nan=False)]
+
+
+class Alignment(Record):
+    """Rank correlations of a reward with the fitness over stored steps:
+    `eureka_agent.worker.alignment`."""
+
+    step: Correlation
+    """Of what single steps are worth."""
+    to_go: Correlation
+    """Of the discounted returns from there on."""
+    advantage: Correlation
+    """Of these returns beyond what is usual in the state."""
+
+    @property
+    def mean(self) -> float:
+        return (self.step + self.to_go + self.advantage) / 3
+
+
 class Proposal(Record):
     """Reward with its designer's reasoning and its origin."""
 
@@ -351,6 +370,9 @@ class Proposal(Record):
     finish_reason: str = "stop"
     """`eureka_agent.llm.interface.FinishReason`."""
     cost: Cost = Cost()
+    drafts: tuple[float | None, ...] = ()
+    """Mean alignment of each draft, of which this is the one with the highest; None: unknown. Empty
+    where there was one draft alone."""
 
     @field_validator("reward")
     @classmethod

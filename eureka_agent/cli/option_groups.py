@@ -40,6 +40,7 @@ OPTION_GROUPS = {
         "strategy",
         "tuning",
         "max_time",
+        "drafts",
         "revisions",
         "retry_rounds",
         "novelty",

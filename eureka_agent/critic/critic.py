@@ -34,8 +34,14 @@ class RunsBehindTheWall(Protocol):
         """Findings of the dry run."""
         ...
 
-    async def score(self, reward: RewardSpecification, episodes: Mapping[str, Path]) -> Scored:
-        """Totals and returns on stored episodes."""
+    async def score(
+        self,
+        reward: RewardSpecification,
+        episodes: Mapping[str, Path],
+        *,
+        alignment: bool = False,
+    ) -> Scored:
+        """Totals and returns on stored episodes, and perhaps the agreement with the fitness."""
         ...
 
 
@@ -85,42 +91,53 @@ class Critic:
         The reward's own failures are findings. Raises EurekaError when the dry run cannot be made.
         """
         begin = time.monotonic()
-        findings: list[Finding] = []
-        steps: list[str] = []
+        given = reward
+        reward, findings, steps = self._check_source(reward)
+        if not _rejected(findings) and self._novelty and memory.rewards:
+            steps.append("novelty")
+            findings += find_same_source(reward.source, memory.rewards)
+        if not _rejected(findings):
+            steps.append("dry run")
+            findings += await self._runner.dry_run(reward)
+        if not _rejected(findings):
+            findings += await self._compare(reward, memory, steps)
+        return Verdict(
+            findings=tuple(findings),
+            steps_run=tuple(steps),
+            seconds=time.monotonic() - begin,
+            repaired=None if reward is given else reward.source,
+        )
 
-        def rejected() -> bool:
-            return any(finding.severity == "error" for finding in findings)
+    async def alignment(self, reward: RewardSpecification, memory: Memory) -> float | None:
+        """Mean of the reward's `Alignment` on the known episodes, before it is judged. None where
+        it fails the steps on its source, or has no values there."""
+        reward, findings, _ = self._check_source(reward)
+        if _rejected(findings):
+            return None
+        scored = await self._runner.score(reward, _paths(memory), alignment=True)
+        return None if scored.alignment is None else scored.alignment.mean
 
-        steps.append("parse")
-        tree, found = parse(reward.source)
-        findings += found
-        repaired = None
+    def _check_source(
+        self, reward: RewardSpecification
+    ) -> tuple[RewardSpecification, list[Finding], list[str]]:
+        """The reward, repaired where that can be done, with the findings and the names of the steps
+        on its source alone."""
+        steps = ["parse"]
+        tree, findings = parse(reward.source)
         if tree is not None:
             mended, notes = repair(tree, reward.source, self._description)
             tree, found = parse(mended) if notes else (tree, [])
             if tree is not None and notes:
                 steps.append("repair")
-                repaired = mended
                 reward = reward.with_source(mended)
-            findings += [*notes, *found]
+            findings = [*findings, *notes, *found]
         if tree is not None:
             steps.append("allow-list")
             findings += check_allow_list(tree)
-            if not rejected():
+            if not _rejected(findings):
                 steps.append("contract")
                 findings += check_contract(tree, self._description, reward.trusted)
-            if not rejected() and self._novelty and memory.rewards:
-                steps.append("novelty")
-                findings += find_same_source(reward.source, memory.rewards)
-            if not rejected():
-                steps.append("dry run")
-                findings += await self._runner.dry_run(reward)
-            if not rejected():
-                findings += await self._compare(reward, memory, steps)
-        seconds = time.monotonic() - begin
-        return Verdict(
-            findings=tuple(findings), steps_run=tuple(steps), seconds=seconds, repaired=repaired
-        )
+        return reward, findings, steps
 
     async def review(self, reward: RewardSpecification, verdict: Verdict, attempt: str) -> Verdict:
         """The verdict on an accepted reward, with the review as a further step. The ledger of costs
@@ -185,13 +202,22 @@ class Critic:
 
     async def _score(self, reward: RewardSpecification, memory: Memory) -> Scores | None:
         """Scores of a reward; None if it has no values on these episodes."""
-        paths = {each.attempt: each.path for each in memory.episodes}
-        scored = await self._runner.score(reward, paths)
+        scored = await self._runner.score(reward, _paths(memory))
         if scored.reason:
             return None
-        known = zip(memory.episodes, scored.returns, strict=True)
+        known = zip(memory.episodes, scored.returns, strict=False)
         returns = {each.attempt: values for each, values in known}
         return Scores(Totals(scored.totals, scored.extreme_totals), returns)
+
+
+def _rejected(findings: Sequence[Finding]) -> bool:
+    return any(finding.severity == "error" for finding in findings)
+
+
+def _paths(memory: Memory) -> dict[str, Path]:
+    """Files of all known episodes: those of trained policies first."""
+    trained = {each.attempt: each.path for each in memory.episodes}
+    return trained | {f"{each.attempt}-practice": each.path for each in memory.practice}
 
 
 def doubts_of(verdict: Verdict) -> tuple[Finding, ...]:

@@ -38,6 +38,8 @@ class Memory:
     earlier: tuple[KnownReward, ...] = ()
     """Rewards to compare by value too."""
     episodes: tuple[KnownEpisodes, ...] = ()
+    practice: tuple[KnownEpisodes, ...] = ()
+    """Episodes of the same attempts' policies early in their trainings."""
 
 
 @dataclass(frozen=True)

@@ -114,8 +114,15 @@ class DryRunner:
                 )
             self._measured = answer.measurements
 
-    async def score(self, reward: RewardSpecification, episodes: Mapping[str, Path]) -> Scored:
-        """Totals and returns of a reward on stored episodes, `returns` in the order of `episodes`.
+    async def score(
+        self,
+        reward: RewardSpecification,
+        episodes: Mapping[str, Path],
+        *,
+        alignment: bool = False,
+    ) -> Scored:
+        """Totals and returns of a reward on stored episodes, `returns` in the order of `episodes`;
+        with `alignment` its agreement with the fitness there.
 
         `episodes` are trajectory files (npz) by name. A name always has the same content and can be
         a part of a file name. A failing reward and a file without episodes raise nothing; `reason`
@@ -126,7 +133,11 @@ class DryRunner:
             try:
                 names = await self._send_episodes(episodes)
                 command = ScoreTransitions(
-                    job=job, reward=reward, transitions=names, timeout_s=self._timeout_s
+                    job=job,
+                    reward=reward,
+                    transitions=names,
+                    timeout_s=self._timeout_s,
+                    alignment=alignment,
                 )
                 answer = await self._worker.ask(command, self._timeout_s + _GRACE_SECONDS)
             except (WorkerDiedError, WorkerFaultError, EpisodesFileError) as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from eureka_agent.analysis.diagnose import diagnose
 from eureka_agent.archive.artefacts import (
+    PRACTICE,
     TRAJECTORIES,
     attempt_folder,
     repeat_folder,
@@ -27,7 +28,12 @@ from eureka_agent.journal.entries import (
 )
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import Attempt, Operator, Repeat, RungScore, Stage
-from eureka_agent.search.rungs import broken_off_outcome, rung_env_steps
+from eureka_agent.search.rungs import (
+    PRACTICE_EPISODES,
+    broken_off_outcome,
+    practice_env_steps,
+    rung_env_steps,
+)
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.trial import Trial, TrialRequest, TrialRunner
 from eureka_agent.summaries import checkpoints_of
@@ -41,6 +47,8 @@ class AttemptTrainer:
         self._critic = critic
         self._trials = trials
         self._observer = observer
+        self._practice = practice_env_steps(run.settings)
+        self._rungs = tuple(sorted({*rung_env_steps(run.settings), *self._practice}))
 
     async def train(self, attempt: Attempt, rung_scored: Callable[[], None]) -> Attempt:
         """Train an attempt while the reviewer reads its reward, since a model is slow and rejects
@@ -56,7 +64,7 @@ class AttemptTrainer:
             attempt.proposal.reward,
             attempt.seed,
             attempt_folder(self._run.folder, attempt.id),
-            rungs=rung_env_steps(self._run.settings),
+            rungs=self._rungs,
             score_rung=partial(self._score_rung, attempt.id, review, rung_scored),
         )
         training = asyncio.create_task(self._trials.run(request))
@@ -162,10 +170,17 @@ class AttemptTrainer:
         All candidates of a run are scored from the same start states, which makes their comparison
         sharper.
         """
+        settings = self._run.settings
+        if env_steps in self._practice:
+            path = attempt_folder(self._run.folder, attempt_id) / PRACTICE
+            seed = derive_seed(settings.seed, "practice")
+            await self._trials.score(policy, seed, PRACTICE_EPISODES, trajectories=path)
         await asyncio.wait({review})
-        attempt, settings = self._archived(attempt_id), self._run.settings
-        if attempt.stage is Stage.ACCEPTED and all(
-            score.env_steps != env_steps for score in attempt.rungs
+        attempt = self._archived(attempt_id)
+        if (
+            env_steps in rung_env_steps(settings)
+            and attempt.stage is Stage.ACCEPTED
+            and all(score.env_steps != env_steps for score in attempt.rungs)
         ):
             seed = derive_seed(settings.seed, "rung")
             evaluation = await self._trials.score(policy, seed, settings.scoring_episodes)

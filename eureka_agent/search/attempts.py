@@ -12,7 +12,7 @@ from eureka_agent.critic.gate import only_gate_refused, with_gate_warnings
 from eureka_agent.designer.interface import Designer, DesignRequest, Rejection
 from eureka_agent.journal.entries import Judged, Observer, Proposed
 from eureka_agent.llm.budget import BudgetSpentError
-from eureka_agent.records import Attempt, Proposal, Stage, Verdict
+from eureka_agent.records import NOT_ASKED, Attempt, Proposal, Stage, Verdict
 from eureka_agent.search.attempt_training import AttemptTrainer
 from eureka_agent.search.gate_trust import GateOfRound
 from eureka_agent.search.memory import RunMemory
@@ -56,7 +56,9 @@ class AttemptRunner:
     async def propose(self, iteration: int, sample: int, request: DesignRequest) -> Attempt:
         """The first proposal for this sample, archived or new."""
         known = self._run.archive.attempt(attempt_id(iteration, sample, 0))
-        return known or self._propose(iteration, sample, 0, await self._designer.propose(request))
+        if known is not None:
+            return known
+        return self._propose(iteration, sample, 0, await self._drafted(iteration, sample, request))
 
     async def settle(self, attempt: Attempt, request: DesignRequest) -> Attempt:
         """Judge the attempt, and revise it until one is accepted or no revision is left. Returns
@@ -91,6 +93,27 @@ class AttemptRunner:
                 return attempt
             attempt = await self.settle(attempt, request)
         return attempt
+
+    async def _drafted(self, iteration: int, sample: int, request: DesignRequest) -> Proposal:
+        """The designer's proposal, or the one of several drafts whose credit agrees best with the
+        fitness's, once there are episodes to compare them on."""
+        count = self._run.settings.drafts
+        memory = self._memory.before(iteration, sample)
+        proposal = await self._designer.propose(request)
+        if count == 1 or not memory.practice or request.operator in NOT_ASKED:
+            return proposal
+        drafts, alignments = [proposal], [await self._critic.alignment(proposal.reward, memory)]
+        for number in range(1, count):
+            known = tuple(each.reward.source for each in drafts)
+            seed = derive_seed(self._run.settings.seed, "draft", iteration, sample, number)
+            another = replace(request, seed=seed, siblings=(*request.siblings, *known))
+            try:
+                drafts.append(await self._designer.propose(another))
+            except BudgetSpentError:
+                break
+            alignments.append(await self._critic.alignment(drafts[-1].reward, memory))
+        best = max(range(len(drafts)), key=lambda each: _or_lowest(alignments[each]))
+        return drafts[best].model_copy(update={"drafts": tuple(alignments)})
 
     def _propose(self, iteration: int, sample: int, revision: int, proposal: Proposal) -> Attempt:
         proposed = Proposed(
@@ -138,7 +161,7 @@ class AttemptRunner:
 
     async def _judge(self, attempt: Attempt) -> Attempt:
         verdict = await self._critic.judge(
-            attempt.proposal.reward, memory=self._memory.before(attempt)
+            attempt.proposal.reward, memory=self._memory.before(attempt.iteration, attempt.sample)
         )
         return self._judged(attempt, await self._after_gate(attempt, verdict))
 
@@ -170,6 +193,10 @@ class AttemptRunner:
             write_proposal(self._run.folder, judged)
         write_verdict(self._run.folder, judged)
         return judged
+
+
+def _or_lowest(alignment: float | None) -> float:
+    return -2.0 if alignment is None else alignment
 
 
 def failures(attempts: Sequence[Attempt]) -> list[Attempt]:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eureka_agent.analysis.trajectories import read_trajectories
-from eureka_agent.archive.artefacts import TRAJECTORIES, attempt_folder
+from eureka_agent.archive.artefacts import PRACTICE, TRAJECTORIES, attempt_folder
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.memory import KnownEpisodes, KnownReward, Memory
 from eureka_agent.errors import RunFolderError
@@ -39,11 +39,11 @@ class RunMemory:
         """With `in_order` each proposal of a round is judged before the next is made."""
         self._run = run
         self._in_order = in_order
-        self._read: dict[str, KnownEpisodes | None] = {}
+        self._read: dict[tuple[str, str], KnownEpisodes | None] = {}
 
-    def before(self, attempt: Attempt) -> Memory:
-        """The memory for judging this attempt."""
-        archive, here = self._run.archive, (attempt.iteration, attempt.sample)
+    def before(self, iteration: int, sample: int) -> Memory:
+        """The memory for judging the proposals for this sample."""
+        archive, here = self._run.archive, (iteration, sample)
         plan = archive.state.plans.get(here)
         seen = archive.state if plan is None else archive.state_at(plan.seen)
         earlier = [each for each in seen.attempts() if each.stage in _PASSED]
@@ -52,17 +52,21 @@ class RunMemory:
         if self._in_order:
             since = (each for each in archive.attempts() if each.stage in _PASSED)
             known = [each for each in since if (each.iteration, each.sample) < here]
-        episodes = (self._episodes(each) for each in earlier if each.stage is Stage.TRAINED)
+        trained = [each.id for each in earlier if each.stage is Stage.TRAINED]
+        episodes = (self._episodes(each, TRAJECTORIES) for each in trained)
+        chosen = _spread([each for each in episodes if each is not None])
+        practice = (self._episodes(each.attempt, PRACTICE) for each in chosen)
         return Memory(
             rewards=_known(known),
             earlier=_known(earlier),
-            episodes=_spread([each for each in episodes if each is not None]),
+            episodes=chosen,
+            practice=tuple(each for each in practice if each is not None),
         )
 
-    def _episodes(self, attempt: Attempt) -> KnownEpisodes | None:
-        """The episodes of an attempt's first training; None if its file is missing or invalid."""
-        if attempt.id not in self._read:
-            path = attempt_folder(self._run.folder, attempt.id) / TRAJECTORIES
+    def _episodes(self, attempt: str, name: str) -> KnownEpisodes | None:
+        """Episodes of an attempt's first training; None if this file is missing or invalid."""
+        if (attempt, name) not in self._read:
+            path = attempt_folder(self._run.folder, attempt) / name
             reduce = _REDUCTIONS[self._run.description.fitness_reduction]
             try:
                 episodes = read_trajectories(path, ("fitness",))
@@ -70,12 +74,12 @@ class RunMemory:
                     name: float(reduce(each["fitness"].astype(np.float64)))
                     for name, each in episodes.items()
                 }
-                self._read[attempt.id] = (
-                    KnownEpisodes(attempt.id, path, fitness) if fitness else None
+                self._read[attempt, name] = (
+                    KnownEpisodes(attempt, path, fitness) if fitness else None
                 )
             except RunFolderError:
-                self._read[attempt.id] = None
-        return self._read[attempt.id]
+                self._read[attempt, name] = None
+        return self._read[attempt, name]
 
 
 def _known(attempts: list[Attempt]) -> tuple[KnownReward, ...]:

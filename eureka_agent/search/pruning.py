@@ -22,6 +22,7 @@ from eureka_agent.archive.artefacts import (
     GIF,
     JUDGED,
     POLICY,
+    PRACTICE,
     SHEET,
     TRAJECTORIES,
     VIDEO,
@@ -46,6 +47,7 @@ _DRAFT = re.compile(r"\..+\.draft-\d+-\d+")
 _CLIP = re.compile(r"clip-\d+\.(mp4|npz)")
 _KINDS = {
     POLICY: "policies",
+    PRACTICE: "episodes",
     TRAJECTORIES: "episodes",
     **dict.fromkeys((VIDEO, GIF, SHEET, JUDGED), "videos and pictures"),
 }

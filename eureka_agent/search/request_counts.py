@@ -112,14 +112,15 @@ def _asked(
 ) -> Iterator[tuple[Role, LanguageModel, int, int]]:
     """Role, model, number of requests and tokens of each prompt."""
     first, later = settings.samples, settings.samples * (settings.iterations - 1)
+    drafted = first + later * settings.drafts
     grown = 0 if settings.strategy == "best-of-n" else LATER_CHARACTERS // CHARACTERS_PER_TOKEN
-    prompt = sizes[Role.DESIGNER] + grown * later // (first + later)
+    prompt = sizes[Role.DESIGNER] + grown * later * settings.drafts // drafted
     if settings.fitness == "written":
         yield Role.METRIC, models.designers[0], 1, sizes[Role.METRIC]
     # models share the proposals by their success, which nobody knows: equally
     shares = len(models.designers)
     for place, designer in enumerate(models.designers):
-        requests = (first + later + place) // shares
+        requests = (drafted + place) // shares
         yield Role.DESIGNER, designer, requests, prompt
     if models.reviewer is not None:
         share = 1.0 if models.review_all else DOUBTED_SHARE

@@ -9,14 +9,29 @@ from eureka_agent.records import CheckpointRecord, Outcome
 from eureka_agent.settings import SearchSettings
 from eureka_agent.summaries import checkpoint_iterations
 
+PRACTICE_SHARE = 0.1
+"""Part of a training after which episodes are kept: what policies do there tells most of the credit
+that a reward gives (benchmarks/LOG.md)."""
+PRACTICE_EPISODES = 2
+
 
 def rung_env_steps(settings: SearchSettings) -> tuple[int, ...]:
     """Env steps at the rungs: the first checkpoints after the given parts of a training, without
     its last one."""
+    return _env_steps_at(settings, settings.rungs)
+
+
+def practice_env_steps(settings: SearchSettings) -> tuple[int, ...]:
+    """Env steps at which episodes of a policy that has only begun to learn are kept; none where no
+    drafts are compared on them."""
+    return _env_steps_at(settings, (PRACTICE_SHARE,)) if settings.drafts > 1 else ()
+
+
+def _env_steps_at(settings: SearchSettings, shares: Sequence[float]) -> tuple[int, ...]:
+    """Env steps of the first checkpoints after these parts of a training, without its last one."""
     due = checkpoint_iterations(settings.updates, settings.checkpoints)[:-1]
     reached = (
-        next((each for each in due if each >= share * settings.updates), None)
-        for share in settings.rungs
+        next((each for each in due if each >= share * settings.updates), None) for share in shares
     )
     rungs = sorted({iteration for iteration in reached if iteration is not None})
     return tuple(each * settings.horizon * settings.num_envs for each in rungs)

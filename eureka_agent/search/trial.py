@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from eureka_agent.archive.artefacts import CURVES, POLICY, TRAJECTORIES
+from eureka_agent.archive.artefacts import CURVES, POLICY, PRACTICE, TRAJECTORIES
 from eureka_agent.archive.files import copy_file, write_file
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.errors import WorkerDiedError, WorkerFaultError
@@ -165,19 +165,26 @@ class TrialRunner:
         return outcome.model_copy(update={"best_checkpoint": best, "training_fitness": fitness})
 
     async def score(
-        self, policy: Path, seed: int, episodes: int, parameters: Distribution = DEFAULTS
+        self,
+        policy: Path,
+        seed: int,
+        episodes: int,
+        parameters: Distribution = DEFAULTS,
+        trajectories: Path | None = None,
     ) -> Evaluation | None:
         """The evaluation of a policy, perhaps under a distribution of the environment's parameters;
-        None when it cannot be scored."""
+        None when it cannot be scored. `trajectories`: file for its worst and best episode."""
         try:
-            return await self._evaluator.evaluate(policy, seed, episodes, parameters=parameters)
+            return await self._evaluator.evaluate(
+                policy, seed, episodes, trajectories, parameters=parameters
+            )
         except (WorkerFaultError, WorkerDiedError, WorkerFileError):
             return None
 
     def withdraw(self, request: TrialRequest, reason: str, *, ended: bool) -> None:
         """Delete the files of a trial whose reward was rejected by its review; `ended`: its end was
         told."""
-        for pattern in (CURVES, POLICY, TRAJECTORIES, f"{FILE_PREFIX}*"):
+        for pattern in (CURVES, POLICY, PRACTICE, TRAJECTORIES, f"{FILE_PREFIX}*"):
             for path in request.folder.glob(pattern):
                 path.unlink(missing_ok=True)
         if not ended:

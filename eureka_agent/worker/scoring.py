@@ -16,11 +16,13 @@ from eureka_agent.errors import RewardLoadError
 from eureka_agent.protocol.bounds import EPISODES_PREFIX
 from eureka_agent.protocol.commands import ScoreTransitions
 from eureka_agent.protocol.events import Scored
+from eureka_agent.records import Alignment
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Variable
 from eureka_agent.training.reward import RewardContractError
 from eureka_agent.training.reward_loading import load_reward
-from eureka_agent.training.trajectory_files import load_trajectories
+from eureka_agent.training.trajectory_files import Trajectory, load_trajectories
+from eureka_agent.worker.alignment import StoredCredit
 from eureka_agent.worker.confinement import describe_exit, warm_up
 from eureka_agent.worker.dry_run import run_in_child
 from eureka_agent.worker.limits import EXTRA_DATA_BYTES, adopt_orphans
@@ -38,6 +40,8 @@ class StoredSteps:
     """Arguments that every episode has. Shape of each: (steps, *variable.shape), float32."""
     episodes: tuple[tuple[tuple[str, int], ...], ...]
     """Name and length of every episode, by file."""
+    credit: StoredCredit | None = None
+    """None without episodes, or where one lacks fitness or observations."""
 
     def returns(self, totals: Tensor) -> tuple[dict[str, float | None], ...]:
         """Sums of the totals over episodes, by file. `totals`: shape (steps,)."""
@@ -73,7 +77,21 @@ def read_steps(paths: Sequence[Path], variables: Sequence[Variable]) -> StoredSt
         )
         for file in files
     )
-    return StoredSteps(values, lengths)
+    return StoredSteps(values, lengths, _credit(every))
+
+
+def _credit(episodes: Sequence[Trajectory]) -> StoredCredit | None:
+    if not episodes or any({"fitness", "observations"} - each.keys() for each in episodes):
+        return None
+    fitness, observations = (
+        np.concatenate([each[name] for each in episodes]).astype(np.float64)
+        for name in ("fitness", "observations")
+    )
+    if fitness.ndim != 1 or observations.ndim != 2 or len(fitness) != len(observations):
+        return None
+    if not (np.isfinite(fitness).all() and np.isfinite(observations).all()):
+        return None
+    return StoredCredit(fitness, observations, [len(each["fitness"]) for each in episodes])
 
 
 def _fitting(array: NDArray[np.generic] | None, variable: Variable) -> Tensor | None:
@@ -156,4 +174,9 @@ class Scorer:
             returns=self._stored.returns(totals),
             totals=tuple(torch.cat([recorded, totals[spread]]).double().tolist()),
             extreme_totals=tuple(extreme.double().tolist()),
+            alignment=self._alignment(totals) if command.alignment else None,
         )
+
+    def _alignment(self, totals: Tensor) -> Alignment | None:
+        credit = self._stored.credit
+        return None if credit is None else credit.alignment(totals.double().numpy())

@@ -31,6 +31,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "1",
         "--env-steps",
         "2048",
+        "--drafts",
+        "2",
         "--env",
         "cartpole",
     ]

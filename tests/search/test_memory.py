@@ -199,12 +199,12 @@ def test_known_is_what_the_plan_was_made_from(run: Run, make_attempt: MakeAttemp
     run.archive.append(plan)
     judged = make_attempt(1, 2, stage=Stage.PROPOSED)
     before = ["1-01", "1-04", "1-05", "1-06"]
-    assert ids(RunMemory(run, in_order=True).before(judged)) == (
+    assert ids(RunMemory(run, in_order=True).before(judged.iteration, judged.sample)) == (
         [*before, "2-01", "2-02"],
         before,
         ["1-04", "1-05"],
     )
-    assert ids(RunMemory(run, in_order=False).before(judged)) == (
+    assert ids(RunMemory(run, in_order=False).before(judged.iteration, judged.sample)) == (
         before,
         before,
         ["1-04", "1-05"],
@@ -220,7 +220,7 @@ def test_an_episodes_fitness_is_reduced_as_the_task_does(
 ) -> None:
     described = run.description.model_copy(update={"fitness_reduction": reduction})
     other = Run(run.folder, run.settings, described, run.archive)
-    first = RunMemory(other, in_order=True).before(make_attempt(1, 0)).episodes[0]
+    first = RunMemory(other, in_order=True).before(1, 0).episodes[0]
     assert first.fitness == {"worst": worst, "best": best}
     assert first.path == run.folder / "attempts/1-04/trajectories.npz"
 
@@ -228,7 +228,7 @@ def test_an_episodes_fitness_is_reduced_as_the_task_does(
 def test_files_that_are_gone_or_broken_are_left_out(run: Run, make_attempt: MakeAttempt) -> None:
     (run.folder / "attempts/1-04/trajectories.npz").unlink()
     (run.folder / "attempts/1-05/trajectories.npz").write_bytes(b"PK\x03\x04")
-    assert RunMemory(run, in_order=True).before(make_attempt(1, 0)).episodes == ()
+    assert RunMemory(run, in_order=True).before(1, 0).episodes == ()
 
 
 def test_of_many_attempts_a_spread_over_fitness_is_kept(
@@ -239,7 +239,7 @@ def test_of_many_attempts_a_spread_over_fitness_is_kept(
         attempt = make_attempt(0, sample, float(sample))
         run.archive.append(AttemptImported(record=attempt))
         write_episodes(run, attempt.id, worst=[0.0], best=[float(sample)])
-    episodes = RunMemory(run, in_order=True).before(make_attempt(1, 0)).episodes
+    episodes = RunMemory(run, in_order=True).before(1, 0).episodes
     best = [each.fitness["best"] for each in episodes]
     assert len(best) == MOST_KNOWN_EPISODES
     assert (best[0], best[-1]) == (0.0, 99.0)

@@ -93,6 +93,34 @@ async def test_previous_values_do_not_come_from_another_episode(
     assert scored.returns == ({"worst": -1.5, "best": -0.5},)
 
 
+async def test_the_agreement_with_the_fitness_is_told_where_it_is_asked_for(
+    dry_runner: DryRunner, tmp_path: Path
+) -> None:
+    random = np.random.default_rng(0)
+    fitness, observations = random.normal(size=50), random.normal(size=(50, 4))
+    episode = {
+        "pole_upright": fitness.astype(np.float32),
+        "fitness": fitness.astype(np.float32),
+        "observations": observations.astype(np.float32),
+    }
+    path = tmp_path / "practice.npz"
+    path.write_bytes(trajectories_bytes({"best": episode}))
+    against = given_reward(reward("-3 * pole_upright"))
+    scored = await dry_runner.score(against, {"practice": path}, alignment=True)
+    assert scored.alignment is not None
+    assert scored.alignment.mean == pytest.approx(-1.0)
+    assert (await dry_runner.score(against, {"practice": path})).alignment is None
+
+
+async def test_episodes_without_observations_tell_no_agreement(
+    dry_runner: DryRunner, stored: Path
+) -> None:
+    asked = given_reward(reward("pole_upright"))
+    scored = await dry_runner.score(asked, {"plain": stored}, alignment=True)
+    assert (scored.reason, scored.alignment) == ("", None)
+    assert scored.returns
+
+
 async def test_returns_come_in_the_order_of_the_files(
     dry_runner: DryRunner, tmp_path: Path
 ) -> None:

@@ -1,0 +1,111 @@
+"""How well a reward's credit agrees with the fitness's on stored steps, before any training.
+
+A policy gradient follows advantages, so a reward is as good a teacher as it orders steps like the
+fitness does: by their value, by the discounted return that follows them, and by that return beyond
+what is usual in the state. The three rank correlations are compared on episodes of policies that
+have only begun to learn, which is where a reward has to lead. Comparing rewards by their returns or
+advantages in place of their numbers, without a training, is the idea of EPIC (Gleave et al. 2021),
+DARD (Wulfe et al. 2022) and STARC (Skalse et al. 2024); what it tells of trainings is in
+benchmarks/LOG.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eureka_agent.records import Alignment
+
+Floats = NDArray[np.float64]
+
+DISCOUNT = 0.99
+"""Discount of the returns, as that of a training by default."""
+MOST_STEPS = 3000
+"""Most steps that are compared, evenly spread."""
+MOST_FEATURES = 256
+"""Most columns of the observations that say what is usual in a state."""
+_RIDGE = 1e-2
+_CLIPPED = 5.0
+_EQUAL = 1e-12
+
+
+class StoredCredit:
+    """The credit that the fitness gives to stored steps."""
+
+    def __init__(self, fitness: Floats, observations: Floats, lengths: Sequence[int]) -> None:
+        """`fitness`: per step, shape (steps,), episode after episode of these lengths.
+        `observations`: a policy's inputs, shape (steps, num_observations)."""
+        self._lengths = tuple(lengths)
+        steps = len(fitness)
+        self._taken = np.linspace(0, steps - 1, min(steps, MOST_STEPS)).round().astype(int)
+        self._usual = _Usual(observations[self._taken])
+        self._fitness = self._parts(fitness)
+
+    def alignment(self, totals: Floats) -> Alignment | None:
+        """Agreement of a reward's totals, shape (steps,); None where the fitness, or the reward, is
+        the same in all steps, or not finite."""
+        if not np.isfinite(totals).all():
+            return None
+        parts = zip(self._parts(totals), self._fitness, strict=True)
+        found = [_rank_correlation(ours, theirs) for ours, theirs in parts]
+        if found[0] is None and found[1] is None:
+            return None
+        step, to_go, advantage = (0.0 if each is None else each for each in found)
+        return Alignment(step=step, to_go=to_go, advantage=advantage)
+
+    def _parts(self, values: Floats) -> tuple[Floats, Floats, Floats]:
+        """Values, discounted returns to go, and these beyond the usual, of the taken steps."""
+        to_go = discounted(values, self._lengths)[self._taken]
+        return values[self._taken], to_go, self._usual.residual(to_go)
+
+
+class _Usual:
+    """A least-squares fit of returns to observations, their squares and a constant."""
+
+    def __init__(self, observations: Floats) -> None:
+        columns = observations[:, observations.std(axis=0) > _EQUAL]
+        spread = np.linspace(0, columns.shape[1] - 1, min(columns.shape[1], MOST_FEATURES))
+        columns = columns[:, spread.round().astype(int)]
+        scaled = (columns - columns.mean(axis=0)) / columns.std(axis=0)
+        scaled = scaled.clip(-_CLIPPED, _CLIPPED)
+        self._features = np.column_stack([np.ones(len(scaled)), scaled, scaled**2])
+        size = self._features.shape[1]
+        ridge = _RIDGE * len(scaled) * np.eye(size)
+        self._inverse = np.linalg.inv(self._features.T @ self._features + ridge)
+
+    def residual(self, returns: Floats) -> Floats:
+        """What the fit leaves of returns, which are scaled to deviation 1 first."""
+        deviation = returns.std()
+        scaled = (returns - returns.mean()) / (deviation if deviation > _EQUAL else 1.0)
+        weights = self._inverse @ (self._features.T @ scaled)
+        residual: Floats = scaled - self._features @ weights
+        return residual
+
+
+def discounted(values: Floats, lengths: Sequence[int]) -> Floats:
+    """Discounted sum of each step's value and those after it in its episode."""
+    sums = np.empty(len(values))
+    end = len(values)
+    for length in reversed(lengths):
+        after = 0.0
+        for step in range(end - 1, end - length - 1, -1):
+            after = values[step] + DISCOUNT * after
+            sums[step] = after
+        end -= length
+    return sums
+
+
+def _rank_correlation(ours: Floats, theirs: Floats) -> float | None:
+    """Spearman's correlation; None where one side is constant."""
+    if min(np.ptp(ours), np.ptp(theirs)) <= _EQUAL:
+        return None
+    return float(np.corrcoef(_ranks(ours), _ranks(theirs))[0, 1].clip(-1.0, 1.0))
+
+
+def _ranks(values: Floats) -> Floats:
+    """Ranks from 1, of equal values their mean."""
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Floats = (np.cumsum(counts) - (counts - 1) / 2)[places]
+    return ranks

@@ -1,0 +1,144 @@
+"""Several drafts of a proposal, of which the best aligned one is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scripted_search import (
+    IMPORTING,
+    CleanDryRun,
+    Fuse,
+    Killed,
+    ScriptedDesigner,
+    ScriptedSearch,
+    TableTrials,
+    reward,
+    rows,
+)
+
+from eureka_agent.archive.artefacts import PRACTICE, TRAJECTORIES
+from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.protocol.events import Scored
+from eureka_agent.records import Alignment
+from eureka_agent.rewards import RewardSpecification
+from eureka_agent.search.rungs import practice_env_steps, rung_env_steps
+from eureka_agent.search.trial import Trial, TrialRequest
+
+MakeRun = Callable[..., Run]
+
+FIRST = [reward(1), reward(2)]
+DRAFTS = {reward(3): 0.1, reward(4): 0.6, reward(5): 0.2, reward(6): 0.3, reward(7): None}
+"""Drafts of the second generation and their alignment."""
+
+
+class Aligns(CleanDryRun):
+    """Knows the alignment of sources."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, tuple[str, ...]]] = []
+
+    async def score(
+        self, reward: RewardSpecification, episodes: Mapping[str, Path], *, alignment: bool = False
+    ) -> Scored:
+        if not alignment:
+            return Scored(job="none", reason="nothing runs here")
+        self.asked.append((reward.source, tuple(episodes)))
+        value = DRAFTS[reward.source]
+        found = None if value is None else Alignment(step=value, to_go=value, advantage=value)
+        return Scored(job="none", alignment=found)
+
+
+class Recorded(TableTrials):
+    """Leaves episodes of each training, unless told otherwise."""
+
+    def __init__(self, *arguments: object, practice: bool = True, **options: object) -> None:
+        super().__init__(*arguments, **options)  # type: ignore[arg-type]
+        self._practice = practice
+
+    async def run(self, request: TrialRequest) -> Trial:
+        trial = await super().run(request)
+        for name in (TRAJECTORIES, *([PRACTICE] if self._practice else [])):
+            np.savez(request.folder / name, **{"worst/fitness": np.zeros(2, dtype=np.float32)})
+        return trial
+
+
+def search_of(
+    run: Run, sources: list[str], *, practice: bool = True, fuse: Fuse | None = None
+) -> tuple[ScriptedSearch, ScriptedDesigner, Aligns]:
+    designer = ScriptedDesigner(sources, fuse=fuse)
+    table = {reward(weight): float(weight) for weight in range(1, 8)}
+    search = ScriptedSearch(run, designer, Recorded(table, fuse, practice=practice), fuse=fuse)
+    aligns = Aligns()
+    search.engine._attempts._critic._runner = aligns
+    return search, designer, aligns
+
+
+def settings(make_run: MakeRun, drafts: int) -> Run:
+    return make_run(
+        iterations=2, samples=2, drafts=drafts, confirm=0, finalists=0, novelty=False, gate=False
+    )
+
+
+async def test_the_draft_that_agrees_best_is_trained(make_run: MakeRun) -> None:
+    run = settings(make_run, 2)
+    search, designer, aligns = search_of(run, [*FIRST, *list(DRAFTS)[:4]])
+    await search.engine.search()
+    trained = [source for _, _, source, _ in rows(run)]
+    assert trained == [*FIRST, reward(4), reward(6)]
+    later = [each.proposal.drafts for each in run.archive.attempts(1)]
+    assert later == [pytest.approx((0.1, 0.6)), pytest.approx((0.2, 0.3))]
+    assert [each.proposal.drafts for each in run.archive.attempts(0)] == [(), ()]
+    # compared on the episodes of both trainings, of the ends first
+    files = ("1-01", "1-02", "1-01-practice", "1-02-practice")
+    assert aligns.asked == [(source, files) for source in list(DRAFTS)[:4]]
+    seeds = [request.seed for request in designer.requests]
+    assert len(set(seeds)) == len(seeds)
+    # a draft knows the ones before it, and the proposals before
+    assert reward(3) in designer.requests[3].siblings
+    assert reward(4) in designer.requests[4].siblings
+
+
+async def test_a_draft_without_alignment_is_the_last_choice(make_run: MakeRun) -> None:
+    run = settings(make_run, 2)
+    search, *_ = search_of(run, [*FIRST, IMPORTING, reward(3), reward(7), reward(4)])
+    await search.engine.search()
+    assert [source for _, _, source, _ in rows(run)][2:] == [reward(3), reward(4)]
+    assert run.archive.attempts(1)[0].proposal.drafts == (None, pytest.approx(0.1))
+
+
+async def test_without_episodes_there_is_one_draft(make_run: MakeRun) -> None:
+    run = settings(make_run, 3)
+    search, designer, aligns = search_of(run, [*FIRST, *FIRST], practice=False)
+    await search.engine.search()
+    assert len(designer.requests) == 4
+    assert aligns.asked == []
+
+
+@pytest.mark.parametrize("call", range(3, 7))
+async def test_a_search_that_is_killed_among_drafts_goes_on_as_if_it_was_not(
+    make_run: MakeRun, call: int
+) -> None:
+    sources = [*FIRST, *list(DRAFTS)[:4]]
+    unbroken = settings(make_run, 2)
+    await search_of(unbroken, sources)[0].engine.search()
+    run = settings(make_run, 2)
+    with pytest.raises(BaseExceptionGroup) as killed:
+        await search_of(run, sources, fuse=Fuse("propose", call))[0].engine.search()
+    assert killed.group_contains(Killed)
+    run = open_run(run.folder)
+    # the designer would give what it is asked for: all that follows the recorded proposals
+    known = len(run.archive.attempts())
+    left = sources[known:] if known < 3 else sources[4:]
+    await search_of(run, left)[0].engine.search()
+    assert rows(run) == rows(unbroken)
+
+
+def test_episodes_of_practice_are_kept_where_drafts_are_compared(make_run: MakeRun) -> None:
+    """At the first of ten checkpoints."""
+    one, two = (settings(make_run, drafts).settings for drafts in (1, 2))
+    assert practice_env_steps(one) == ()
+    (steps,) = practice_env_steps(two)
+    assert 0.1 * two.steps_of_a_training <= steps < min(rung_env_steps(two))

@@ -1,0 +1,104 @@
+"""Agreement of a reward's credit with the fitness's: figures by hand, and by scipy and numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+from scipy.stats import spearmanr
+
+from eureka_agent.worker.alignment import MOST_STEPS, StoredCredit, discounted
+
+LENGTHS = [40, 25, 60]
+STEPS = sum(LENGTHS)
+
+
+@pytest.fixture
+def observations() -> np.ndarray:
+    return np.random.default_rng(1).normal(size=(STEPS, 3))
+
+
+@pytest.fixture
+def fitness(observations: np.ndarray) -> np.ndarray:
+    return observations[:, 0] + np.random.default_rng(2).normal(size=STEPS)
+
+
+def by_filter(values: np.ndarray, lengths: list[int]) -> np.ndarray:
+    """Discounted sums by a filter over each reversed episode."""
+    parts = np.split(values, np.cumsum(lengths)[:-1])
+    return np.concatenate([lfilter([1.0], [1.0, -0.99], part[::-1])[::-1] for part in parts])
+
+
+def beyond_the_usual(returns: np.ndarray, observations: np.ndarray) -> np.ndarray:
+    """Residual of a ridge regression, by least squares on rows added for the ridge."""
+    scaled = (observations - observations.mean(0)) / observations.std(0)
+    features = np.column_stack([np.ones(len(returns)), scaled, scaled**2])
+    target = (returns - returns.mean()) / returns.std()
+    ridge = np.sqrt(0.01 * len(returns)) * np.eye(features.shape[1])
+    rows = np.vstack([features, ridge])
+    weights = np.linalg.lstsq(rows, np.append(target, np.zeros(len(ridge))), rcond=None)[0]
+    return target - features @ weights
+
+
+def test_returns_end_with_their_episode() -> None:
+    found = discounted(np.array([1.0, 1.0, 1.0]), [2, 1])
+    assert found == pytest.approx([1.99, 1.0, 1.0])
+
+
+def test_the_three_correlations_are_those_of_other_libraries(
+    fitness: np.ndarray, observations: np.ndarray
+) -> None:
+    totals = observations[:, 1] + 0.5 * fitness + np.random.default_rng(3).normal(size=STEPS)
+    found = StoredCredit(fitness, observations, LENGTHS).alignment(totals)
+    assert found is not None
+    ours, theirs = by_filter(totals, LENGTHS), by_filter(fitness, LENGTHS)
+    assert found.step == pytest.approx(spearmanr(totals, fitness).statistic)
+    assert found.to_go == pytest.approx(spearmanr(ours, theirs).statistic)
+    residuals = (beyond_the_usual(each, observations) for each in (ours, theirs))
+    assert found.advantage == pytest.approx(spearmanr(*residuals).statistic)
+    assert found.mean == pytest.approx((found.step + found.to_go + found.advantage) / 3)
+
+
+@pytest.mark.parametrize(("factor", "expected"), [(3.0, 1.0), (-0.1, -1.0)])
+def test_scale_does_not_count_and_sign_does(
+    fitness: np.ndarray, observations: np.ndarray, factor: float, expected: float
+) -> None:
+    found = StoredCredit(fitness, observations, LENGTHS).alignment(factor * fitness)
+    assert found is not None
+    assert (found.step, found.to_go, found.advantage) == pytest.approx((expected,) * 3)
+
+
+def test_equal_values_have_a_rank_in_common() -> None:
+    fitness = np.array([0.0, 0.0, 1.0, 1.0, 2.0, 2.0])
+    totals = np.array([0.0, 1.0, 1.0, 0.0, 1.0, 1.0])
+    found = StoredCredit(fitness, np.ones((6, 1)), [6]).alignment(totals)
+    assert found is not None
+    assert found.step == pytest.approx(spearmanr(totals, fitness).statistic)
+
+
+def test_nothing_is_said_where_all_steps_are_equal_or_a_total_is_no_number(
+    fitness: np.ndarray, observations: np.ndarray
+) -> None:
+    credit = StoredCredit(fitness, observations, LENGTHS)
+    assert credit.alignment(np.append(fitness[1:], np.nan)) is None
+    sparse = StoredCredit(np.zeros(STEPS), observations, LENGTHS)
+    assert sparse.alignment(fitness) is None
+
+
+def test_a_constant_reward_of_episodes_that_end_early_has_returns_alone() -> None:
+    """Its steps are equal; what is left of the episode tells."""
+    fitness = np.concatenate([np.linspace(0, 1, length) for length in LENGTHS])
+    found = StoredCredit(fitness, np.ones((STEPS, 1)), LENGTHS).alignment(np.ones(STEPS))
+    assert found is not None
+    assert found.step == 0.0
+    assert found.to_go != 0.0
+
+
+def test_many_steps_and_wide_observations_are_compared_in_part() -> None:
+    random = np.random.default_rng(4)
+    steps = 3 * MOST_STEPS
+    observations = random.normal(size=(steps, 600))
+    fitness = random.normal(size=steps)
+    found = StoredCredit(fitness, observations, [steps]).alignment(fitness)
+    assert found is not None
+    assert found.mean == pytest.approx(1.0)
