@@ -199,10 +199,12 @@ def table(
     seeds: Iterable[int],
     processes: int,
     episodes: Path | None,
+    *,
+    baselines: bool = True,
 ) -> dict[str, Any]:
-    """Train every reward from every seed."""
+    """Train every reward from every seed, and the baselines too."""
     chosen = subject(reference)
-    for kind in BASELINES:
+    for kind in BASELINES if baselines else ():
         source = chosen.loaded.reward_source(chosen.task, kind)
         if source is not None:
             sources = {**sources, kind: source}

@@ -38,19 +38,13 @@ class Posterior:
     """Expected deviation of the rewards' means."""
     draws: Floats
     """Joint draws of the rewards' means. Shape: (draws, rewards)."""
-    noise_draws: Floats
-    """The noise that belongs to each draw. Shape: (draws,)."""
 
-    def probability_best(self) -> Floats:
-        """Probability for each reward that its mean is the highest."""
-        return _shares_of_wins(self.draws)
-
-    def probability_best_of_retraining(self, seeds: int) -> Floats:
-        """Probability for each reward that it has the highest mean when all are trained again, each
-        from so many fresh seeds."""
-        random = np.random.default_rng(_SEED + 1)
-        errors = random.standard_normal(self.draws.shape) * self.noise_draws[:, None]
-        return _shares_of_wins(self.draws + errors / np.sqrt(seeds))
+    def probability_best(self, among: Sequence[int]) -> Floats:
+        """Probability for each of these rewards that its mean is the highest of theirs."""
+        draws = self.draws[:, list(among)]
+        wins = draws == draws.max(axis=1, keepdims=True)
+        shares: Floats = (wins / wins.sum(axis=1, keepdims=True)).mean(axis=0)
+        return shares
 
 
 def posterior(scores: Sequence[Sequence[float]]) -> Posterior:
@@ -64,7 +58,7 @@ def posterior(scores: Sequence[Sequence[float]]) -> Posterior:
     scale = float(np.std(np.concatenate([np.asarray(values) for values in scores])))
     if scale <= 1e-9 * max(1.0, float(np.abs(means).max())):
         draws = np.tile(means, (_DRAWS, 1))
-        return Posterior(means, 0.0, 0.0, draws, np.zeros(_DRAWS))
+        return Posterior(means, 0.0, 0.0, draws)
     share, deviation = (grid.ravel() for grid in np.meshgrid(_SHARES, scale * _SCALES))
     between, noise = share * deviation**2, (1.0 - share) * deviation**2
     # shapes: (grid, rewards)
@@ -94,12 +88,4 @@ def posterior(scores: Sequence[Sequence[float]]) -> Posterior:
         noise=float(weights @ np.sqrt(noise)),
         spread=float(weights @ np.sqrt(between)),
         draws=draws,
-        noise_draws=np.sqrt(noise)[cells],
     )
-
-
-def _shares_of_wins(values: Floats) -> Floats:
-    """Share of rows in which each column is the highest; ties count in equal parts."""
-    wins = values == values.max(axis=1, keepdims=True)
-    shares: Floats = (wins / wins.sum(axis=1, keepdims=True)).mean(axis=0)
-    return shares

@@ -92,29 +92,6 @@ def told_apart(ours: Score, theirs: Score) -> bool:
     return comparison is not None and (comparison.better or comparison.worse)
 
 
-def mean_without_luck(finalists: Sequence[Score]) -> float | None:
-    """Fitness expected of further seeds of the best finalist: the highest of several means is
-    partly luck.
-
-    Its mean is shrunk to the finalists' common mean by the share of their spread that the noise of
-    their seeds explains: the best linear unbiased prediction in a one-way random-effects model (C.
-    R. Henderson 1975), with variances from the analysis of variance. None for one finalist, one
-    seed, finalists of different seeds, or a failed training.
-    """
-    rows = [known_fitness(score) for score in finalists]
-    if len(rows) < 2 or len({score.seeds for score in finalists}) != 1:
-        return None
-    seeds = len(finalists[0].seeds)
-    if seeds < 2 or any(len(row) != seeds for row in rows):
-        return None
-    means = [statistics.fmean(row) for row in rows]
-    common, spread = statistics.fmean(means), statistics.variance(means)
-    noise = statistics.fmean(statistics.variance(row) for row in rows) / seeds
-    between = max(0.0, spread - noise)
-    share = between / (between + noise) if between else 0.0
-    return common + (max(means) - common) * share
-
-
 def known_fitness(score: Score) -> list[float]:
     """Fitness of the seeds whose trainings did not fail."""
     return [value for value in score.fitness if value is not None]

@@ -10,11 +10,11 @@ from eureka_agent import wording
 from eureka_agent.analysis.coverage import MORE
 from eureka_agent.invocation import command
 from eureka_agent.records import BASELINES, Attempt, RunStatus, Score, Stage
+from eureka_agent.report.belief import belief_in_best
 from eureka_agent.report.comparison import (
     FEWEST_SEEDS,
     compare_scores,
     known_fitness,
-    mean_without_luck,
 )
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.settings import SearchSettings
@@ -207,11 +207,12 @@ def _certainty(report: RunReport) -> str:
         parts.append(
             "not sure: the scores differ so much from seed to seed that they cannot be told apart"
         )
-    expected = mean_without_luck(report.finalists)
-    if expected is not None and wording.number(expected) != wording.number(score.mean):
+    belief = belief_in_best(report)
+    if belief is not None:
+        further = f"further seeds may be expected to give {_fitness(report, belief.expected)}"
         parts.append(
-            f"further seeds may be expected to give {_fitness(report, expected)}, since being the"
-            f" best of {len(report.finalists)} is partly luck"
+            f"the best of its {len(report.finalists)} finalists with a probability of"
+            f" {belief.chance:.0%} ({further})"
         )
     return "; ".join(parts) or "one reward alone: there is nothing to tell it apart from"
 

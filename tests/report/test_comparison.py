@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eureka_agent.records import Score
-from eureka_agent.report.comparison import compare, compare_scores, mean_without_luck, student_t_975
+from eureka_agent.report.comparison import compare, compare_scores, student_t_975
 
 
 def score(name: str, *fitness: float | None) -> Score:
@@ -73,33 +73,6 @@ def test_equal_values_without_spread_are_neither_better_nor_worse() -> None:
     assert comparison is not None
     assert not comparison.better
     assert not comparison.worse
-
-
-def test_the_best_of_several_is_drawn_to_their_common_mean_by_the_noise_of_their_seeds() -> None:
-    # means 3, 5, 10, common mean 6, variance of the means 13; each has variance 4 over two seeds,
-    # so the noise of a mean is 2
-    a, b, c = (
-        score("a", 3 - 2**0.5, 3 + 2**0.5),
-        score("b", 5 - 2**0.5, 5 + 2**0.5),
-        score("c", 10 - 2**0.5, 10 + 2**0.5),
-    )
-    # between rewards 13 - 2 = 11, so 11/13 of the 4 above the common mean stay
-    assert mean_without_luck([c, b, a]) == pytest.approx(6 + 4 * 11 / 13)
-    # without noise nothing is luck
-    assert mean_without_luck([score("a", 2.0, 2.0), score("b", 1.0, 1.0)]) == pytest.approx(2.0)
-
-
-def test_where_the_noise_explains_all_it_is_the_common_mean_and_never_below() -> None:
-    # means 7.37, 7.32, 7.07, with seeds that cross: another seed would choose another one
-    rows = [(9.37, 5.37, 7.37), (5.32, 9.32, 7.32), (7.07, 5.07, 9.07)]
-    found = mean_without_luck([score(str(place), *row) for place, row in enumerate(rows)])
-    assert found == pytest.approx((7.37 + 7.32 + 7.07) / 3)
-
-
-def test_one_finalist_or_one_seed_or_a_failed_training_has_no_such_mean() -> None:
-    assert mean_without_luck([score("a", 9.0, 1.0)]) is None
-    assert mean_without_luck([score("a", 9.0), score("b", 1.0)]) is None
-    assert mean_without_luck([score("a", 9.0, None), score("b", 1.0, 2.0)]) is None
 
 
 def test_two_seeds_have_no_interval_however_far_apart() -> None:

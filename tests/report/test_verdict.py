@@ -13,6 +13,7 @@ import pytest
 from rich.console import RenderableType
 
 from eureka_agent.records import Attempt, RunStatus, Score
+from eureka_agent.report.belief import belief_in_best
 from eureka_agent.report.console import CleanConsole
 from eureka_agent.report.cost import cost_sentence
 from eureka_agent.report.markdown import markdown
@@ -52,7 +53,7 @@ def test_the_verdict_of_a_finished_run(report: RunReport) -> None:
     # 0.26²/((0.25² + 0.01²)/2) = 2.16, so t = 4.0116 and the margin 1.181 about 1.5 and 0.5; twice
     # that is less than all scores, of 0.5 to 3, are apart
     assert (
-        found.certainty
+        found.certainty.partition("; the best of its 2 finalists with a probability of ")[0]
         == "95 % interval of the difference (Welch): human -0.681 to 1.68, sparse 0.319 to 2.68"
     )
     assert (found.advice, found.command) == (
@@ -180,18 +181,40 @@ def test_rewards_without_any_spread_are_compared_without_an_interval(report: Run
 
 
 def test_the_luck_of_a_choice_is_told(report: RunReport) -> None:
-    # means 11/3 and 3, both with seeds that differ by far more: their common mean is 10/3
-    found = verdict(
-        with_scores(
-            report,
-            score("2-01", 9.0, 1.0, 1.0),
-            score("1-01", 0.0, 5.0, 4.0),
-            score("sparse", 0.0, 0.1, 0.2),
-        )
+    # means 11/3 and 3, both with seeds that differ by far more
+    crossing = with_scores(
+        report,
+        score("2-01", 9.0, 1.0, 1.0),
+        score("1-01", 0.0, 5.0, 4.0),
+        score("sparse", 0.0, 0.1, 0.2),
     )
-    assert found.certainty.endswith(
-        "further seeds may be expected to give 3.33 m, since being the best of 2 is partly luck"
-    )
+    found = belief_in_best(crossing)
+    assert found is not None
+    assert 0.5 < found.chance < 0.7
+    assert 3.0 < found.expected < 11 / 3
+    said = f"the best of its 2 finalists with a probability of {found.chance:.0%}"
+    further = f"(further seeds may be expected to give {found.expected:.2f} m)"
+    assert verdict(crossing).certainty.endswith(f"{said} {further}")
+    apart = with_scores(report, score("2-01", 9.0, 9.1, 8.9), score("1-01", 1.0, 1.1, 0.9))
+    sure = belief_in_best(apart)
+    assert sure is not None
+    assert sure.chance > 0.95
+
+
+def test_a_failed_final_training_counts_as_the_worst(report: RunReport) -> None:
+    shorter = with_scores(report, score("2-01", 5.0, 5.2, 5.1), score("1-01", 5.2, 5.1))
+    failed = with_scores(report, score("2-01", 5.0, 5.2, 5.1), score("1-01", 5.2, 5.1, None))
+    without, counted = belief_in_best(shorter), belief_in_best(failed)
+    assert without is not None
+    assert counted is not None
+    assert counted.chance > without.chance + 0.1
+
+
+def test_of_one_finalist_nothing_is_believed(report: RunReport) -> None:
+    alone = with_scores(report, score("2-01", 9.0, 1.0), score("sparse", 0.0, 0.1))
+    assert belief_in_best(alone) is None
+    assert "probability" not in verdict(alone).certainty
+    assert belief_in_best(replace(report, scores=())) is None
 
 
 def test_a_task_that_every_reward_solves_is_said_to_be_too_easy(report: RunReport) -> None:

@@ -1,0 +1,61 @@
+"""Env steps to best-of-N's result, from searches and retrained fitness by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import search_efficiency
+from search_efficiency import curve, efficiency, key
+
+RETRAINED = {key(name): value for name, value in {"a": 1.0, "b": 2.0, "c": 4.0}.items()}
+
+
+def searched(*points: tuple[int, str]) -> list[dict[str, Any]]:
+    return [{"env_steps": steps, "source": source, "believed": 9.0} for steps, source in points]
+
+
+THEIRS = [
+    searched((100, "a"), (200, "a"), (300, "b")),
+    searched((100, "b"), (200, "b"), (300, "c")),
+]
+
+
+def test_a_curve_is_the_mean_of_what_each_search_has() -> None:
+    found = curve(THEIRS, RETRAINED, np.array([50, 100, 250, 300]))
+    assert found.tolist() == [1.5, 1.5, 1.5, 3.0]
+
+
+def test_the_share_is_where_the_goal_is_reached() -> None:
+    ours = [searched((50, "a"), (120, "c"), (300, "c")), searched((60, "b"), (300, "c"))]
+    # the goal is 3, which is (4 + 2) / 2 at 120
+    assert efficiency(ours, THEIRS, RETRAINED) == pytest.approx((120 / 300, 4.0 - 3.0))
+
+
+def test_searches_are_compared_as_far_as_both_went() -> None:
+    ours = [searched((50, "a"), (120, "b")), searched((60, "b"), (180, "c"))]
+    # at 120 theirs have 1.5, which ours have once both know a best attempt
+    assert efficiency(ours, THEIRS, RETRAINED) == pytest.approx((60 / 120, 2.0 - 1.5))
+
+
+def test_a_goal_that_is_not_reached_counts_twice() -> None:
+    ours = [searched((100, "a"), (300, "a"))]
+    assert efficiency(ours, THEIRS, RETRAINED) == (2.0, -2.0)
+
+
+def test_best_of_n_takes_all_its_env_steps_for_its_own_result() -> None:
+    assert efficiency(THEIRS, THEIRS, RETRAINED) == (1.0, 0.0)
+
+
+def test_arms_are_summed_up_over_tasks() -> None:
+    name = next(arm for arm in search_efficiency.ARMS if arm != search_efficiency.BASELINE)
+    ours = {"1": searched((150, "c"), (300, "c"))}
+    known = {
+        "searches": {search_efficiency.BASELINE: {"1": THEIRS[0]}, name: ours},
+        "retrained": RETRAINED,
+    }
+    (found,) = search_efficiency.summarize({"x/y": known}).values()
+    assert found["share"] == 0.5
+    assert (found["share_low"], found["share_high"]) == (0.5, 0.5)  # one search has no noise
+    assert found["tasks"]["x/y"] == {"share": 0.5, "lead": 2.0, "low": 2.0, "high": 2.0}
