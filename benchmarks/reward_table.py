@@ -2,7 +2,7 @@
 seeds, with its curve and its scores on the way. Choosing, stopping and budgets can be tried on it
 without a training (as with NAS-Bench, Ying et al. 2019).
 
-    python benchmarks/reward_table.py TASK … [--designer model] [--rewards N] [--seeds S]
+    python benchmarks/reward_table.py [TASK …] [--designer model] [--rewards N] [--seeds S]
     [--episodes FOLDER]
 
 The rewards are first proposals of the offline designer, in searches of eight that know of each
@@ -48,6 +48,10 @@ RUNGS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.7)
 SCORING_EPISODES, EVALUATION_EPISODES = 16, 32
 SCORING_SEED, EVALUATION_SEED = 4321, 12345
 GENERATION = 8
+TASKS = (
+    *("quadcopter/hover", "quadcopter/approach", "cartpole/swingup", "ball_balance/roll_to"),
+    *("craft/keep_off_lava", "hopper/back_flip"),
+)
 SLOTS = 16
 RECORDED_EPISODES = 2
 RECORDED_SEED = 1
@@ -230,7 +234,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("tasks", nargs="+", metavar="TASK")
+    parser.add_argument("tasks", nargs="*", default=list(TASKS), metavar="TASK")
     parser.add_argument("--designer", choices=("offline", "model"), default="offline")
     parser.add_argument("--rewards", type=int, default=24)
     parser.add_argument("--seeds", type=int, default=4)
