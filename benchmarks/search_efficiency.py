@@ -143,6 +143,12 @@ def summarize(tasks: Mapping[str, Any]) -> dict[str, Any]:
             ours = list(known["searches"].get(arm, {}).values())
             if arm == BASELINE or not ours or not theirs:
                 continue
+            if any(
+                key(point["source"]) not in known["retrained"]
+                for points in [*ours, *theirs]
+                for point in points
+            ):
+                continue  # searched, and not trained again yet
             share, lead = efficiency(ours, theirs, known["retrained"])
             drawn = bootstrapped(ours, theirs, known["retrained"])
             samples.append(drawn[:, 0])
@@ -218,6 +224,7 @@ def main() -> dict[str, Any]:
                 if str(seed) not in mine:
                     values = {**COMMON, **ARMS[arm], "env": environment, "task": name, "seed": seed}
                     mine[str(seed)] = search(values, read)
+                    write_result(NAME, {"figures": figures, "tasks": tasks})
         retrain(task, known, arguments.processes)
         figures = summarize(tasks)
         write_result(NAME, {"figures": figures, "tasks": tasks})
