@@ -7,9 +7,9 @@ Best-of-N draws fresh rewards alone, and is what each arm is compared with. Afte
 the best attempt so far, as the search ranks it, is trained again from scratch, from fresh seeds
 that all arms and searches share; these trainings are not counted. An arm's curve on a task is the
 mean of its searches' retrained fitness over the env steps that they had used. Printed are the env
-steps at which it reaches what best-of-N has at its end, as a part of those that best-of-N used
-there, and the difference of fitness there. Intervals are bootstrapped over searches, within tasks
-(stratified, as Agarwal et al. 2021 recommend).
+steps from which on it has what best-of-N has at its end, as a part of those that best-of-N used
+there (2 where it never has), and the difference of fitness there. Intervals are bootstrapped over
+searches, within tasks (stratified, as Agarwal et al. 2021 recommend).
 
 Searches run as `eureka search` runs them; trainings of winners run as in `reward_table.py`. What
 was searched and trained is kept in `results/search_efficiency.json`, and not made again.
@@ -109,15 +109,17 @@ def efficiency(
     theirs: Sequence[Sequence[Mapping[str, Any]]],
     retrained: Mapping[str, float],
 ) -> tuple[float, float]:
-    """Env steps at which an arm reaches what the other has at its end, as a part of those used
-    there (2 where it does not), and its lead at equal env steps."""
+    """Env steps from which on an arm has what the other has at its end, as a part of those used
+    there (2 where it never has), and its lead at equal env steps."""
     end = min(points[-1]["env_steps"] for points in [*ours, *theirs])
     goal = curve(theirs, retrained, np.array([end]))[0]
     begin = max(points[0]["env_steps"] for points in ours)
     steps = sorted({point["env_steps"] for points in ours for point in points})
     grid = np.array([each for each in steps if begin <= each <= end])
-    reached = curve(ours, retrained, grid) >= goal
-    share = float(grid[reached.argmax()] / end) if reached.any() else 2.0
+    # not where it is reached first: the more looks, the more luck
+    below = np.flatnonzero(curve(ours, retrained, grid) < goal)
+    first = 0 if not len(below) else below[-1] + 1
+    share = float(grid[first] / end) if first < len(grid) else 2.0
     return share, float(curve(ours, retrained, np.array([end]))[0] - goal)
 
 

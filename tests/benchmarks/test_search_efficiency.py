@@ -39,6 +39,11 @@ def test_searches_are_compared_as_far_as_both_went() -> None:
     assert efficiency(ours, THEIRS, RETRAINED) == pytest.approx((60 / 120, 2.0 - 1.5))
 
 
+def test_a_goal_that_is_lost_again_is_not_reached() -> None:
+    ours = [searched((100, "c"), (150, "a"), (200, "c"), (300, "c"))]
+    assert efficiency(ours, THEIRS, RETRAINED) == pytest.approx((200 / 300, 1.0))
+
+
 def test_a_goal_that_is_not_reached_counts_twice() -> None:
     ours = [searched((100, "a"), (300, "a"))]
     assert efficiency(ours, THEIRS, RETRAINED) == (2.0, -2.0)
