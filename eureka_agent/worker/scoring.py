@@ -41,7 +41,8 @@ class StoredSteps:
     episodes: tuple[tuple[tuple[str, int], ...], ...]
     """Name and length of every episode, by file."""
     credit: StoredCredit | None = None
-    """None without episodes, or where one lacks fitness or observations."""
+    """None where it was not wanted, without episodes, or where one lacks fitness or
+    observations."""
 
     def returns(self, totals: Tensor) -> tuple[dict[str, float | None], ...]:
         """Sums of the totals over episodes, by file. `totals`: shape (steps,)."""
@@ -55,8 +56,11 @@ class StoredSteps:
         return tuple(sums)
 
 
-def read_steps(paths: Sequence[Path], variables: Sequence[Variable]) -> StoredSteps:
-    """Read files of `trajectories_bytes`. Raises RunFolderError for another file."""
+def read_steps(
+    paths: Sequence[Path], variables: Sequence[Variable], *, credit: bool = False
+) -> StoredSteps:
+    """Read files of `trajectories_bytes`, with `credit` also the fitness's. Raises RunFolderError
+    for another file."""
     files = [load_trajectories(path) for path in paths]
     every = [episode for file in files for episode in file.values()]
     values = {}
@@ -77,7 +81,7 @@ def read_steps(paths: Sequence[Path], variables: Sequence[Variable]) -> StoredSt
         )
         for file in files
     )
-    return StoredSteps(values, lengths, _credit(every))
+    return StoredSteps(values, lengths, _credit(every) if credit else None)
 
 
 def _credit(episodes: Sequence[Trajectory]) -> StoredCredit | None:
@@ -122,7 +126,8 @@ class Scorer:
         self._extreme = extreme_states(
             recorded, tuple(recorded), {each.name: each for each in variables}
         ).values
-        self._files: tuple[str, ...] = ()
+        self._read: tuple[tuple[str, ...], bool] = ((), False)
+        """Files of `_stored`, and whether it has the fitness's credit."""
         self._stored = StoredSteps({}, ())
 
     def run(self, command: ScoreTransitions) -> Scored:
@@ -130,11 +135,14 @@ class Scorer:
         for path in self._folder.glob(f"{EPISODES_PREFIX}*"):
             if path.name not in command.transitions:
                 path.unlink(missing_ok=True)
-        if command.transitions != self._files:
+        wanted = (command.transitions, command.alignment)
+        if self._read not in (wanted, (command.transitions, True)):
             self._stored = read_steps(
-                [self._folder / name for name in command.transitions], self._variables
+                [self._folder / name for name in command.transitions],
+                self._variables,
+                credit=command.alignment,
             )
-            self._files = command.transitions
+            self._read = wanted
 
         def score() -> bytes:
             return self._score(command).model_dump_json().encode()
