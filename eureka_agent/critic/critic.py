@@ -205,6 +205,7 @@ class Critic:
         scored = await self._runner.score(reward, _paths(memory))
         if scored.reason:
             return None
+        # the returns of practice, which come last, say nothing of a trained policy
         known = zip(memory.episodes, scored.returns, strict=False)
         returns = {each.attempt: values for each, values in known}
         return Scores(Totals(scored.totals, scored.extreme_totals), returns)
