@@ -72,22 +72,28 @@ class Injector:
         self._random = random.Random(seed)
         self._long_s = long_s
         self.happened = Happened()
+        self._faults: list[Callable[[subprocess.Popen[bytes]], None]] = [
+            self.kill_driver,
+            self.kill_worker,
+            self.refuse,
+            self.outage,
+            self.garble,
+            self.stop_driver,
+            self.set_clock,
+            *([self.fill_disk] if disk is not None else []),
+            *([self.kill_engine] if engine is not None else []),
+        ]
         self._order: list[Callable[[subprocess.Popen[bytes]], None]] = []
+
+    @property
+    def had_each(self) -> bool:
+        """True once every fault has been injected."""
+        return len(self.happened.counts) == len(self._faults)
 
     def next(self, driver: subprocess.Popen[bytes]) -> None:
         """Inject the next fault, and take back what passes."""
         if not self._order:
-            self._order = [
-                self.kill_driver,
-                self.kill_worker,
-                self.refuse,
-                self.outage,
-                self.garble,
-                self.stop_driver,
-                self.set_clock,
-                *([self.fill_disk] if self._disk is not None else []),
-                *([self.kill_engine] if self._engine is not None else []),
-            ]
+            self._order = list(self._faults)
             self._random.shuffle(self._order)
         fault = self._order.pop()
         name = fault.__name__
