@@ -19,6 +19,7 @@ from benchmarks.table import render, rows
 
 FOLDER = Path(__file__).resolve().parent
 STUDIES = (
+    "alignment",
     "choices",
     "gate",
     "learning_parity",
