@@ -1,4 +1,4 @@
-"""What scores on the way, and the agreement of credit, tell of a reward: on tables of
+"""Worth of a reward by scores on the way, and by the agreement of credit: on tables of
 `reward_table.py`, without a training.
 
     python benchmarks/alignment.py --episodes FOLDER [TABLE …]
@@ -26,8 +26,6 @@ from reward_table import BASELINES, TABLES
 from scipy.stats import spearmanr
 
 from eureka_agent.training.reward import RewardFunction
-from eureka_agent.training.trajectory_files import Trajectory, load_trajectories
-from eureka_agent.worker.alignment import StoredCredit
 from eureka_agent.worker.scoring import read_steps
 
 STAGES = ("1", "end")
@@ -81,20 +79,13 @@ def alignments(table: Table, folder: Path, owners: Sequence[str]) -> np.ndarray:
     variables = chosen.loaded.environment_class.all_variables()
     paths = [folder / f"{owner}@{stage}.npz" for owner in owners for stage in STAGES]
     paths = [path for path in paths if path.is_file()]
-    steps = read_steps(paths, variables)
-    episodes: list[Trajectory] = [
-        each for path in paths for each in load_trajectories(path).values()
-    ]
-    fitness, observations = (
-        np.concatenate([each[name] for each in episodes]).astype(np.float64)
-        for name in ("fitness", "observations")
-    )
-    credit = StoredCredit(fitness, observations, [len(each["fitness"]) for each in episodes])
+    steps = read_steps(paths, variables, credit=True)
+    assert steps.credit is not None, f"{folder} lacks episodes of {owners}"
     found = []
     for source in table.sources.values():
         reward = RewardFunction.from_source(source, variables)
         totals, _ = reward({name: steps.values[name] for name in reward.arguments})
-        aligned = credit.alignment(totals.double().numpy())
+        aligned = steps.credit.alignment(totals.double().numpy())
         found.append(0.0 if aligned is None else aligned.mean)
     return np.array(found)
 

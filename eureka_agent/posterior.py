@@ -1,4 +1,4 @@
-"""What trainings say of the rewards behind them: a hierarchical normal model of their scores.
+"""Beliefs about rewards from their trainings: a hierarchical normal model of the scores.
 
 A reward's score from one seed is normal around its mean, and the means are normal around a common
 one (the one-way random-effects model). Both deviations and the common mean are unknown and

@@ -347,11 +347,11 @@ class Alignment(Record):
     `eureka_agent.worker.alignment`."""
 
     step: Correlation
-    """Of what single steps are worth."""
+    """Correlation of what single steps are worth."""
     to_go: Correlation
-    """Of the discounted returns from there on."""
+    """Correlation of the discounted returns from there on."""
     advantage: Correlation
-    """Of these returns beyond what is usual in the state."""
+    """Correlation of these returns beyond what is usual in the state."""
 
     @property
     def mean(self) -> float:

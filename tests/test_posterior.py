@@ -44,7 +44,7 @@ def test_a_reward_of_one_training_is_drawn_to_the_others_more_than_one_of_four()
 
 
 def test_what_it_is_sure_of_holds_as_often() -> None:
-    """Of simulated searches, eight rewards of which four have a second seed."""
+    """Simulated searches: eight rewards, of which four have a second seed."""
     random = np.random.default_rng(3)
     said, held = [], []
     for _ in range(400):

@@ -1,4 +1,4 @@
-"""What all trainings of a run together say of its best reward."""
+"""Beliefs about a run's best reward, from all its trainings together."""
 
 from __future__ import annotations
 

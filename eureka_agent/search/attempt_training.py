@@ -48,7 +48,7 @@ class AttemptTrainer:
         self._trials = trials
         self._observer = observer
         self._practice = practice_env_steps(run.settings)
-        self._rungs = tuple(sorted({*rung_env_steps(run.settings), *self._practice}))
+        self._rungs = rung_env_steps(run.settings)
 
     async def train(self, attempt: Attempt, rung_scored: Callable[[], None]) -> Attempt:
         """Train an attempt while the reviewer reads its reward, since a model is slow and rejects
@@ -64,7 +64,7 @@ class AttemptTrainer:
             attempt.proposal.reward,
             attempt.seed,
             attempt_folder(self._run.folder, attempt.id),
-            rungs=self._rungs,
+            rungs=tuple(sorted({*self._rungs, *self._practice})),
             score_rung=partial(self._score_rung, attempt.id, review, rung_scored),
         )
         if self._practice and not (request.folder / PRACTICE).is_file():
@@ -181,7 +181,7 @@ class AttemptTrainer:
         await asyncio.wait({review})
         attempt = self._archived(attempt_id)
         if (
-            env_steps in rung_env_steps(settings)
+            env_steps in self._rungs
             and attempt.stage is Stage.ACCEPTED
             and all(score.env_steps != env_steps for score in attempt.rungs)
         ):

@@ -98,9 +98,11 @@ class AttemptRunner:
         """The designer's proposal, or the one of several drafts whose credit agrees best with the
         fitness's, once there are episodes to compare them on."""
         count = self._run.settings.drafts
-        memory = self._memory.before(iteration, sample)
         proposal = await self._designer.propose(request)
-        if count == 1 or not memory.practice or request.operator in NOT_ASKED:
+        if count == 1 or request.operator in NOT_ASKED:
+            return proposal
+        memory = self._memory.before(iteration, sample)
+        if not memory.practice:
             return proposal
         drafts, alignments = [proposal], [await self._critic.alignment(proposal.reward, memory)]
         for number in range(1, count):

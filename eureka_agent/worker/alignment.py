@@ -1,4 +1,4 @@
-"""How well a reward's credit agrees with the fitness's on stored steps, before any training.
+"""Agreement of a reward's credit with the fitness's on stored steps, before any training.
 
 A policy gradient follows advantages, so a reward is as good a teacher as it orders steps like the
 fitness does: by their value, by the discounted return that follows them, and by that return beyond
@@ -76,7 +76,7 @@ class _Usual:
         self._inverse = np.linalg.inv(self._features.T @ self._features + ridge)
 
     def residual(self, returns: Floats) -> Floats:
-        """What the fit leaves of returns, which are scaled to deviation 1 first."""
+        """Residual of returns, which are scaled to deviation 1 first."""
         deviation = returns.std()
         scaled = (returns - returns.mean()) / (deviation if deviation > _EQUAL else 1.0)
         weights = self._inverse @ (self._features.T @ scaled)
