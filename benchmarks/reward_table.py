@@ -213,8 +213,7 @@ def table(
         if source is not None:
             sources = {**sources, kind: source}
     jobs = [(name, seed) for seed in seeds for name in sources]
-    chunks = -(-len(jobs) // SLOTS)
-    chunks += chunks % processes
+    chunks = -(-len(jobs) // (SLOTS * processes)) * processes
     parts = [(reference, sources, jobs[place::chunks], episodes) for place in range(chunks)]
     began = time.perf_counter()
     with multiprocessing.get_context("spawn").Pool(processes, maxtasksperchild=1) as pool:
