@@ -339,12 +339,14 @@ class Cost(Record):
     seconds: float = 0.0
 
 
+MOST_RANKED_STEPS = 600
+"""Most steps whose ranks a `Credit` has."""
 Correlation = Annotated[float, Field(ge=-1.0, le=1.0, allow_inf_nan=False)]
 
 
-class Alignment(Record):
-    """Rank correlations of a reward with the fitness over stored steps:
-    `eureka_agent.worker.alignment`."""
+class Credit(Record):
+    """Credit that a reward gives to stored steps: its rank correlations with the fitness's, and the
+    ranks themselves (`eureka_agent.worker.stored_credit`)."""
 
     step: Correlation
     """Correlation of what single steps are worth."""
@@ -352,9 +354,11 @@ class Alignment(Record):
     """Correlation of the discounted returns from there on."""
     advantage: Correlation
     """Correlation of these returns beyond what is usual in the state."""
+    ranks: tuple[FiniteFloat, ...] = Field((), max_length=3 * MOST_RANKED_STEPS)
+    """Ranks of the steps by each of the three, one after the other."""
 
     @property
-    def mean(self) -> float:
+    def alignment(self) -> float:
         return (self.step + self.to_go + self.advantage) / 3
 
 
@@ -371,8 +375,8 @@ class Proposal(Record):
     """`eureka_agent.llm.interface.FinishReason`."""
     cost: Cost = Cost()
     drafts: tuple[float | None, ...] = ()
-    """Mean alignment of each draft, of which this is the one with the highest; None: unknown. Empty
-    where there was one draft alone."""
+    """Improvement of the fitness that was expected of each draft, of which this is the one with the
+    highest; None: unknown. Empty where there was one draft alone."""
 
     @field_validator("reward")
     @classmethod

@@ -16,7 +16,7 @@ from eureka_agent.critic.parse import parse
 from eureka_agent.critic.repair import repair
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.protocol.events import Scored
-from eureka_agent.records import Finding, TaskDescription, Verdict
+from eureka_agent.records import Credit, Finding, TaskDescription, Verdict
 from eureka_agent.rewards import RewardSpecification
 
 REVIEW = "review"
@@ -39,7 +39,7 @@ class RunsBehindTheWall(Protocol):
         reward: RewardSpecification,
         episodes: Mapping[str, Path],
         *,
-        alignment: bool = False,
+        credit: bool = False,
     ) -> Scored:
         """Totals and returns on stored episodes, and perhaps the agreement with the fitness."""
         ...
@@ -108,14 +108,13 @@ class Critic:
             repaired=None if reward is given else reward.source,
         )
 
-    async def alignment(self, reward: RewardSpecification, memory: Memory) -> float | None:
-        """Mean of the reward's `Alignment` on the known episodes, before it is judged. None where
-        it fails the steps on its source, or has no values there."""
+    async def credit(self, reward: RewardSpecification, memory: Memory) -> Credit | None:
+        """The credit that the reward gives to steps of the known episodes, before it is judged.
+        None where it fails the steps on its source, or has no values there."""
         reward, findings, _ = self._check_source(reward)
         if _rejected(findings):
             return None
-        scored = await self._runner.score(reward, _paths(memory), alignment=True)
-        return None if scored.alignment is None else scored.alignment.mean
+        return (await self._runner.score(reward, _paths(memory), credit=True)).credit
 
     def _check_source(
         self, reward: RewardSpecification

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Protocol
 
 from eureka_agent.feedback_records import Given
@@ -151,6 +151,10 @@ class DesignRequest:
     """The person's reward, for `Operator.EDIT`."""
     misleading: tuple[str, ...] = ()
     """Sources of the rewards that the trajectory gate refused. It is no part of the prompt."""
+
+    def from_nothing(self) -> DesignRequest:
+        """The same request for a fresh reward, without parents."""
+        return replace(self, operator=Operator.FRESH, parents=(), memory=(), trained=())
 
 
 def prefers_failures(verdict: Verdict | None) -> bool:

@@ -119,10 +119,10 @@ class DryRunner:
         reward: RewardSpecification,
         episodes: Mapping[str, Path],
         *,
-        alignment: bool = False,
+        credit: bool = False,
     ) -> Scored:
         """Totals and returns of a reward on stored episodes, `returns` in the order of `episodes`;
-        with `alignment` its agreement with the fitness there.
+        with `credit` the credit that it gives to their steps.
 
         `episodes` are trajectory files (npz) by name. A name always has the same content and can be
         a part of a file name. A failing reward and a file without episodes raise nothing; `reason`
@@ -137,7 +137,7 @@ class DryRunner:
                     reward=reward,
                     transitions=names,
                     timeout_s=self._timeout_s,
-                    alignment=alignment,
+                    credit=credit,
                 )
                 answer = await self._worker.ask(command, self._timeout_s + _GRACE_SECONDS)
             except (WorkerDiedError, WorkerFaultError, EpisodesFileError) as error:

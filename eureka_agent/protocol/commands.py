@@ -55,8 +55,8 @@ class ScoreTransitions(Record):
     and is sent to a worker once. The worker deletes the files that the latest such command does not
     name, so they never fill its scratch folder."""
     timeout_s: float
-    alignment: bool = False
-    """Compare the reward with the fitness, too."""
+    credit: bool = False
+    """Compare the credit that the reward gives with the fitness's, too."""
 
 
 class Prepare(Record):

@@ -16,7 +16,7 @@ from eureka_agent.protocol.bounds import (
     Text,
 )
 from eureka_agent.records import (
-    Alignment,
+    Credit,
     CurvePoint,
     EpisodeSummary,
     Evaluation,
@@ -61,8 +61,8 @@ class Scored(Record):
     """Totals of the recorded steps, then of at most `eureka_agent.worker.scoring.MOST_STEPS` steps
     of the episodes."""
     extreme_totals: tuple[float | None, ...] = ()
-    alignment: Alignment | None = None
-    """None where the episodes tell nothing, or are without fitness or observations."""
+    credit: Credit | None = None
+    """None where it was not wanted, or the episodes are without fitness or observations."""
     reason: ShortText = ""
     """Reason why there are no numbers; else empty."""
 

@@ -84,13 +84,14 @@ def render_attempt(
 
 
 def drafts_words(drafts: Sequence[float | None]) -> str:
-    """`best of 4 drafts by alignment: 0.61, others 0.12 to 0.48`."""
+    """`best of 4 drafts by expected improvement: 0.61, others 0.12 to 0.48`."""
     known = sorted(each for each in drafts if each is not None)
-    words = f"best of {len(drafts)} drafts by alignment"
     if not known:
-        return f"first of {len(drafts)} drafts, of which no alignment is known"
-    others = f", others {known[0]:.2f} to {known[-2]:.2f}" if len(known) > 1 else ""
-    return f"{words}: {known[-1]:.2f}{others}"
+        return f"first of {len(drafts)} drafts, of which nothing could be expected"
+    words = f"best of {len(drafts)} drafts by expected improvement: {wording.number(known[-1])}"
+    if len(known) == 1:
+        return words
+    return f"{words}, others {wording.number(known[0])} to {wording.number(known[-2])}"
 
 
 def outcome_words(attempt: Attempt, env_steps: int) -> str:

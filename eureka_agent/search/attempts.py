@@ -12,8 +12,9 @@ from eureka_agent.critic.gate import only_gate_refused, with_gate_warnings
 from eureka_agent.designer.interface import Designer, DesignRequest, Rejection
 from eureka_agent.journal.entries import Judged, Observer, Proposed
 from eureka_agent.llm.budget import BudgetSpentError
-from eureka_agent.records import NOT_ASKED, Attempt, Proposal, Stage, Verdict
+from eureka_agent.records import Attempt, Operator, Proposal, Stage, Verdict
 from eureka_agent.search.attempt_training import AttemptTrainer
+from eureka_agent.search.drafts import Drafts
 from eureka_agent.search.gate_trust import GateOfRound
 from eureka_agent.search.memory import RunMemory
 from eureka_agent.search.seeds import derive_seed
@@ -38,6 +39,7 @@ class AttemptRunner:
         self.trainer = AttemptTrainer(run, critic, trials, observer)
         self._observer = observer
         self._memory = RunMemory(run, in_order=not designer.concurrent)
+        self._drafts = Drafts(run, designer, critic, self._memory)
         self._gates: dict[tuple[int, int], GateOfRound] = {}
         """By iteration and sample."""
 
@@ -58,11 +60,15 @@ class AttemptRunner:
         known = self._run.archive.attempt(attempt_id(iteration, sample, 0))
         if known is not None:
             return known
-        return self._propose(iteration, sample, 0, await self._drafted(iteration, sample, request))
+        return self._propose(
+            iteration, sample, 0, await self._drafts.best(iteration, sample, request)
+        )
 
     async def settle(self, attempt: Attempt, request: DesignRequest) -> Attempt:
         """Judge the attempt, and revise it until one is accepted or no revision is left. Returns
         the last revision."""
+        if attempt.proposal.operator is Operator.FRESH:  # also one among drafts of another operator
+            request = request.from_nothing()
         while True:
             if attempt.stage is Stage.PROPOSED:
                 attempt = await self._judge(attempt)
@@ -93,29 +99,6 @@ class AttemptRunner:
                 return attempt
             attempt = await self.settle(attempt, request)
         return attempt
-
-    async def _drafted(self, iteration: int, sample: int, request: DesignRequest) -> Proposal:
-        """The designer's proposal, or the one of several drafts whose credit agrees best with the
-        fitness's, once there are episodes to compare them on."""
-        count = self._run.settings.drafts
-        proposal = await self._designer.propose(request)
-        if count == 1 or request.operator in NOT_ASKED:
-            return proposal
-        memory = self._memory.before(iteration, sample)
-        if not memory.practice:
-            return proposal
-        drafts, alignments = [proposal], [await self._critic.alignment(proposal.reward, memory)]
-        for number in range(1, count):
-            known = tuple(each.reward.source for each in drafts)
-            seed = derive_seed(self._run.settings.seed, "draft", iteration, sample, number)
-            another = replace(request, seed=seed, siblings=(*request.siblings, *known))
-            try:
-                drafts.append(await self._designer.propose(another))
-            except BudgetSpentError:
-                break
-            alignments.append(await self._critic.alignment(drafts[-1].reward, memory))
-        best = max(range(len(drafts)), key=lambda each: _or_lowest(alignments[each]))
-        return drafts[best].model_copy(update={"drafts": tuple(alignments)})
 
     def _propose(self, iteration: int, sample: int, revision: int, proposal: Proposal) -> Attempt:
         proposed = Proposed(
@@ -195,10 +178,6 @@ class AttemptRunner:
             write_proposal(self._run.folder, judged)
         write_verdict(self._run.folder, judged)
         return judged
-
-
-def _or_lowest(alignment: float | None) -> float:
-    return -2.0 if alignment is None else alignment
 
 
 def failures(attempts: Sequence[Attempt]) -> list[Attempt]:

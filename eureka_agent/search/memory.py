@@ -13,6 +13,8 @@ from eureka_agent.archive.artefacts import PRACTICE, TRAJECTORIES, attempt_folde
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.memory import KnownEpisodes, KnownReward, Memory
 from eureka_agent.errors import RunFolderError
+from eureka_agent.feedback.standing import judged
+from eureka_agent.journal.state import RunState
 from eureka_agent.records import Attempt, Stage
 
 MOST_KNOWN_EPISODES = 64
@@ -44,10 +46,7 @@ class RunMemory:
     def before(self, iteration: int, sample: int) -> Memory:
         """The memory for judging the proposals for this sample."""
         archive, here = self._run.archive, (iteration, sample)
-        plan = archive.state.plans.get(here)
-        seen = archive.state if plan is None else archive.state_at(plan.seen)
-        earlier = [each for each in seen.attempts() if each.stage in _PASSED]
-        earlier = [each for each in earlier if (each.iteration, each.sample) != here]
+        earlier = _passed(self._seen(iteration, sample), iteration, sample)
         known = earlier
         if self._in_order:
             since = (each for each in archive.attempts() if each.stage in _PASSED)
@@ -62,6 +61,18 @@ class RunMemory:
             episodes=chosen,
             practice=tuple(each for each in practice if each is not None),
         )
+
+    def trained_before(self, iteration: int, sample: int) -> list[Attempt]:
+        """The trained attempts that a sample's plan was made from, as a strategy knows them."""
+        seen = self._seen(iteration, sample)
+        passed = _passed(seen, iteration, sample)
+        return [each for each in judged(passed, seen.feedback) if each.stage is Stage.TRAINED]
+
+    def _seen(self, iteration: int, sample: int) -> RunState:
+        """The state that a sample's plan was made from; the present one without a plan."""
+        archive = self._run.archive
+        plan = archive.state.plans.get((iteration, sample))
+        return archive.state if plan is None else archive.state_at(plan.seen)
 
     def _episodes(self, attempt: str, name: str) -> KnownEpisodes | None:
         """Episodes of an attempt's first training; None if this file is missing or invalid."""
@@ -80,6 +91,12 @@ class RunMemory:
             except RunFolderError:
                 self._read[attempt, name] = None
         return self._read[attempt, name]
+
+
+def _passed(state: RunState, iteration: int, sample: int) -> list[Attempt]:
+    """Accepted attempts of other samples."""
+    passed = [each for each in state.attempts() if each.stage in _PASSED]
+    return [each for each in passed if (each.iteration, each.sample) != (iteration, sample)]
 
 
 def _known(attempts: list[Attempt]) -> tuple[KnownReward, ...]:

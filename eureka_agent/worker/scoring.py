@@ -16,17 +16,17 @@ from eureka_agent.errors import RewardLoadError
 from eureka_agent.protocol.bounds import EPISODES_PREFIX
 from eureka_agent.protocol.commands import ScoreTransitions
 from eureka_agent.protocol.events import Scored
-from eureka_agent.records import Alignment
+from eureka_agent.records import Credit
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Variable
 from eureka_agent.training.reward import RewardContractError
 from eureka_agent.training.reward_loading import load_reward
 from eureka_agent.training.trajectory_files import Trajectory, load_trajectories
-from eureka_agent.worker.alignment import StoredCredit
 from eureka_agent.worker.confinement import describe_exit, warm_up
 from eureka_agent.worker.dry_run import run_in_child
 from eureka_agent.worker.limits import EXTRA_DATA_BYTES, adopt_orphans
 from eureka_agent.worker.states import extreme_states
+from eureka_agent.worker.stored_credit import StoredCredit
 
 MOST_STEPS = 4000
 """Most totals of stored steps that are sent, evenly spread: about 80 kB of JSON."""
@@ -135,12 +135,12 @@ class Scorer:
         for path in self._folder.glob(f"{EPISODES_PREFIX}*"):
             if path.name not in command.transitions:
                 path.unlink(missing_ok=True)
-        wanted = (command.transitions, command.alignment)
+        wanted = (command.transitions, command.credit)
         if self._read not in (wanted, (command.transitions, True)):
             self._stored = read_steps(
                 [self._folder / name for name in command.transitions],
                 self._variables,
-                credit=command.alignment,
+                credit=command.credit,
             )
             self._read = wanted
 
@@ -182,9 +182,9 @@ class Scorer:
             returns=self._stored.returns(totals),
             totals=tuple(torch.cat([recorded, totals[spread]]).double().tolist()),
             extreme_totals=tuple(extreme.double().tolist()),
-            alignment=self._alignment(totals) if command.alignment else None,
+            credit=self._credit(totals) if command.credit else None,
         )
 
-    def _alignment(self, totals: Tensor) -> Alignment | None:
-        credit = self._stored.credit
-        return None if credit is None else credit.alignment(totals.double().numpy())
+    def _credit(self, totals: Tensor) -> Credit | None:
+        stored = self._stored.credit
+        return None if stored is None else stored.of(totals.double().numpy())

@@ -1,4 +1,4 @@
-"""Several drafts of a proposal, of which the best aligned one is trained."""
+"""Several drafts of a proposal, of which the most promising one is trained."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from scripted_search import (
 from eureka_agent.archive.artefacts import PRACTICE, TRAJECTORIES, attempt_folder
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.protocol.events import Scored
-from eureka_agent.records import Alignment
+from eureka_agent.records import Credit
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.search.rungs import practice_env_steps, rung_env_steps
 from eureka_agent.search.trial import Trial, TrialRequest
@@ -31,24 +31,26 @@ MakeRun = Callable[..., Run]
 
 FIRST = [reward(1), reward(2)]
 DRAFTS = {reward(3): 0.1, reward(4): 0.6, reward(5): 0.2, reward(6): 0.3, reward(7): None}
-"""Drafts of the second generation and their alignment."""
+"""Drafts of the second generation and how their credit agrees with the fitness's."""
 
 
-class Aligns(CleanDryRun):
-    """Knows the alignment of sources."""
+class Credits(CleanDryRun):
+    """Knows the credit of sources, which differs in its agreement alone."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, tuple[str, ...]]] = []
 
     async def score(
-        self, reward: RewardSpecification, episodes: Mapping[str, Path], *, alignment: bool = False
+        self, reward: RewardSpecification, episodes: Mapping[str, Path], *, credit: bool = False
     ) -> Scored:
-        if not alignment:
+        if not credit:
             return Scored(job="none", reason="nothing runs here")
         self.asked.append((reward.source, tuple(episodes)))
-        value = DRAFTS[reward.source]
-        found = None if value is None else Alignment(step=value, to_go=value, advantage=value)
-        return Scored(job="none", alignment=found)
+        value = DRAFTS.get(reward.source, 0.0)
+        if value is None:
+            return Scored(job="none")
+        found = Credit(step=value, to_go=value, advantage=value, ranks=(1.0, 1.0, 1.0))
+        return Scored(job="none", credit=found)
 
 
 class Recorded(TableTrials):
@@ -72,13 +74,13 @@ class Recorded(TableTrials):
 
 def search_of(
     run: Run, sources: list[str], *, practice: bool = True, fuse: Fuse | None = None
-) -> tuple[ScriptedSearch, ScriptedDesigner, Aligns]:
+) -> tuple[ScriptedSearch, ScriptedDesigner, Credits]:
     designer = ScriptedDesigner(sources, fuse=fuse)
     table = {reward(weight): float(weight) for weight in range(1, 8)}
     search = ScriptedSearch(run, designer, Recorded(table, fuse, practice=practice), fuse=fuse)
-    aligns = Aligns()
-    search.engine._attempts._critic._runner = aligns
-    return search, designer, aligns
+    credits = Credits()
+    search.engine._attempts._critic._runner = credits
+    return search, designer, credits
 
 
 def settings(make_run: MakeRun, drafts: int) -> Run:
@@ -87,18 +89,19 @@ def settings(make_run: MakeRun, drafts: int) -> Run:
     )
 
 
-async def test_the_draft_that_agrees_best_is_trained(make_run: MakeRun) -> None:
+async def test_the_draft_that_promises_most_is_trained(make_run: MakeRun) -> None:
     run = settings(make_run, 2)
-    search, designer, aligns = search_of(run, [*FIRST, *list(DRAFTS)[:4]])
+    search, designer, credits = search_of(run, [*FIRST, *list(DRAFTS)[:4]])
     await search.engine.search()
     trained = [source for _, _, source, _ in rows(run)]
     assert trained == [*FIRST, reward(4), reward(6)]
     later = [each.proposal.drafts for each in run.archive.attempts(1)]
-    assert later == [pytest.approx((0.1, 0.6)), pytest.approx((0.2, 0.3))]
+    assert all(0.0 < first < second for first, second in later)
     assert [each.proposal.drafts for each in run.archive.attempts(0)] == [(), ()]
     # compared on the episodes of both trainings, of the ends first
     files = ("1-01", "1-02", "1-01-practice", "1-02-practice")
-    assert aligns.asked == [(source, files) for source in list(DRAFTS)[:4]]
+    known = [*FIRST, *list(DRAFTS)[:4]]
+    assert credits.asked == [(source, files) for source in known]
     seeds = [request.seed for request in designer.requests]
     assert len(set(seeds)) == len(seeds)
     # a draft knows the ones before it, and the proposals before
@@ -106,20 +109,22 @@ async def test_the_draft_that_agrees_best_is_trained(make_run: MakeRun) -> None:
     assert reward(4) in designer.requests[4].siblings
 
 
-async def test_a_draft_without_alignment_is_the_last_choice(make_run: MakeRun) -> None:
+async def test_a_draft_without_credit_is_the_last_choice(make_run: MakeRun) -> None:
     run = settings(make_run, 2)
     search, *_ = search_of(run, [*FIRST, IMPORTING, reward(3), reward(7), reward(4)])
     await search.engine.search()
     assert [source for _, _, source, _ in rows(run)][2:] == [reward(3), reward(4)]
-    assert run.archive.attempts(1)[0].proposal.drafts == (None, pytest.approx(0.1))
+    first, second = run.archive.attempts(1)[0].proposal.drafts
+    assert first is None
+    assert second is not None
 
 
 async def test_without_episodes_there_is_one_draft(make_run: MakeRun) -> None:
     run = settings(make_run, 3)
-    search, designer, aligns = search_of(run, [*FIRST, *FIRST], practice=False)
+    search, designer, credits = search_of(run, [*FIRST, *FIRST], practice=False)
     await search.engine.search()
     assert len(designer.requests) == 4
-    assert aligns.asked == []
+    assert credits.asked == []
 
 
 @pytest.mark.parametrize("call", range(3, 7))

@@ -106,18 +106,18 @@ async def test_the_agreement_with_the_fitness_is_told_where_it_is_asked_for(
     path = tmp_path / "practice.npz"
     path.write_bytes(trajectories_bytes({"best": episode}))
     against = given_reward(reward("-3 * pole_upright"))
-    scored = await dry_runner.score(against, {"practice": path}, alignment=True)
-    assert scored.alignment is not None
-    assert scored.alignment.mean == pytest.approx(-1.0)
-    assert (await dry_runner.score(against, {"practice": path})).alignment is None
+    scored = await dry_runner.score(against, {"practice": path}, credit=True)
+    assert scored.credit is not None
+    assert scored.credit.alignment == pytest.approx(-1.0)
+    assert (await dry_runner.score(against, {"practice": path})).credit is None
 
 
 async def test_episodes_without_observations_tell_no_agreement(
     dry_runner: DryRunner, stored: Path
 ) -> None:
     asked = given_reward(reward("pole_upright"))
-    scored = await dry_runner.score(asked, {"plain": stored}, alignment=True)
-    assert (scored.reason, scored.alignment) == ("", None)
+    scored = await dry_runner.score(asked, {"plain": stored}, credit=True)
+    assert (scored.reason, scored.credit) == ("", None)
     assert scored.returns
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.signal import lfilter
-from scipy.stats import spearmanr
+from scipy.stats import rankdata, spearmanr
 
-from eureka_agent.worker.alignment import MOST_STEPS, StoredCredit, discounted
+from eureka_agent.records import MOST_RANKED_STEPS
+from eureka_agent.worker.stored_credit import MOST_STEPS, StoredCredit, discounted
 
 LENGTHS = [40, 25, 60]
 STEPS = sum(LENGTHS)
@@ -49,21 +50,21 @@ def test_the_three_correlations_are_those_of_other_libraries(
     fitness: np.ndarray, observations: np.ndarray
 ) -> None:
     totals = observations[:, 1] + 0.5 * fitness + np.random.default_rng(3).normal(size=STEPS)
-    found = StoredCredit(fitness, observations, LENGTHS).alignment(totals)
+    found = StoredCredit(fitness, observations, LENGTHS).of(totals)
     assert found is not None
     ours, theirs = by_filter(totals, LENGTHS), by_filter(fitness, LENGTHS)
     assert found.step == pytest.approx(spearmanr(totals, fitness).statistic)
     assert found.to_go == pytest.approx(spearmanr(ours, theirs).statistic)
     residuals = (beyond_the_usual(each, observations) for each in (ours, theirs))
     assert found.advantage == pytest.approx(spearmanr(*residuals).statistic)
-    assert found.mean == pytest.approx((found.step + found.to_go + found.advantage) / 3)
+    assert found.alignment == pytest.approx((found.step + found.to_go + found.advantage) / 3)
 
 
 @pytest.mark.parametrize(("factor", "expected"), [(3.0, 1.0), (-0.1, -1.0)])
 def test_scale_does_not_count_and_sign_does(
     fitness: np.ndarray, observations: np.ndarray, factor: float, expected: float
 ) -> None:
-    found = StoredCredit(fitness, observations, LENGTHS).alignment(factor * fitness)
+    found = StoredCredit(fitness, observations, LENGTHS).of(factor * fitness)
     assert found is not None
     assert (found.step, found.to_go, found.advantage) == pytest.approx((expected,) * 3)
 
@@ -71,24 +72,33 @@ def test_scale_does_not_count_and_sign_does(
 def test_equal_values_have_a_rank_in_common() -> None:
     fitness = np.array([0.0, 0.0, 1.0, 1.0, 2.0, 2.0])
     totals = np.array([0.0, 1.0, 1.0, 0.0, 1.0, 1.0])
-    found = StoredCredit(fitness, np.ones((6, 1)), [6]).alignment(totals)
+    found = StoredCredit(fitness, np.ones((6, 1)), [6]).of(totals)
     assert found is not None
     assert found.step == pytest.approx(spearmanr(totals, fitness).statistic)
 
 
-def test_nothing_is_said_where_all_steps_are_equal_or_a_total_is_no_number(
+def test_nothing_is_said_where_a_total_is_no_number(
     fitness: np.ndarray, observations: np.ndarray
 ) -> None:
     credit = StoredCredit(fitness, observations, LENGTHS)
-    assert credit.alignment(np.append(fitness[1:], np.nan)) is None
-    sparse = StoredCredit(np.zeros(STEPS), observations, LENGTHS)
-    assert sparse.alignment(fitness) is None
+    assert credit.of(np.append(fitness[1:], np.nan)) is None
+
+
+def test_ranks_are_those_of_scipy_also_where_the_fitness_is_always_0(
+    fitness: np.ndarray, observations: np.ndarray
+) -> None:
+    found = StoredCredit(np.zeros(STEPS), observations, LENGTHS).of(fitness)
+    assert found is not None
+    assert (found.step, found.to_go, found.advantage) == (0.0, 0.0, 0.0)
+    returns = by_filter(fitness, LENGTHS)
+    parts = fitness, returns, beyond_the_usual(returns, observations)
+    assert found.ranks == pytest.approx(np.concatenate([rankdata(part) for part in parts]))
 
 
 def test_a_constant_reward_of_episodes_that_end_early_has_returns_alone() -> None:
     """Its steps are equal; what is left of the episode tells."""
     fitness = np.concatenate([np.linspace(0, 1, length) for length in LENGTHS])
-    found = StoredCredit(fitness, np.ones((STEPS, 1)), LENGTHS).alignment(np.ones(STEPS))
+    found = StoredCredit(fitness, np.ones((STEPS, 1)), LENGTHS).of(np.ones(STEPS))
     assert found is not None
     assert found.step == 0.0
     assert found.to_go != 0.0
@@ -99,6 +109,10 @@ def test_many_steps_and_wide_observations_are_compared_in_part() -> None:
     steps = 3 * MOST_STEPS
     observations = random.normal(size=(steps, 600))
     fitness = random.normal(size=steps)
-    found = StoredCredit(fitness, observations, [steps]).alignment(fitness)
+    found = StoredCredit(fitness, observations, [steps]).of(fitness)
     assert found is not None
-    assert found.mean == pytest.approx(1.0)
+    assert found.alignment == pytest.approx(1.0)
+    assert len(found.ranks) == 3 * MOST_RANKED_STEPS
+    spread = fitness[np.linspace(0, steps - 1, MOST_STEPS).round().astype(int)]
+    spread = spread[np.linspace(0, MOST_STEPS - 1, MOST_RANKED_STEPS).round().astype(int)]
+    assert found.ranks[:MOST_RANKED_STEPS] == pytest.approx(rankdata(spread))

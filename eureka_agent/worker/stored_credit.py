@@ -1,12 +1,12 @@
-"""Agreement of a reward's credit with the fitness's on stored steps, before any training.
+"""Credit that a reward gives to stored steps, beside the fitness's, before any training.
 
 A policy gradient follows advantages, so a reward is as good a teacher as it orders steps like the
 fitness does: by their value, by the discounted return that follows them, and by that return beyond
-what is usual in the state. The three rank correlations are compared on episodes of policies that
-have only begun to learn, which is where a reward has to lead. Comparing rewards by their returns or
-advantages in place of their numbers, without a training, is the idea of EPIC (Gleave et al. 2021),
-DARD (Wulfe et al. 2022) and STARC (Skalse et al. 2024); what it tells of trainings is in
-benchmarks/LOG.md.
+what is usual in the state. The three are compared by rank on episodes of policies that have only
+begun to learn, which is where a reward has to lead, and on those that have learned. Comparing
+rewards by their returns or advantages in place of their numbers, without a training, is the idea of
+EPIC (Gleave et al. 2021), DARD (Wulfe et al. 2022) and STARC (Skalse et al. 2024); what it tells of
+trainings is in benchmarks/LOG.md.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from eureka_agent.records import Alignment
+from eureka_agent.records import MOST_RANKED_STEPS, Credit
 
 Floats = NDArray[np.float64]
 
 DISCOUNT = 0.99
 """Discount of the returns, as that of a training by default."""
 MOST_STEPS = 3000
-"""Most steps that are compared, evenly spread."""
+"""Most steps that are compared with the fitness, evenly spread."""
 MOST_FEATURES = 256
 """Most columns of the observations that say what is usual in a state."""
 _RIDGE = 1e-2
@@ -38,22 +38,22 @@ class StoredCredit:
         """`fitness`: per step, shape (steps,), episode after episode of these lengths.
         `observations`: a policy's inputs, shape (steps, num_observations)."""
         self._lengths = tuple(lengths)
-        steps = len(fitness)
-        self._taken = np.linspace(0, steps - 1, min(steps, MOST_STEPS)).round().astype(int)
+        self._taken = _spread(len(fitness), MOST_STEPS)
         self._usual = _Usual(observations[self._taken])
         self._fitness = self._parts(fitness)
 
-    def alignment(self, totals: Floats) -> Alignment | None:
-        """Agreement of a reward's totals, shape (steps,); None where the fitness, or the reward, is
-        the same in all steps, or not finite."""
+    def of(self, totals: Floats) -> Credit | None:
+        """The credit of a reward with these totals, shape (steps,), by the ranks of at most
+        `MOST_RANKED_STEPS` steps; None where one is not finite. A correlation is 0 where the
+        reward, or the fitness, is the same in all steps."""
         if not np.isfinite(totals).all():
             return None
-        parts = zip(self._parts(totals), self._fitness, strict=True)
-        found = [_rank_correlation(ours, theirs) for ours, theirs in parts]
-        if found[0] is None and found[1] is None:
-            return None
-        step, to_go, advantage = (0.0 if each is None else each for each in found)
-        return Alignment(step=step, to_go=to_go, advantage=advantage)
+        parts = self._parts(totals)
+        pairs = zip(parts, self._fitness, strict=True)
+        step, to_go, advantage = (_rank_correlation(ours, theirs) for ours, theirs in pairs)
+        shown = _spread(len(self._taken), MOST_RANKED_STEPS)
+        ranks = np.concatenate([_ranks(part[shown]) for part in parts])
+        return Credit(step=step, to_go=to_go, advantage=advantage, ranks=tuple(ranks.tolist()))
 
     def _parts(self, values: Floats) -> tuple[Floats, Floats, Floats]:
         """Values, discounted returns to go, and these beyond the usual, of the taken steps."""
@@ -66,8 +66,7 @@ class _Usual:
 
     def __init__(self, observations: Floats) -> None:
         columns = observations[:, observations.std(axis=0) > _EQUAL]
-        spread = np.linspace(0, columns.shape[1] - 1, min(columns.shape[1], MOST_FEATURES))
-        columns = columns[:, spread.round().astype(int)]
+        columns = columns[:, _spread(columns.shape[1], MOST_FEATURES)]
         scaled = (columns - columns.mean(axis=0)) / columns.std(axis=0)
         scaled = scaled.clip(-_CLIPPED, _CLIPPED)
         self._features = np.column_stack([np.ones(len(scaled)), scaled, scaled**2])
@@ -97,10 +96,15 @@ def discounted(values: Floats, lengths: Sequence[int]) -> Floats:
     return sums
 
 
-def _rank_correlation(ours: Floats, theirs: Floats) -> float | None:
-    """Spearman's correlation; None where one side is constant."""
+def _spread(count: int, most: int) -> NDArray[np.intp]:
+    """At most so many of `count` places, evenly spread."""
+    return np.linspace(0, count - 1, min(count, most)).round().astype(int)
+
+
+def _rank_correlation(ours: Floats, theirs: Floats) -> float:
+    """Spearman's correlation; 0 where one side is constant."""
     if min(np.ptp(ours), np.ptp(theirs)) <= _EQUAL:
-        return None
+        return 0.0
     return float(np.corrcoef(_ranks(ours), _ranks(theirs))[0, 1].clip(-1.0, 1.0))
 
 

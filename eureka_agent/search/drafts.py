@@ -1,0 +1,88 @@
+"""The choice among several drafts of a proposal, before a training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from eureka_agent.archive.run_folder import Run
+from eureka_agent.critic.critic import Critic
+from eureka_agent.critic.memory import Memory
+from eureka_agent.designer.interface import Designer, DesignRequest
+from eureka_agent.llm.budget import BudgetSpentError
+from eureka_agent.records import NOT_ASKED, Credit, Proposal
+from eureka_agent.rewards import RewardSpecification
+from eureka_agent.search.memory import RunMemory
+from eureka_agent.search.seeds import derive_seed
+from eureka_agent.search.surrogate import Known, expected_improvements
+
+Episodes = tuple[Path, ...]
+
+
+class Drafts:
+    """Has a designer make drafts, and keeps the one that is expected to improve most on what was
+    trained, by the credit that all of them give to the steps of recorded episodes."""
+
+    def __init__(self, run: Run, designer: Designer, critic: Critic, memory: RunMemory) -> None:
+        self._run = run
+        self._designer = designer
+        self._critic = critic
+        self._memory = memory
+        self._credits: dict[Episodes, dict[str, Credit | None]] = {}
+        """By source, on the last episodes alone: they grow with every training."""
+
+    async def best(self, iteration: int, sample: int, request: DesignRequest) -> Proposal:
+        """The designer's proposal, or the best of several drafts, once there are episodes to
+        compare them on. Raises the designer's errors."""
+        first = await self._designer.propose(request)
+        settings = self._run.settings
+        if settings.drafts == 1 or request.operator in NOT_ASKED:
+            return first
+        memory = self._memory.before(iteration, sample)
+        if not memory.practice:
+            return first
+        drafts = [first]
+        for number in range(1, settings.drafts):
+            known = tuple(each.reward.source for each in drafts)
+            seed = derive_seed(settings.seed, "draft", iteration, sample, number)
+            another = replace(request, seed=seed, siblings=(*request.siblings, *known))
+            # the trainings tell whether a change of the best or something new promises more
+            another = another.from_nothing() if number % 2 else another
+            try:
+                drafts.append(await self._designer.propose(another))
+            except BudgetSpentError:
+                break
+        gains = await self._gains(iteration, sample, drafts, memory)
+        best = max(range(len(drafts)), key=lambda each: _or_lowest(gains[each]))
+        return drafts[best].model_copy(update={"drafts": tuple(gains)})
+
+    async def _gains(
+        self, iteration: int, sample: int, drafts: Sequence[Proposal], memory: Memory
+    ) -> list[float | None]:
+        """Expected improvement of each draft; None where its credit is not known, or nobody's."""
+        trained = []
+        for attempt in self._memory.trained_before(iteration, sample):
+            credit = await self._credit(attempt.proposal.reward, memory)
+            if credit is not None and attempt.fitness is not None:
+                trainings = max(1, len(attempt.fitness_per_seed))
+                trained.append(Known(credit, attempt.fitness, trainings))
+        credits = [await self._credit(each.reward, memory) for each in drafts]
+        known = [each for each in credits if each is not None]
+        if not trained or not known:
+            return [None] * len(drafts)
+        found = iter(expected_improvements(trained, known))
+        return [None if each is None else next(found) for each in credits]
+
+    async def _credit(self, reward: RewardSpecification, memory: Memory) -> Credit | None:
+        episodes = tuple(each.path for each in (*memory.episodes, *memory.practice))
+        if episodes not in self._credits:
+            self._credits = {episodes: {}}
+        known = self._credits[episodes]
+        if reward.source not in known:
+            known[reward.source] = await self._critic.credit(reward, memory)
+        return known[reward.source]
+
+
+def _or_lowest(gain: float | None) -> float:
+    return -1.0 if gain is None else gain
