@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 Floats = NDArray[np.float64]
 
@@ -32,10 +33,12 @@ class Posterior:
 
     means: Floats
     """Expected score of one more training of each reward."""
-    noise: float
-    """Expected deviation of a reward's scores between seeds."""
-    spread: float
-    """Expected deviation of the rewards' means."""
+    noise: Floats
+    """Draws of the deviation of a reward's scores between seeds. Shape: (draws,)."""
+    spread: Floats
+    """Draws of the deviation of the rewards' means. Shape: (draws,)."""
+    level: Floats
+    """Draws of the mean of the rewards' means. Shape: (draws,)."""
     draws: Floats
     """Joint draws of the rewards' means. Shape: (draws, rewards)."""
 
@@ -45,6 +48,23 @@ class Posterior:
         wins = draws == draws.max(axis=1, keepdims=True)
         shares: Floats = (wins / wins.sum(axis=1, keepdims=True)).mean(axis=0)
         return shares
+
+    def gain(self, place: int, more: int) -> float:
+        """Rise of the winner's mean over that of this reward, as likely as not, if so many more
+        rewards, as good as those so far, are trained once each. The best of them wins where more is
+        expected of it than of this one.
+
+        The median, since a normal tail is too long for a fitness that has a ceiling: on twelve
+        tables of trainings the mean said 0.45 deviations and the median 0.10, and 0.15 came of it.
+        """
+        random = np.random.default_rng(_SEED)
+        # the highest of `more` scores, and the mean that is expected behind it
+        highest = norm.ppf(random.random(len(self.draws)) ** (1.0 / more))
+        deviation = np.hypot(self.spread, self.noise)
+        share = (self.spread / np.where(deviation > 0.0, deviation, 1.0)) ** 2
+        expected = self.level + share * deviation * highest
+        wins = expected > self.means[place]
+        return max(0.0, float(np.median((expected - self.draws[:, place]) * wins)))
 
 
 def posterior(scores: Sequence[Sequence[float]]) -> Posterior:
@@ -58,7 +78,7 @@ def posterior(scores: Sequence[Sequence[float]]) -> Posterior:
     scale = float(np.std(np.concatenate([np.asarray(values) for values in scores])))
     if scale <= 1e-9 * max(1.0, float(np.abs(means).max())):
         draws = np.tile(means, (_DRAWS, 1))
-        return Posterior(means, 0.0, 0.0, draws)
+        return Posterior(means, np.zeros(_DRAWS), np.zeros(_DRAWS), draws[:, 0], draws)
     share, deviation = (grid.ravel() for grid in np.meshgrid(_SHARES, scale * _SCALES))
     between, noise = share * deviation**2, (1.0 - share) * deviation**2
     # shapes: (grid, rewards)
@@ -85,7 +105,8 @@ def posterior(scores: Sequence[Sequence[float]]) -> Posterior:
     draws = centres + spreads * random.standard_normal((_DRAWS, len(counts)))
     return Posterior(
         means=weights @ expected,
-        noise=float(weights @ np.sqrt(noise)),
-        spread=float(weights @ np.sqrt(between)),
+        noise=np.sqrt(noise[cells]),
+        spread=np.sqrt(between[cells]),
+        level=level,
         draws=draws,
     )

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from eureka_agent.records import Stage
 from eureka_agent.report.run_report import RunReport
 
+HOUR = 3600.0
+
 
 @dataclass(frozen=True)
 class Belief:
@@ -16,6 +18,10 @@ class Belief:
     """Probability that its mean over seeds is the highest of the finalists'."""
     expected: float
     """Fitness to be expected of a further seed."""
+    more: int
+    """Rewards that another hour would train, at the run's own pace."""
+    gain: float
+    """Rise of the fitness that is as likely as not, if they are as good as those so far."""
 
 
 def belief_in_best(report: RunReport) -> Belief | None:
@@ -46,6 +52,11 @@ def belief_in_best(report: RunReport) -> Belief | None:
     found = posterior(
         [[worst if value is None else value for value in each] for each in trained.values()]
     )
-    place = finalists.index(report.best.id)
+    best = names.index(report.best.id)
     chances = found.probability_best([names.index(name) for name in finalists])
-    return Belief(float(chances[place]), float(found.means[names.index(report.best.id)]))
+    expected = float(found.means[best])
+    more = max(1, round(HOUR * report.cost.trainings / max(report.seconds, 1.0)))
+    gain = found.gain(best, more)
+    if (solved := report.description.success_fitness) is not None:
+        gain = min(gain, max(0.0, solved - expected))
+    return Belief(float(chances[finalists.index(report.best.id)]), expected, more, gain)

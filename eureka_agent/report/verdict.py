@@ -214,6 +214,9 @@ def _certainty(report: RunReport) -> str:
             f"the best of its {len(report.finalists)} finalists with a probability of"
             f" {belief.chance:.0%} ({further})"
         )
+        hour = wording.plural(belief.more, "more reward")
+        gained = _fitness(report, belief.gain) if belief.gain else "nothing"
+        parts.append(f"another hour, {hour}, would as likely as not gain {gained}")
     return "; ".join(parts) or "one reward alone: there is nothing to tell it apart from"
 
 

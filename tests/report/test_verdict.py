@@ -194,11 +194,27 @@ def test_the_luck_of_a_choice_is_told(report: RunReport) -> None:
     assert 3.0 < found.expected < 11 / 3
     said = f"the best of its 2 finalists with a probability of {found.chance:.0%}"
     further = f"(further seeds may be expected to give {found.expected:.2f} m)"
-    assert verdict(crossing).certainty.endswith(f"{said} {further}")
+    assert (
+        f"{said} {further}; another hour, 374 more rewards, would " in verdict(crossing).certainty
+    )
     apart = with_scores(report, score("2-01", 9.0, 9.1, 8.9), score("1-01", 1.0, 1.1, 0.9))
     sure = belief_in_best(apart)
     assert sure is not None
     assert sure.chance > 0.95
+
+
+def test_what_another_hour_buys_ends_at_the_fitness_of_a_solved_task(report: RunReport) -> None:
+    apart = with_scores(report, score("2-01", 6.0, 6.4, 5.8), score("1-01", 1.0, 1.1, 0.9))
+    free = belief_in_best(apart)
+    assert free is not None
+    assert free.more == round(3600 * apart.cost.trainings / apart.seconds)
+    assert free.gain > 0.1
+    description = report.description.model_copy(update={"success_fitness": free.expected + 0.1})
+    bounded = belief_in_best(replace(apart, description=description))
+    assert bounded is not None
+    assert bounded.gain == pytest.approx(0.1)
+    solved = report.description.model_copy(update={"success_fitness": 4.0})
+    assert verdict(replace(apart, description=solved)).certainty.endswith("gain nothing")
 
 
 def test_a_failed_final_training_counts_as_the_worst(report: RunReport) -> None:
