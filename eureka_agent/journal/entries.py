@@ -314,6 +314,8 @@ class Proposed(_OfAttempt):
     revision: Count
     proposal: Proposal
     seed: int
+    kept: tuple[Proposal, ...] = ()
+    """Fresh drafts that were not chosen, for this sample's place in later generations."""
 
 
 class Judged(_OfAttempt):

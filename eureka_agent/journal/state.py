@@ -10,7 +10,7 @@ from eureka_agent.feedback_records import Given, Withdrawal
 from eureka_agent.journal import entries
 from eureka_agent.journal.entries import BaseEntry, Planned, RunCreated, RunStarted
 from eureka_agent.randomisation_records import Randomisation
-from eureka_agent.records import Attempt, FinalTraining, RunStatus, Stage, Verdict
+from eureka_agent.records import Attempt, FinalTraining, Proposal, RunStatus, Stage, Verdict
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,8 @@ class RunState:
     feedback: tuple[Given, ...] = ()
     """A person's feedback, without what was withdrawn."""
     by_id: dict[str, Attempt] = field(default_factory=dict)
+    kept_drafts: dict[int, tuple[Proposal, ...]] = field(default_factory=dict)
+    """Fresh drafts that no proposal took yet, by sample, oldest first."""
     by_training: dict[tuple[str, int], FinalTraining] = field(default_factory=dict)
     """Final and baseline trainings by name and seed."""
     randomised: dict[str, Randomisation] = field(default_factory=dict)
@@ -72,6 +74,7 @@ class RunState:
             pruned=dict(self.pruned),
             batches=dict(self.batches),
             by_id=dict(self.by_id),
+            kept_drafts=dict(self.kept_drafts),
             by_training=dict(self.by_training),
             randomised=dict(self.randomised),
         )
@@ -160,6 +163,16 @@ class RunState:
             case _ if recorded.entry.of_attempt:
                 attempt = changed(self.by_id, recorded)
                 self.by_id[attempt.id] = attempt
+                if isinstance(recorded.entry, entries.Proposed):
+                    self._keep_drafts(recorded.entry)
+
+    def _keep_drafts(self, entry: entries.Proposed) -> None:
+        """Add what a choice among drafts has left, without what it took."""
+        taken = entry.proposal.reward.source
+        left = (*self.kept_drafts.get(entry.sample, ()), *entry.kept)
+        left = tuple(each for each in left if each.reward.source != taken)
+        if left or entry.sample in self.kept_drafts:
+            self.kept_drafts[entry.sample] = left
 
 
 def with_entry(known: Randomisation, entry: entries.OfRandomisation) -> Randomisation:

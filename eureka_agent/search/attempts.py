@@ -60,9 +60,8 @@ class AttemptRunner:
         known = self._run.archive.attempt(attempt_id(iteration, sample, 0))
         if known is not None:
             return known
-        return self._propose(
-            iteration, sample, 0, await self._drafts.best(iteration, sample, request)
-        )
+        proposal, kept = await self._drafts.best(iteration, sample, request)
+        return self._propose(iteration, sample, 0, proposal, kept)
 
     async def settle(self, attempt: Attempt, request: DesignRequest) -> Attempt:
         """Judge the attempt, and revise it until one is accepted or no revision is left. Returns
@@ -100,7 +99,14 @@ class AttemptRunner:
             attempt = await self.settle(attempt, request)
         return attempt
 
-    def _propose(self, iteration: int, sample: int, revision: int, proposal: Proposal) -> Attempt:
+    def _propose(
+        self,
+        iteration: int,
+        sample: int,
+        revision: int,
+        proposal: Proposal,
+        kept: tuple[Proposal, ...] = (),
+    ) -> Attempt:
         proposed = Proposed(
             attempt=attempt_id(iteration, sample, revision),
             iteration=iteration,
@@ -108,6 +114,7 @@ class AttemptRunner:
             revision=revision,
             proposal=proposal,
             seed=derive_seed(self._run.settings.seed, "training", iteration, sample, revision),
+            kept=kept,
         )
         self._observer(proposed)
         attempt = self._run.archive.state.by_id[proposed.attempt]

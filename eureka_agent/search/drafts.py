@@ -5,24 +5,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.memory import Memory
 from eureka_agent.designer.interface import Designer, DesignRequest
+from eureka_agent.feedback.standing import standing_wishes
 from eureka_agent.llm.budget import BudgetSpentError
-from eureka_agent.records import NOT_ASKED, Credit, Proposal
+from eureka_agent.records import NOT_ASKED, Credit, Operator, Proposal
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.search.memory import RunMemory
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.surrogate import Known, expected_improvements
 
+MOST_KEPT = 32
+"""Most drafts of earlier generations that are looked at again, the newest ones."""
 Episodes = tuple[Path, ...]
 
 
+class Choice(NamedTuple):
+    """A proposal, and the fresh drafts beside it that may be taken later."""
+
+    proposal: Proposal
+    kept: tuple[Proposal, ...] = ()
+
+
 class Drafts:
-    """Has a designer make drafts, and keeps the one that is expected to improve most on what was
-    trained, by the credit that all of them give to the steps of recorded episodes."""
+    """Has a designer make drafts, and takes the one that is expected to improve most on what was
+    trained, by the credit that all of them give to the steps of recorded episodes.
+
+    A fresh draft that is not taken may be in a later generation, when more is known.
+    """
 
     def __init__(self, run: Run, designer: Designer, critic: Critic, memory: RunMemory) -> None:
         self._run = run
@@ -32,16 +46,16 @@ class Drafts:
         self._credits: dict[Episodes, dict[str, Credit | None]] = {}
         """By source, on the last episodes alone: they grow with every training."""
 
-    async def best(self, iteration: int, sample: int, request: DesignRequest) -> Proposal:
+    async def best(self, iteration: int, sample: int, request: DesignRequest) -> Choice:
         """The designer's proposal, or the best of several drafts, once there are episodes to
         compare them on. Raises the designer's errors."""
         first = await self._designer.propose(request)
         settings = self._run.settings
         if settings.drafts == 1 or request.operator in NOT_ASKED:
-            return first
+            return Choice(first)
         memory = self._memory.before(iteration, sample)
         if not memory.practice:
-            return first
+            return Choice(first)
         drafts = [first]
         for number in range(1, settings.drafts):
             known = tuple(each.reward.source for each in drafts)
@@ -53,9 +67,23 @@ class Drafts:
                 drafts.append(await self._designer.propose(another))
             except BudgetSpentError:
                 break
-        gains = await self._gains(iteration, sample, drafts, memory)
-        best = max(range(len(drafts)), key=lambda each: _or_lowest(gains[each]))
-        return drafts[best].model_copy(update={"drafts": tuple(gains)})
+        candidates = [*drafts, *self._kept(sample)]
+        gains = await self._gains(iteration, sample, candidates, memory)
+        best = max(range(len(candidates)), key=lambda each: _or_lowest(gains[each]))
+        left = (
+            each
+            for place, each in enumerate(drafts)
+            if place != best and each.operator is Operator.FRESH and gains[place] is not None
+        )
+        return Choice(candidates[best].model_copy(update={"drafts": tuple(gains)}), tuple(left))
+
+    def _kept(self, sample: int) -> tuple[Proposal, ...]:
+        """Drafts of the same place in earlier generations; none once there are wishes, which they
+        may not know."""
+        state = self._run.archive.state
+        if standing_wishes(state.feedback):
+            return ()
+        return state.kept_drafts.get(sample, ())[-MOST_KEPT:]
 
     async def _gains(
         self, iteration: int, sample: int, drafts: Sequence[Proposal], memory: Memory

@@ -53,7 +53,8 @@ class LiveRun:
 
     def _observe(self, entry: BaseEntry) -> None:
         if isinstance(entry, Proposed):  # a thousand prompts and replies are much memory
-            entry = entry.model_copy(update={"proposal": brief_proposal(entry.proposal)})
+            brief = brief_proposal(entry.proposal)
+            entry = entry.model_copy(update={"proposal": brief, "kept": ()})
         self.view.apply(entry, self.clock())
 
 

@@ -25,6 +25,8 @@ from eureka_agent.protocol.events import Scored
 from eureka_agent.records import Credit
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.search.rungs import practice_env_steps, rung_env_steps
+from eureka_agent.search.strategies.best_of_n import BestOfN
+from eureka_agent.search.strategies.interface import Strategy
 from eureka_agent.search.trial import Trial, TrialRequest
 
 MakeRun = Callable[..., Run]
@@ -73,11 +75,17 @@ class Recorded(TableTrials):
 
 
 def search_of(
-    run: Run, sources: list[str], *, practice: bool = True, fuse: Fuse | None = None
+    run: Run,
+    sources: list[str],
+    *,
+    practice: bool = True,
+    fuse: Fuse | None = None,
+    strategy: Strategy | None = None,
 ) -> tuple[ScriptedSearch, ScriptedDesigner, Credits]:
     designer = ScriptedDesigner(sources, fuse=fuse)
     table = {reward(weight): float(weight) for weight in range(1, 8)}
-    search = ScriptedSearch(run, designer, Recorded(table, fuse, practice=practice), fuse=fuse)
+    trials = Recorded(table, fuse, practice=practice)
+    search = ScriptedSearch(run, designer, trials, fuse=fuse, strategy=strategy)
     credits = Credits()
     search.engine._attempts._critic._runner = credits
     return search, designer, credits
@@ -117,6 +125,31 @@ async def test_a_draft_without_credit_is_the_last_choice(make_run: MakeRun) -> N
     first, second = run.archive.attempts(1)[0].proposal.drafts
     assert first is None
     assert second is not None
+
+
+async def test_a_fresh_draft_that_was_not_taken_may_be_taken_later(make_run: MakeRun) -> None:
+    """With one sample a generation; the last two drafts have no credit."""
+    run = make_run(
+        iterations=4,
+        samples=1,
+        drafts=2,
+        confirm=0,
+        finalists=0,
+        novelty=False,
+        gate=False,
+    )
+    search, *_ = search_of(run, [reward(2), *list(DRAFTS), IMPORTING], strategy=BestOfN())
+    await search.engine.search()
+    trained = [source for _, _, source, _ in rows(run)]
+    assert trained[:3] == [reward(2), reward(4), reward(6)]
+    old = {reward(3), reward(5)}
+    assert trained[3] in old
+    last = run.archive.attempts(3)[0].proposal
+    assert [each is None for each in last.drafts] == [True, True, False, False]
+    left = [each.reward.source for each in run.archive.state.kept_drafts[0]]
+    assert left == [*old - {trained[3]}]
+    again = open_run(run.folder)
+    assert again.archive.state.kept_drafts == run.archive.state.kept_drafts
 
 
 async def test_without_episodes_there_is_one_draft(make_run: MakeRun) -> None:
