@@ -19,7 +19,7 @@ from benchmarks.table import render, rows
 
 FOLDER = Path(__file__).resolve().parent
 STUDIES = (
-    "alignment",
+    "certainty",
     "choices",
     "gate",
     "learning_parity",
@@ -30,6 +30,7 @@ STUDIES = (
     "room_above_human",
     "search_efficiency",
     "strategies",
+    "surrogate",
     "tuning",
     "tuning_synthetic",
     "wishes",

@@ -192,8 +192,9 @@ class SearchSettings(TrainingSettings):
     samples: int = Field(8, gt=0, le=MOST_PROPOSALS)
     """Proposals of one generation."""
     drafts: int = Field(1, gt=0, le=64)
-    """Drafts of each proposal, once trainings have left episodes: the one is trained whose credit
-    for their steps agrees best with the fitness's. Each asks the designer."""
+    """Drafts of each proposal, once trainings have left episodes: the one is trained that is
+    expected to improve most, by the credit that rewards give to their steps. Each asks the
+    designer."""
     revisions: int = Field(3, ge=0, le=3)
     """Times a rejected proposal goes back to the designer."""
     retry_rounds: int = Field(2, ge=0, le=100)
