@@ -4,7 +4,9 @@ A Gaussian process over rewards (kriging; Rasmussen & Williams 2006). Two reward
 their credit for the same stored steps, so a draft is expected to do what its neighbours did. Its
 mean rises a little with the agreement with the fitness's credit, which is what counts where nothing
 near was trained; how much it does so is learned from the run's trainings. The draft with the
-highest expected improvement over the best so far is the one to train (Jones et al. 1998).
+highest expected improvement over the best so far is the one to train (Jones et al. 1998). Both are
+unknown: improvement is that of the one's mean over the other's, so a copy of the best improves
+nothing.
 
 The constants are set, not fitted: on ten tables of trainings, integrating over them ranked rewards
 no better (benchmarks/LOG.md).
@@ -26,11 +28,11 @@ Floats = NDArray[np.float64]
 SHARED = 0.35
 """Variance of what rewards of equal credit have in common, in units of a single training's."""
 OWN = 0.15
-"""Variance of what a reward has for itself."""
+"""Variance of what only a reward of nearly the same credit has in common with it."""
 NOISE = 0.5
 """Variance between seeds."""
-REACH = 0.25
-"""Correlation below 1 at which what rewards have in common is down to 1/e."""
+REACH, OWN_REACH = 0.25, 0.01
+"""By how much a correlation is below 1 where what rewards have in common is down to 1/e."""
 SLOPE, SLOPE_VARIANCE = 0.1, 0.03
 """Rise with the agreement, per deviation of it, and its variance."""
 LEVEL_VARIANCE = 4.0
@@ -48,41 +50,45 @@ class Known:
 
 
 def expected_improvements(known: Sequence[Known], drafts: Sequence[Credit]) -> list[float]:
-    """How much better than the best of the known rewards each draft is expected to be, in units of
-    the fitness, counting what is not better as 0. Needs a known reward; all credits are of the same
-    steps."""
+    """How much better than the known reward of which most is expected each draft is expected to be,
+    in units of the fitness, counting what is not better as 0. Needs a known reward; all credits are
+    of the same steps."""
     credits = [*(each.credit for each in known), *drafts]
     agreement = _standardised(np.array([each.alignment for each in credits]))
     fitness = np.array([each.fitness for each in known])
     values = _standardised(fitness)
     here, there = slice(None, len(known)), slice(len(known), None)
     prior = SLOPE * agreement
+    distance = _distances(credits)
     covariance = (
         LEVEL_VARIANCE
         + SLOPE_VARIANCE * np.outer(agreement, agreement)
-        + SHARED * _nearness(credits)
-        + OWN * np.eye(len(credits))
+        + SHARED * np.exp(-distance / REACH)
+        + OWN * np.exp(-distance / OWN_REACH)
     )
     noise = np.diag([NOISE / each.trainings for each in known])
     weights = np.linalg.solve(covariance[here, here] + noise, covariance[here])
     mean = prior + weights.T @ (values - prior[here])
-    variance = np.diag(covariance - covariance[:, here] @ weights)
-    deviation = np.sqrt(variance[there].clip(min=_EQUAL))
-    lead = mean[there] - mean[here].max()
+    left = covariance - covariance[:, here] @ weights
+    best = int(mean[here].argmax())
+    lead = mean[there] - mean[best]
+    variance = np.diag(left)[there] + left[best, best] - 2.0 * left[there, best]
+    deviation = np.sqrt(variance.clip(min=_EQUAL))
     gain = lead * norm.cdf(lead / deviation) + deviation * norm.pdf(lead / deviation)
     return [float(each) for each in gain * (fitness.std() or 1.0)]
 
 
-def _nearness(credits: Sequence[Credit]) -> Floats:
-    """Kernel of the credits: 1 where all ranks are equal. Shape: (credits, credits)."""
+def _distances(credits: Sequence[Credit]) -> Floats:
+    """1 less the mean rank correlation of each pair of credits, as half of a squared distance.
+    Shape: (credits, credits)."""
     ranks = np.array([each.ranks for each in credits]).reshape(len(credits), 3, -1)
     centred = ranks - ranks.mean(axis=2, keepdims=True)
     lengths = np.linalg.norm(centred, axis=2, keepdims=True)
     unit = np.where(lengths > _EQUAL, centred / lengths.clip(min=_EQUAL), 0.0)
     flat = unit.reshape(len(credits), -1) / np.sqrt(3)
-    # of unit vectors half of the squared distance is 1 less their correlation
-    distance = ((flat[:, None] - flat[None]) ** 2).sum(axis=2) / 2
-    return np.exp(-distance / REACH)
+    squares = (flat**2).sum(axis=1)
+    distances: Floats = (squares[:, None] + squares[None]) / 2 - flat @ flat.T
+    return distances.clip(min=0.0)
 
 
 def _standardised(values: Floats) -> Floats:
