@@ -31,7 +31,8 @@ from scipy.stats import spearmanr
 from eureka_agent.records import Credit
 from eureka_agent.search.surrogate import Known, expected_improvements
 from eureka_agent.training.reward import RewardFunction
-from eureka_agent.worker.scoring import read_steps
+from eureka_agent.training.trajectory_files import load_trajectories
+from eureka_agent.worker.scoring import stored_steps
 
 STAGES = ("1", "end")
 """Ends of the names of episode files that count: after a tenth, and at the end."""
@@ -87,7 +88,11 @@ class Replay:
             RewardFunction.from_source(source, self._variables) for source in table.sources.values()
         ]
         self._files = [
-            [path for stage in STAGES if (path := folder / f"{name}@{stage}.npz").is_file()]
+            [
+                load_trajectories(path)
+                for stage in STAGES
+                if (path := folder / f"{name}@{stage}.npz").is_file()
+            ]
             for name in table.sources
         ]
         self._fitness = table.fitness
@@ -101,8 +106,8 @@ class Replay:
 
     def credits(self, owners: Sequence[int]) -> list[Credit]:
         """Credit of every reward on the episodes of some rewards' trainings."""
-        paths = [path for owner in owners for path in self._files[owner]]
-        steps = read_steps(paths, self._variables, credit=True)
+        files = [file for owner in owners for file in self._files[owner]]
+        steps = stored_steps(files, self._variables, credit=True)
         assert steps.credit is not None, f"episodes of {owners} are missing"
         nothing = Credit(step=0.0, to_go=0.0, advantage=0.0, ranks=())
         found = []

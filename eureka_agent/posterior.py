@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 Floats = NDArray[np.float64]
 
@@ -59,7 +59,7 @@ class Posterior:
         """
         random = np.random.default_rng(_SEED)
         # the highest of `more` scores, and the mean that is expected behind it
-        highest = norm.ppf(random.random(len(self.draws)) ** (1.0 / more))
+        highest = ndtri(random.random(len(self.draws)) ** (1.0 / more))
         deviation = np.hypot(self.spread, self.noise)
         share = (self.spread / np.where(deviation > 0.0, deviation, 1.0)) ** 2
         expected = self.level + share * deviation * highest

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from eureka_agent.records import Credit
 
@@ -74,7 +74,9 @@ def expected_improvements(known: Sequence[Known], drafts: Sequence[Credit]) -> l
     lead = mean[there] - mean[best]
     variance = np.diag(left)[there] + left[best, best] - 2.0 * left[there, best]
     deviation = np.sqrt(variance.clip(min=_EQUAL))
-    gain = lead * norm.cdf(lead / deviation) + deviation * norm.pdf(lead / deviation)
+    scaled = lead / deviation
+    density = np.exp(-(scaled**2) / 2) / np.sqrt(2 * np.pi)
+    gain = lead * ndtr(scaled) + deviation * density
     return [float(each) for each in gain * (fitness.std() or 1.0)]
 
 

@@ -61,7 +61,13 @@ def read_steps(
 ) -> StoredSteps:
     """Read files of `trajectories_bytes`, with `credit` also the fitness's. Raises RunFolderError
     for another file."""
-    files = [load_trajectories(path) for path in paths]
+    return stored_steps([load_trajectories(path) for path in paths], variables, credit=credit)
+
+
+def stored_steps(
+    files: Sequence[Mapping[str, Trajectory]], variables: Sequence[Variable], *, credit: bool
+) -> StoredSteps:
+    """All steps of these files' episodes, with `credit` also the fitness's."""
     every = [episode for file in files for episode in file.values()]
     values = {}
     for variable in variables:

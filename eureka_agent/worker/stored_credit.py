@@ -85,14 +85,12 @@ class _Usual:
 
 def discounted(values: Floats, lengths: Sequence[int]) -> Floats:
     """Discounted sum of each step's value and those after it in its episode."""
-    sums = np.empty(len(values))
-    end = len(values)
-    for length in reversed(lengths):
-        after = 0.0
-        for step in range(end - 1, end - length - 1, -1):
-            after = values[step] + DISCOUNT * after
-            sums[step] = after
-        end -= length
+    sums = values.astype(np.float64)
+    for episode in np.split(sums, np.cumsum(lengths)[:-1]):
+        reach = 1  # number of steps that each sum holds so far
+        while reach < len(episode):
+            episode[:-reach] += DISCOUNT**reach * episode[reach:]
+            reach *= 2
     return sums
 
 
