@@ -33,7 +33,7 @@ NOISE = 0.5
 """Variance between seeds."""
 REACH, OWN_REACH = 0.25, 0.01
 """By how much a correlation is below 1 where what rewards have in common is down to 1/e."""
-SLOPE, SLOPE_VARIANCE = 0.1, 0.03
+SLOPE, SLOPE_VARIANCE = 0.2, 0.03
 """Rise with the agreement, per deviation of it, and its variance."""
 LEVEL_VARIANCE = 4.0
 _EQUAL = 1e-9

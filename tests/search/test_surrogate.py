@@ -50,7 +50,7 @@ def test_it_is_the_one_of_the_gaussian_process(values: np.ndarray) -> None:
     prior = 4.0 + 0.03 * np.outer(z, z)
     prior += 0.35 * np.exp(-(1.0 - near) / 0.25) + 0.15 * np.exp(-(1.0 - near) / 0.01)
     precision = np.linalg.inv(prior)
-    information = precision @ (0.1 * z)
+    information = precision @ (0.2 * z)
     scaled = (fitness - fitness.mean()) / fitness.std()
     for place in range(3):
         precision[place, place] += trainings[place] / 0.5
