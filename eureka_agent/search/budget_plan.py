@@ -25,6 +25,9 @@ LEAST_SAMPLES, PREFERRED_SAMPLES, MOST_SAMPLES = 2, 8, 16
 ENOUGH_ITERATIONS = 5
 """Generations before a larger budget goes to more samples, as many as Eureka's searches have (Ma et
 al. 2023)."""
+DRAFTED_SAMPLES, DRAFTED_ITERATIONS = 4, 12
+"""The same where drafts are compared: each generation chooses by all trainings before it, so that
+small ones find more with as many trainings (benchmarks/LOG.md)."""
 LEAST_FINAL_SEEDS = 3
 LEAST_BASELINE_SEEDS = 2
 """Least seeds of a baseline, since one seed has no spread and so no comparison."""
@@ -131,13 +134,13 @@ class Plan:
 def plan(settings: SearchSettings, given: Collection[str], costs: CostModel) -> Plan:
     """The largest search within the budget. `given` names settings that stay as they are.
 
-    A generation of eight comes first. If it does not fit, seeds of the baselines are reduced, then
-    the baselines dropped, then final seeds reduced, then finalists. If it still does not fit, the
-    generation is smaller, and trainings get shorter only if there is no room for two. Raises
-    SettingsError if that does not help.
+    A generation of eight comes first, with drafts one of four. If it does not fit, seeds of the
+    baselines are reduced, then the baselines dropped, then final seeds reduced, then finalists. If
+    it still does not fit, the generation is smaller, and trainings get shorter only if there is no
+    room for two. Raises SettingsError if that does not help.
     """
     levels = _reductions(settings, given, costs)
-    found = _first_with(PREFERRED_SAMPLES, levels, given, costs)
+    found = _first_with(_preferred(settings)[0], levels, given, costs)
     if found is None:
         least = _shorter(levels[-1], given, costs)
         search = _largest(least, given, costs)
@@ -211,8 +214,8 @@ def _with_fewer_baselines(
 def _largest(
     settings: SearchSettings, given: Collection[str], costs: CostModel
 ) -> SearchSettings | None:
-    """The largest search: eight samples first, then up to five generations, then up to sixteen
-    samples, then more generations. None if nothing fits."""
+    """The largest search: eight samples first, then up to five generations (with drafts four, and
+    twelve), then up to sixteen samples, then more generations. None if nothing fits."""
     search = _smallest(settings, given)
     if not costs.fits(search):
         return None
@@ -226,13 +229,21 @@ def _largest(
             **{name: _most(lambda value: costs.fits(_sized(search, **{name: value})), low, high)},
         )
 
-    search = grown("samples", PREFERRED_SAMPLES)
+    samples, iterations = _preferred(settings)
+    search = grown("samples", samples)
     if "samples" in given:
         return grown("iterations", MOST_ITERATIONS)
-    if search.samples == PREFERRED_SAMPLES:
-        search = grown("iterations", ENOUGH_ITERATIONS)
+    if search.samples == samples:
+        search = grown("iterations", iterations)
         search = grown("samples", MOST_SAMPLES)
     return grown("iterations", MOST_ITERATIONS) if search.samples == MOST_SAMPLES else search
+
+
+def _preferred(settings: SearchSettings) -> tuple[int, int]:
+    """Samples of a generation, and generations, before either grows further."""
+    if settings.drafts > 1:
+        return DRAFTED_SAMPLES, DRAFTED_ITERATIONS
+    return PREFERRED_SAMPLES, ENOUGH_ITERATIONS
 
 
 def _most(fits: Callable[[int], bool], low: int, high: int) -> int:

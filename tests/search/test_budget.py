@@ -184,6 +184,18 @@ def test_samples_up_to_eight_then_generations_then_samples_then_generations(
     assert "reduced" not in made.text
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("33.5k", (1, 4)),  # 4 + 4 + 25 = 33; 1 x 5 takes 34
+        ("100k", (9, 4)),  # 9 * 8 + 25 = 97; 10 x 4 takes 105
+        ("140k", (12, 5)),  # 12 * 9 + 25 = 133; 12 x 6 takes 145, 13 x 4 129
+    ],
+)
+def test_with_drafts_generations_of_four_come_first(text: str, expected: tuple[int, int]) -> None:
+    assert size(planned(text, settings=SETTINGS.model_copy(update={"drafts": 8}))) == expected
+
+
 def test_cached_baselines_leave_room_for_candidates() -> None:
     # 3 x 8: 3 * 12 + 15 = 51; 3 x 9 takes 54
     assert size(planned("52k", baselines=lambda settings: 0)) == (3, 8)
