@@ -341,6 +341,7 @@ class Cost(Record):
 
 MOST_RANKED_STEPS = 600
 """Most steps whose ranks a `Credit` has."""
+Rank = Annotated[float, Field(ge=1, le=MOST_RANKED_STEPS, allow_inf_nan=False)]
 Correlation = Annotated[float, Field(ge=-1.0, le=1.0, allow_inf_nan=False)]
 
 
@@ -354,7 +355,7 @@ class Credit(Record):
     """Correlation of the discounted returns from there on."""
     advantage: Correlation
     """Correlation of these returns beyond what is usual in the state."""
-    ranks: tuple[FiniteFloat, ...] = Field((), max_length=3 * MOST_RANKED_STEPS)
+    ranks: tuple[Rank, ...] = Field((), max_length=3 * MOST_RANKED_STEPS)
     """Ranks of the steps by each of the three, one after the other."""
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -98,6 +99,14 @@ class Drafts:
                 trainings = max(1, len(attempt.fitness_per_seed))
                 trained.append(Known(credit, attempt.fitness, trainings))
         credits = [await self._credit(each.reward, memory) for each in drafts]
+        # of as many steps as most: a reward's own process wrote its credit, and is not trusted
+        every = [*(each.credit for each in trained), *credits]
+        lengths = Counter(len(each.ranks) for each in every if each is not None)
+        usual = max(lengths, key=lambda each: lengths[each], default=0)
+        trained = [each for each in trained if len(each.credit.ranks) == usual]
+        credits = [
+            each if each is not None and len(each.ranks) == usual else None for each in credits
+        ]
         known = [each for each in credits if each is not None]
         if not trained or not known:
             return [None] * len(drafts)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 from scripted_search import (
     IMPORTING,
     CleanDryRun,
@@ -42,6 +43,7 @@ class Credits(CleanDryRun):
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, tuple[str, ...]]] = []
+        self.lying: set[str] = set()
 
     async def score(
         self, reward: RewardSpecification, episodes: Mapping[str, Path], *, credit: bool = False
@@ -52,6 +54,9 @@ class Credits(CleanDryRun):
         value = DRAFTS.get(reward.source, 0.0)
         if value is None:
             return Scored(job="none")
+        if reward.source in self.lying:
+            ranks = (1.0,) * 9
+            return Scored(job="none", credit=Credit(step=1, to_go=1, advantage=1, ranks=ranks))
         random = np.random.default_rng(zlib.crc32(reward.source.encode()))
         ranks = [random.permutation(50) + 1.0 for _ in range(3)]
         found = Credit(
@@ -130,6 +135,25 @@ async def test_a_draft_without_credit_is_the_last_choice(make_run: MakeRun) -> N
     first, second = run.archive.attempts(1)[0].proposal.drafts
     assert first is None
     assert second is not None
+
+
+@pytest.mark.parametrize(("liar", "known"), [(1, [True, True]), (3, [False, True])])
+async def test_a_credit_of_other_steps_is_none(
+    make_run: MakeRun, liar: int, known: list[bool]
+) -> None:
+    """A reward's own process writes its credit."""
+    run = settings(make_run, 2)
+    search, _, credits = search_of(run, [*FIRST, *list(DRAFTS)[:4]])
+    credits.lying = {reward(liar)}
+    await search.engine.search()
+    found = run.archive.attempts(1)[0].proposal.drafts
+    assert [each is not None for each in found] == known
+
+
+@pytest.mark.parametrize("rank", [0.0, 1e308, float("nan")])
+def test_ranks_are_bounded(rank: float) -> None:
+    with pytest.raises(ValidationError):
+        Credit(step=0, to_go=0, advantage=0, ranks=(1.0, rank, 2.0))
 
 
 async def test_a_fresh_draft_that_was_not_taken_may_be_taken_later(make_run: MakeRun) -> None:
