@@ -2,40 +2,35 @@
 
     python benchmarks/certainty.py [TABLE …]
 
-Small searches are replayed: eight rewards of a table from one seed each, the four best from a
-second one, the three best of those as finalists. `eureka_agent.posterior` then says how probable
-it is that the winner is the best finalist, and what the table's other rewards would gain. Held is
-that the winner is the best of the finalists by the seeds that are left. These are few, so what is
-said is their probability too: that of the means plus the noise of as many seeds.
+Searches are replayed on tables of few rewards and many seeds (`results/seed_table`): all rewards
+from one seed each, the four best from a second one, the three best of those from five final seeds;
+the highest mean wins. `eureka_agent.posterior` says how probable it is that the winner is the best
+finalist. Held is that it has the highest mean of the seeds that are left, and since these are few,
+what is said is the probability of that: of the means plus the noise of as many seeds.
+
+On the tables of many rewards: eight of them without final seeds, and what the model says that the
+others would gain, against what they do.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
+from _results import RESULTS
 from reward_table import TABLES
 from surrogate import read
 
 from eureka_agent.posterior import Posterior, posterior
 
 DRAWS = 200
-TRAINED, AGAIN, FINALISTS = 8, 4, 3
-BINS = (0.0, 0.4, 0.5, 0.6, 0.7, 0.9, 1.0)
-LEFT_OUT = ("doorkey",)
-"""Tables whose rewards are all alike."""
-
-
-@dataclass
-class Said:
-    """What was said, and what came of it, by draw."""
-
-    sure: list[float] = field(default_factory=list)
-    held: list[float] = field(default_factory=list)
-    gain: list[float] = field(default_factory=list)
-    gained: list[float] = field(default_factory=list)
+AGAIN, FINALISTS, FINAL_SEEDS = 4, 3, 5
+FEW = 8
+BINS = (0.0, 0.4, 0.5, 0.6, 0.7, 0.9, 1.01)
+LEFT_OUT = "doorkey"
+"""A table whose rewards are all alike."""
 
 
 def probability(found: Posterior, finalists: list[int], seeds: int) -> float:
@@ -46,26 +41,73 @@ def probability(found: Posterior, finalists: list[int], seeds: int) -> float:
     return float(((draws + noise).argmax(axis=1) == 0).mean())
 
 
-def replay(fitness: np.ndarray, draw: int, said: Said) -> None:
-    """One search over rewards, shape (rewards, seeds), and what came of it."""
-    random = np.random.default_rng(draw)
-    order = random.permutation(len(fitness))
-    values = np.array([random.permutation(each) for each in fitness])[order]
-    trained, others = values[:TRAINED], values[TRAINED:]
-    again = np.argsort(-trained[:, 0])[:AGAIN]
-    scores = [each[: 2 if place in again else 1].tolist() for place, each in enumerate(trained)]
+def shuffled(fitness: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """Rewards in random order, each with its seeds in random order."""
+    return random.permutation(random.permuted(fitness, axis=1))
+
+
+def searched(values: np.ndarray) -> tuple[list[list[float]], list[int]]:
+    """Scores of a search over these rewards, and its best ones with a second seed, best first."""
+    again = np.argsort(-values[:, 0])[:AGAIN].tolist()
+    scores = [each[: 2 if place in again else 1].tolist() for place, each in enumerate(values)]
+    return scores, sorted(again, key=lambda each: -sum(scores[each]))
+
+
+def certain(fitness: np.ndarray, draw: int) -> tuple[float, bool]:
+    """What is said of a winner with final seeds, and whether it held."""
+    values = shuffled(fitness, np.random.default_rng(draw))
+    scores, best = searched(values)
+    finalists = best[:FINALISTS]
+    end = 2 + FINAL_SEEDS
+    finalists.sort(key=lambda each: -values[each, 2:end].mean())
+    for each in finalists:
+        scores[each] += values[each, 2:end].tolist()
+    left = values[finalists, end:]
+    sure = probability(posterior(scores), finalists, left.shape[1])
+    return sure, bool(left.mean(axis=1).argmax() == 0)
+
+
+def gained(fitness: np.ndarray, draw: int) -> tuple[float, float]:
+    """What is said that further rewards gain, and what they do, in deviations of the table."""
+    values = shuffled(fitness, np.random.default_rng(draw))
+    scores, best = searched(values[:FEW])
+    others = values[FEW:]
     found = posterior(scores)
-    finalists = sorted(again.tolist(), key=lambda each: -found.means[each])[:FINALISTS]
-    left = values.shape[1] - 2
-    said.sure.append(probability(found, finalists, left))
-    further = trained[finalists, 2:].mean(axis=1)
-    said.held.append(float(further.argmax() == 0))
-    best = finalists[0]
-    said.gain.append(found.gain(best, len(others)) / fitness.std())
+    winner = max(best, key=lambda each: found.means[each])
+    said = found.gain(winner, len(others))
     whole = posterior([*scores, *([each[0]] for each in others)])
-    winner = int(whole.means.argmax())
-    fresh = trained[winner, 2:] if winner < TRAINED else others[winner - TRAINED, 1:]
-    said.gained.append(float(fresh.mean() - further[0]) / fitness.std())
+    later = int(whole.means.argmax())
+    further = values[later, 2 if later < FEW else 1 :].mean()
+    deviation = fitness.std()
+    return said / deviation, float(further - values[winner, 2:].mean()) / deviation
+
+
+def show_certainty(tables: list[Path]) -> None:
+    """Print what was said and what held, by table and by what was said."""
+    every = []
+    for path in tables:
+        fitness = read(path).fitness
+        found = np.array([certain(fitness, draw) for draw in range(DRAWS)])
+        every.append(found)
+        sure, held = found.mean(axis=0)
+        print(f"{path.stem}: said {sure:.0%}, held {held:.0%}")
+    sure, held = np.concatenate(every).T
+    for low, high in itertools.pairwise(BINS):
+        within = (sure >= low) & (sure < high)
+        if within.any():
+            said = f"said {low:.0%} to {min(high, 1.0):.0%}: {sure[within].mean():.0%} on average"
+            print(f"{said}, held {held[within].mean():.0%} ({within.sum()} searches)")
+
+
+def show_gain(tables: list[Path]) -> None:
+    """Print what was said that further rewards gain, and what they gained, by table."""
+    means = []
+    for path in tables:
+        fitness = read(path).fitness
+        means.append(np.mean([gained(fitness, draw) for draw in range(DRAWS)], axis=0))
+        print(f"{path.stem}: said to gain {means[-1][0]:.2f}, gained {means[-1][1]:.2f}")
+    said, gain = np.mean(means, axis=0)
+    print(f"mean: said to gain {said:.2f}, gained {gain:.2f}")
 
 
 def main() -> None:
@@ -74,35 +116,14 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("tables", nargs="*", metavar="TABLE", help="such as model-cartpole-swingup")
-    arguments = parser.parse_args()
-    names = arguments.tables or [
-        path.stem
-        for path in sorted(TABLES.glob("*.json"))
-        if not any(each in path.stem for each in LEFT_OUT)
-    ]
-    found = {}
-    for name in names:
-        said = found[name] = Said()
-        fitness = read(TABLES / f"{name}.json").fitness
-        for draw in range(DRAWS):
-            replay(fitness, draw, said)
-        sure, held, gain, gained = (
-            np.mean(each) for each in (said.sure, said.held, said.gain, said.gained)
-        )
-        print(f"{name}: sure {sure:.0%}, held {held:.0%}; gain {gain:.2f}, came {gained:.2f}")
-    sure, held = (
-        np.array([each for said in found.values() for each in getattr(said, name)])
-        for name in ("sure", "held")
-    )
-    for low, high in itertools.pairwise(BINS):
-        within = (sure >= low) & (sure < high)
-        if within.any():
-            print(
-                f"said {low:.0%} to {high:.0%}: {sure[within].mean():.0%} on average, held"
-                f" {held[within].mean():.0%} ({within.sum()} searches)"
-            )
-    for name in ("gain", "gained"):
-        print(f"{name}: {np.mean([np.mean(getattr(each, name)) for each in found.values()]):.2f}")
+    wanted = parser.parse_args().tables
+
+    def chosen(folder: Path) -> list[Path]:
+        paths = sorted(folder.glob("*.json"))
+        return [each for each in paths if (each.stem in wanted if wanted else True)]
+
+    show_certainty(chosen(RESULTS / "seed_table"))
+    show_gain([each for each in chosen(TABLES) if LEFT_OUT not in each.stem])
 
 
 if __name__ == "__main__":

@@ -3,14 +3,15 @@ seeds, with its curve and its scores on the way. Choosing, stopping and budgets 
 without a training (as with NAS-Bench, Ying et al. 2019).
 
     python benchmarks/reward_table.py [TASK …] [--designer model] [--rewards N] [--seeds S]
-    [--episodes FOLDER]
+    [--episodes FOLDER] [--into seed_table]
 
 The rewards are first proposals of the offline designer, in searches of eight that know of each
 other, or with `--designer model` those of a large language model, which `proposals/` keeps: 24 each
 for nine tasks, all accepted by the critic, none trained before it was written. With them the human
 and the sparse reward are trained. Trainings run without critic and wall, in two processes. A table
 is kept as `results/reward_table/<designer>-<environment>-<task>.json`; `--episodes` keeps two
-episodes of the policies of the first seed at 0.1 and 0.3 of a training and at its end.
+episodes of the policies of the first seed at 0.1 and 0.3 of a training and at its end. Few rewards
+from many seeds go into `results/seed_table`, for `certainty.py`.
 """
 
 from __future__ import annotations
@@ -238,9 +239,11 @@ def main() -> None:
     parser.add_argument("--rewards", type=int, default=24)
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--into", default=TABLES.name, metavar="FOLDER", help="of results/")
     parser.add_argument("--episodes", type=Path, help="folder for episodes of the first seed")
     arguments = parser.parse_args()
-    TABLES.mkdir(exist_ok=True)
+    tables = RESULTS / arguments.into
+    tables.mkdir(exist_ok=True)
     for reference in arguments.tasks:
         chosen = subject(reference)
         name = f"{arguments.designer}-{chosen.name.replace('/', '-')}"
@@ -254,7 +257,7 @@ def main() -> None:
             episodes.mkdir(parents=True, exist_ok=True)
         seeds = range(1, arguments.seeds + 1)
         found = table(reference, sources, seeds, arguments.processes, episodes)
-        path = TABLES / f"{name}.json"
+        path = tables / f"{name}.json"
         path.write_text(json.dumps(found, indent=1) + "\n")
         print(f"{path.name}: {len(found['trainings'])} trainings, {found['minutes']:.1f} min")
 

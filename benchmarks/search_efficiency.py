@@ -3,13 +3,16 @@ several arms on tasks whose reward matters, three seeds each.
 
     python benchmarks/search_efficiency.py [TASK …] [--arms ARM …] [--seeds N …] [--again]
 
-Best-of-N draws fresh rewards alone, and is what each arm is compared with. After every generation
-the best attempt so far, as the search ranks it, is trained again from scratch, from fresh seeds
-that all arms and searches share; these trainings are not counted. An arm's curve on a task is the
-mean of its searches' retrained fitness over the env steps that they had used. Printed are the env
-steps from which on it has what best-of-N has at its end, as a part of those that best-of-N used
-there (2 where it never has), and the difference of fitness there. Intervals are bootstrapped over
-searches, within tasks (stratified, as Agarwal et al. 2021 recommend).
+Best-of-N draws fresh rewards alone, and is what each arm is compared with. After 8, 12, 16 and 24
+candidates the three best so far, as the search ranks them, are trained again from scratch, from
+seven fresh seeds that all arms and searches share. By two of these and its score in the search the
+winner is chosen, as by a search's final trainings; the other five say what it is worth (the mean
+over all choices of the two). These trainings are the same for all arms, and are not counted. An
+arm's curve on a task is the mean worth of its searches' winners over the env steps that they had
+used. Printed are the env steps from which on it has what best-of-N has at its end, as a part of
+those that best-of-N used there (2 where it never has), and the difference of fitness there.
+Intervals are bootstrapped over searches, within tasks (stratified, as Agarwal et al. 2021
+recommend).
 
 Searches run as `eureka search` runs them; trainings of winners run as in `reward_table.py`. What
 was searched and trained is kept in `results/search_efficiency.json`, and not made again.
@@ -19,8 +22,9 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +34,7 @@ from reward_table import table
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.journal.entries import IterationEnded
+from eureka_agent.ranking import ranked
 
 NAME = "search_efficiency"
 BASELINE = "best-of-n"
@@ -54,7 +59,10 @@ TASKS = (
     *("craft/keep_off_lava", "hopper/back_flip", "metaworld/button_press", "quadruped/follow"),
 )
 SEEDS = (1, 2, 3)
-RETRAINING_SEEDS = range(1001, 1006)
+EVALUATED = 8, 12, 16, 24
+"""Candidates after which a search's winner is valued."""
+FINALISTS, CHOOSING = 3, 2
+RETRAINING_SEEDS = range(1001, 1008)
 RESAMPLES = 2000
 
 
@@ -64,41 +72,45 @@ def key(source: str) -> str:
 
 
 def read(run: Run, watch: Watch) -> list[dict[str, Any]]:
-    """Env steps used, and the best attempt so far, after every generation."""
+    """Env steps used, and the best attempts so far with their fitness, best first."""
     attempts = run.archive.attempts()
     found = []
     for _, event in watch.events:
         if not isinstance(event, IterationEnded) or event.best is None:
             continue
-        made = [each.outcome for each in attempts if each.iteration <= event.iteration]
-        made += [
-            repeat.outcome
-            for each in attempts
-            for repeat in each.repeats
-            if repeat.iteration <= event.iteration
-        ]
-        best = run.archive.state.by_id[event.best]
-        found.append(
-            {
-                "env_steps": sum(each.env_steps for each in made if each is not None),
-                "source": best.proposal.reward.source,
-                "believed": best.fitness,
-            }
-        )
+        made = [each for each in attempts if each.iteration <= event.iteration]
+        if (event.iteration + 1) * run.settings.samples in EVALUATED:
+            best = ranked(made)[:FINALISTS]
+            outcomes = [each.outcome for each in made]
+            found.append(
+                {
+                    "env_steps": sum(each.env_steps for each in outcomes if each is not None),
+                    "finalists": [[each.proposal.reward.source, each.fitness] for each in best],
+                }
+            )
     return found
+
+
+def worth(point: Mapping[str, Any], retrained: Mapping[str, Sequence[float]]) -> float:
+    """Mean fitness of the winner of these finalists, over the seeds that did not choose it."""
+    values = np.array([retrained[key(source)] for source, _ in point["finalists"]])
+    believed = np.array([fitness for _, fitness in point["finalists"]])
+    found = []
+    for choosing in itertools.combinations(range(values.shape[1]), CHOOSING):
+        winner = (believed + values[:, choosing].sum(axis=1)).argmax()
+        found.append(np.delete(values[winner], choosing).mean())
+    return float(np.mean(found))
 
 
 def curve(
     searches: Sequence[Sequence[Mapping[str, Any]]],
-    retrained: Mapping[str, float],
     grid: np.ndarray,
 ) -> np.ndarray:
-    """Mean retrained fitness of the best attempt at each of these env steps, none before the first
-    generation's end."""
+    """Mean worth of the winner at each of these env steps, none before the first point."""
     rows = []
     for points in searches:
         steps = np.array([point["env_steps"] for point in points])
-        values = np.array([retrained[key(point["source"])] for point in points])
+        values = np.array([point["worth"] for point in points])
         places = np.searchsorted(steps, grid, side="right") - 1
         rows.append(values[places.clip(min=0)])
     return np.mean(rows, axis=0)
@@ -107,32 +119,29 @@ def curve(
 def efficiency(
     ours: Sequence[Sequence[Mapping[str, Any]]],
     theirs: Sequence[Sequence[Mapping[str, Any]]],
-    retrained: Mapping[str, float],
 ) -> tuple[float, float]:
     """Env steps from which on an arm has what the other has at its end, as a part of those used
     there (2 where it never has), and its lead at equal env steps."""
     end = min(points[-1]["env_steps"] for points in [*ours, *theirs])
-    goal = curve(theirs, retrained, np.array([end]))[0]
+    goal = curve(theirs, np.array([end]))[0]
     begin = max(points[0]["env_steps"] for points in ours)
     steps = sorted({point["env_steps"] for points in ours for point in points})
     grid = np.array([each for each in steps if begin <= each <= end])
     # not where it is reached first: the more looks, the more luck
-    below = np.flatnonzero(curve(ours, retrained, grid) < goal)
+    below = np.flatnonzero(curve(ours, grid) < goal)
     first = 0 if not len(below) else below[-1] + 1
     share = float(grid[first] / end) if first < len(grid) else 2.0
-    return share, float(curve(ours, retrained, np.array([end]))[0] - goal)
+    return share, float(curve(ours, np.array([end]))[0] - goal)
 
 
-def bootstrapped(
-    ours: Sequence[Any], theirs: Sequence[Any], retrained: Mapping[str, float]
-) -> np.ndarray:
+def bootstrapped(ours: Sequence[Any], theirs: Sequence[Any]) -> np.ndarray:
     """Resampled `efficiency`. Shape: (RESAMPLES, 2)."""
     random = np.random.default_rng(0)
 
     def drawn(searches: Sequence[Any]) -> list[Any]:
         return [searches[place] for place in random.integers(len(searches), size=len(searches))]
 
-    return np.array([efficiency(drawn(ours), drawn(theirs), retrained) for _ in range(RESAMPLES)])
+    return np.array([efficiency(drawn(ours), drawn(theirs)) for _ in range(RESAMPLES)])
 
 
 def summarize(tasks: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,14 +154,11 @@ def summarize(tasks: Mapping[str, Any]) -> dict[str, Any]:
             ours = list(known["searches"].get(arm, {}).values())
             if arm == BASELINE or not ours or not theirs:
                 continue
-            if any(
-                key(point["source"]) not in known["retrained"]
-                for points in [*ours, *theirs]
-                for point in points
-            ):
+            if sources_of([*ours, *theirs]).keys() - known["retrained"].keys():
                 continue  # searched, and not trained again yet
-            share, lead = efficiency(ours, theirs, known["retrained"])
-            drawn = bootstrapped(ours, theirs, known["retrained"])
+            ours, theirs = (valued(each, known["retrained"]) for each in (ours, theirs))
+            share, lead = efficiency(ours, theirs)
+            drawn = bootstrapped(ours, theirs)
             samples.append(drawn[:, 0])
             low, high = np.quantile(drawn[:, 1], [0.05, 0.95])
             by_task[task] = {"share": share, "lead": lead, "low": low, "high": high}
@@ -182,14 +188,24 @@ def show(figures: Mapping[str, Any]) -> None:
             )
 
 
+def sources_of(searches: Iterable[Sequence[Mapping[str, Any]]]) -> dict[str, str]:
+    """Sources of all finalists by their key."""
+    points = itertools.chain.from_iterable(searches)
+    return {key(source): source for point in points for source, _ in point["finalists"]}
+
+
+def valued(
+    searches: Sequence[Sequence[Mapping[str, Any]]], retrained: Mapping[str, Sequence[float]]
+) -> list[list[dict[str, Any]]]:
+    """The searches' points with what their winners are worth."""
+    return [[{**point, "worth": worth(point, retrained)} for point in each] for each in searches]
+
+
 def retrain(task: str, known: dict[str, Any], processes: int) -> None:
-    """Train the best attempts that were not trained yet."""
-    sources = {
-        key(point["source"]): point["source"]
-        for seeds in known["searches"].values()
-        for points in seeds.values()
-        for point in points
-    }
+    """Train the finalists that were not trained yet."""
+    sources = sources_of(
+        points for seeds in known["searches"].values() for points in seeds.values()
+    )
     missing = {name: each for name, each in sources.items() if name not in known["retrained"]}
     if not missing:
         return
@@ -197,9 +213,7 @@ def retrain(task: str, known: dict[str, Any], processes: int) -> None:
     for name in missing:
         values = [each["fitness"] for each in trained["trainings"] if each["reward"] == name]
         lowest = min(value for value in values if value is not None)
-        known["retrained"][name] = float(
-            np.mean([lowest if value is None else value for value in values])
-        )
+        known["retrained"][name] = [lowest if value is None else value for value in values]
 
 
 def main() -> dict[str, Any]:
