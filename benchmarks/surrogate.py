@@ -10,8 +10,9 @@ one seed each, then four at a time those of the highest expected improvement
 (`eureka_agent.search.surrogate`), on the episodes of all trained so far. Printed are the rank
 correlation of what is expected with the means of the rewards that are left, and of their agreement
 with the fitness alone; and what the winner is worth, by the mean of its other seeds in deviations
-between rewards, against as many rewards at random. At last the share of a table's 24 trainings from
-which on the chosen ones are worth what all are, with an interval over draws, stratified by table.
+between rewards, against as many rewards at random. At last the trainings from which on the chosen
+ones are worth what 12, 16 and 24 at random are, as a part of these; with an interval over draws,
+stratified by table. A table has 24 rewards, so the last of these leaves no choice at its end.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ GROUP = 4
 """Trainings between two choices."""
 DRAWS = 30
 RESAMPLES = 1000
+COMPARED = 12, 16, 24
+"""Trainings at random."""
 
 
 @dataclass(frozen=True)
@@ -150,11 +153,14 @@ class Replay:
             trained = [*trained, *(left[each] for each in best)]
 
 
-def share(chosen: np.ndarray, by_chance: np.ndarray) -> float:
-    """Share of a table's trainings from which on the chosen ones are worth what all are."""
-    below = np.flatnonzero(chosen.mean(axis=0) < by_chance.mean(axis=0)[-1])
+def share(chosen: np.ndarray, by_chance: np.ndarray, trainings: int) -> float:
+    """Part of so many trainings at random from which on the chosen ones are worth as much; 2 where
+    they are not with as many."""
+    groups = trainings // GROUP
+    goal = by_chance.mean(axis=0)[groups - 1]
+    below = np.flatnonzero(chosen.mean(axis=0)[:groups] < goal)
     first = 0 if not len(below) else below[-1] + 1
-    return float((first + 1) / chosen.shape[1])
+    return 2.0 if first == groups else float((first + 1) / groups)
 
 
 def show(path: Path, folder: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -186,15 +192,19 @@ def summarize(found: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
     for name, place in (("chosen", 0), ("at random", 1)):
         worth = np.mean([each[place].mean(axis=0) for each in found], axis=0)
         print(f"{name}, mean of tables:", " ".join(f"{each:+.2f}" for each in worth))
-    random = np.random.default_rng(0)
-    medians = []
-    for _ in range(RESAMPLES):
-        drawn = [random.integers(len(each[0]), size=len(each[0])) for each in found]
-        shares = [share(a[i], b[i]) for (a, b), i in zip(found, drawn, strict=True)]
-        medians.append(np.median(shares))
-    low, high = np.quantile(medians, [0.05, 0.95])
-    median = np.median([share(*each) for each in found])
-    print(f"share of trainings, median of tables: {median:.2f} ({low:.2f} to {high:.2f})")
+    for trainings in COMPARED:
+        random = np.random.default_rng(0)
+        medians = []
+        for _ in range(RESAMPLES):
+            drawn = [random.integers(len(each[0]), size=len(each[0])) for each in found]
+            pairs = zip(found, drawn, strict=True)
+            medians.append(np.median([share(a[i], b[i], trainings) for (a, b), i in pairs]))
+        low, high = np.quantile(medians, [0.05, 0.95])
+        median = np.median([share(*each, trainings) for each in found])
+        print(
+            f"share of {trainings} trainings, median of tables: {median:.2f}"
+            f" ({low:.2f} to {high:.2f})"
+        )
 
 
 @torch.inference_mode()
