@@ -72,7 +72,8 @@ def key(source: str) -> str:
 
 
 def read(run: Run, watch: Watch) -> list[dict[str, Any]]:
-    """Env steps used, and the best attempts so far with their fitness, best first."""
+    """Env steps used, the best attempts so far with their fitness, best first, and of all attempts
+    the operator, the fitness and the improvement that was expected."""
     attempts = run.archive.attempts()
     found = []
     for _, event in watch.events:
@@ -86,6 +87,14 @@ def read(run: Run, watch: Watch) -> list[dict[str, Any]]:
                 {
                     "env_steps": sum(each.env_steps for each in outcomes if each is not None),
                     "finalists": [[each.proposal.reward.source, each.fitness] for each in best],
+                    "made": [
+                        [
+                            each.proposal.operator.value,
+                            each.fitness,
+                            max((gain for gain in each.proposal.drafts if gain), default=None),
+                        ]
+                        for each in made
+                    ],
                 }
             )
     return found
