@@ -29,7 +29,9 @@ READING_SECONDS = 10.0
 _STEPS_BETWEEN_CHECKS = 100_000
 _ROWS_AT_ONCE = 100
 _NAMES_ANOTHER_FILE = bytes.fromhex("d9d505f920a163d7")
-"""Last bytes of such a journal, by SQLite's file format (section 3, "super-journal")."""
+"""Last bytes of such a journal, by SQLite's file format (section 3, "super-journal"). Every journal
+begins with the same bytes."""
+_JOURNAL_HEADER_BYTES = 28
 _ROLLBACK_JOURNAL = b"\x01\x01"
 """Bytes 18 and 19 of a file without a log."""
 
@@ -58,8 +60,11 @@ def check_files(path: Path, *, writing: bool) -> None:
 
 def _fault(descriptor: int, suffix: str) -> str:
     size = os.fstat(descriptor).st_size
-    if suffix == "-journal" and os.pread(descriptor, 8, max(0, size - 8)) == _NAMES_ANOTHER_FILE:
-        return "names another file"
+    # a shorter journal is just being begun by another process, and names nothing yet
+    if suffix == "-journal" and size > _JOURNAL_HEADER_BYTES:
+        magic = os.pread(descriptor, len(_NAMES_ANOTHER_FILE), size - len(_NAMES_ANOTHER_FILE))
+        if magic == _NAMES_ANOTHER_FILE:
+            return "names another file"
     if suffix == "-wal" and size:
         return "is a write-ahead log"
     is_database = size >= 100 and os.pread(descriptor, 16, 0) == b"SQLite format 3\0"

@@ -20,6 +20,7 @@ from eureka_agent.archive.files import copy_file, write_text
 from eureka_agent.archive.run_folder import open_run
 from eureka_agent.archive.run_lock import locked
 from eureka_agent.archive.snapshots import SnapshotStore
+from eureka_agent.archive.sqlite_files import check_files
 from eureka_agent.errors import EurekaError, RunFolderError
 from eureka_agent.journal.entries import AttemptImported
 from eureka_agent.records import TaskDescription
@@ -194,6 +195,20 @@ def test_a_journal_that_names_another_file_is_not_played_back(folder: Path, tmp_
     with pytest.raises(RunFolderError, match="names another file"):
         open_run(folder)
     assert victim.read_text() == "precious"
+
+
+@pytest.mark.parametrize("length", [0, 8, 28])
+def test_a_journal_that_another_process_has_just_begun_names_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int
+) -> None:
+    """Its length is read before its first bytes, which are those that end one with a name."""
+    database, journal = (tmp_path / f"archive.sqlite{suffix}" for suffix in ("", "-journal"))
+    database.touch()
+    journal.write_bytes(bytes.fromhex("d9d505f920a163d7").ljust(512, b"\0"))
+    status = journal.stat()
+    earlier = os.stat_result((*status[:6], length, *status[7:10]))
+    monkeypatch.setattr(os, "fstat", lambda _: earlier)
+    check_files(database, writing=False)
 
 
 def test_a_run_that_was_killed_in_the_middle_of_a_write_is_shown_as_it_was_before(
