@@ -51,8 +51,8 @@ class Known:
 
 def expected_improvements(known: Sequence[Known], drafts: Sequence[Credit]) -> list[float]:
     """How much better than the known reward of which most is expected each draft is expected to be,
-    in units of the fitness, counting what is not better as 0. Needs a known reward; all credits are
-    of the same steps."""
+    in units of the fitness, counting what is not better as 0; where all known rewards have the same
+    fitness, in no unit. Needs a known reward; all credits are of the same steps."""
     credits = [*(each.credit for each in known), *drafts]
     agreement = _standardised(np.array([each.alignment for each in credits]))
     fitness = np.array([each.fitness for each in known])
