@@ -1,4 +1,4 @@
-"""How often what a report says of its winner holds: on tables of `reward_table.py`.
+"""Check of what a report says of its winner, on tables of `reward_table.py`.
 
     python benchmarks/certainty.py [TABLE …]
 
@@ -54,7 +54,7 @@ def searched(values: np.ndarray) -> tuple[list[list[float]], list[int]]:
 
 
 def certain(fitness: np.ndarray, draw: int) -> tuple[float, bool]:
-    """What is said of a winner with final seeds, and whether it held."""
+    """Probability that is said of a winner with final seeds, and True if it held."""
     values = shuffled(fitness, np.random.default_rng(draw))
     scores, best = searched(values)
     finalists = best[:FINALISTS]
@@ -68,7 +68,7 @@ def certain(fitness: np.ndarray, draw: int) -> tuple[float, bool]:
 
 
 def gained(fitness: np.ndarray, draw: int) -> tuple[float, float]:
-    """What is said that further rewards gain, and what they do, in deviations of the table."""
+    """Gain that is said of further rewards, and their real one, in deviations of the table."""
     values = shuffled(fitness, np.random.default_rng(draw))
     scores, best = searched(values[:FEW])
     others = values[FEW:]
@@ -120,7 +120,7 @@ def main() -> None:
 
     def chosen(folder: Path) -> list[Path]:
         paths = sorted(folder.glob("*.json"))
-        return [each for each in paths if (each.stem in wanted if wanted else True)]
+        return [each for each in paths if not wanted or each.stem in wanted]
 
     show_certainty(chosen(RESULTS / "seed_table"))
     show_gain([each for each in chosen(TABLES) if LEFT_OUT not in each.stem])

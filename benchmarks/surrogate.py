@@ -1,5 +1,5 @@
-"""How much sooner a good reward is among the trained ones where the next ones are chosen by
-expected improvement: on tables of `reward_table.py`, without a training.
+"""Replays of searches that choose by expected improvement whom to train next, on tables of
+`reward_table.py`, without a training.
 
     python benchmarks/surrogate.py --episodes FOLDER [TABLE …]
 

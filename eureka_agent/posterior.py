@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 Floats = NDArray[np.float64]
 
@@ -59,7 +59,8 @@ class Posterior:
         """
         random = np.random.default_rng(_SEED)
         # the highest of `more` scores, and the mean that is expected behind it
-        highest = ndtri(random.random(len(self.draws)) ** (1.0 / more))
+        shares = random.random(len(self.draws)) ** (1.0 / more)
+        highest = np.array([NormalDist().inv_cdf(each) for each in shares])
         deviation = np.hypot(self.spread, self.noise)
         share = (self.spread / np.where(deviation > 0.0, deviation, 1.0)) ** 2
         expected = self.level + share * deviation * highest

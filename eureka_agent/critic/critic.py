@@ -41,7 +41,7 @@ class RunsBehindTheWall(Protocol):
         *,
         credit: bool = False,
     ) -> Scored:
-        """Totals and returns on stored episodes, and perhaps the agreement with the fitness."""
+        """Totals and returns on stored episodes, and perhaps the credit for their steps."""
         ...
 
 

@@ -18,6 +18,7 @@ from eureka_agent.records import NOT_ASKED, Credit, Operator, Proposal
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.search.memory import RunMemory
 from eureka_agent.search.seeds import derive_seed
+from eureka_agent.search.surrogate import Known, expected_improvements
 
 MOST_KEPT = 32
 """Most drafts of earlier generations that are looked at again, the newest ones."""
@@ -89,15 +90,11 @@ class Drafts:
         self, iteration: int, sample: int, drafts: Sequence[Proposal], memory: Memory
     ) -> list[float | None]:
         """Expected improvement of each draft; None where its credit is not known, or nobody's."""
-        # with scipy, which searches without drafts do without
-        from eureka_agent.search.surrogate import Known, expected_improvements
-
         trained = []
         for attempt in self._memory.trained_before(iteration, sample):
             credit = await self._credit(attempt.proposal.reward, memory)
             if credit is not None and attempt.fitness is not None:
-                trainings = max(1, len(attempt.fitness_per_seed))
-                trained.append(Known(credit, attempt.fitness, trainings))
+                trained.append(Known(credit, attempt.fitness, len(attempt.fitness_per_seed)))
         credits = [await self._credit(each.reward, memory) for each in drafts]
         # of as many steps as most: a reward's own process wrote its credit, and is not trusted
         every = [*(each.credit for each in trained), *credits]

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from eureka_agent.records import Credit
 
@@ -37,6 +37,7 @@ SLOPE, SLOPE_VARIANCE = 0.2, 0.03
 """Rise with the agreement, per deviation of it, and its variance."""
 LEVEL_VARIANCE = 4.0
 _EQUAL = 1e-9
+_NORMAL = NormalDist()
 
 
 @dataclass(frozen=True)
@@ -50,9 +51,9 @@ class Known:
 
 
 def expected_improvements(known: Sequence[Known], drafts: Sequence[Credit]) -> list[float]:
-    """How much better than the known reward of which most is expected each draft is expected to be,
-    in units of the fitness, counting what is not better as 0; where all known rewards have the same
-    fitness, in no unit. Needs a known reward; all credits are of the same steps."""
+    """Expected lead of each draft over the known reward of which most is expected, counting what is
+    not better as 0, in units of the fitness; where all known rewards have the same fitness, in no
+    unit. Needs a known reward; all credits are of the same steps."""
     credits = [*(each.credit for each in known), *drafts]
     agreement = _standardised(np.array([each.alignment for each in credits]))
     fitness = np.array([each.fitness for each in known])
@@ -74,10 +75,14 @@ def expected_improvements(known: Sequence[Known], drafts: Sequence[Credit]) -> l
     lead = mean[there] - mean[best]
     variance = np.diag(left)[there] + left[best, best] - 2.0 * left[there, best]
     deviation = np.sqrt(variance.clip(min=_EQUAL))
-    scaled = lead / deviation
-    density = np.exp(-(scaled**2) / 2) / np.sqrt(2 * np.pi)
-    gain = lead * ndtr(scaled) + deviation * density
-    return [float(each) for each in gain * (fitness.std() or 1.0)]
+    unit = float(fitness.std()) or 1.0
+    return [unit * _mean_above_0(*each) for each in zip(lead, deviation, strict=True)]
+
+
+def _mean_above_0(mean: float, deviation: float) -> float:
+    """Mean of a normal number where it is above 0, and of 0 elsewhere."""
+    scaled = mean / deviation
+    return float(mean * _NORMAL.cdf(scaled) + deviation * _NORMAL.pdf(scaled))
 
 
 def _distances(credits: Sequence[Credit]) -> Floats:

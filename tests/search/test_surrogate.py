@@ -23,7 +23,7 @@ def credit(values: np.ndarray, alignment: float = 0.0) -> Credit:
 
 @pytest.fixture
 def values() -> np.ndarray:
-    """Of five rewards. Shape: (5, 3, steps)."""
+    """Values of five rewards. Shape: (5, 3, steps)."""
     random = np.random.default_rng(3)
     return random.normal(size=(5, 3, STEPS)) + 0.7 * random.normal(size=(3, STEPS))
 
