@@ -10,8 +10,8 @@ other, or with `--designer model` those of a large language model, which `propos
 for nine tasks, all accepted by the critic, none trained before it was written. With them the human
 and the sparse reward are trained. Trainings run without critic and wall, in two processes. A table
 is kept as `results/reward_table/<designer>-<environment>-<task>.json`; `--episodes` keeps two
-episodes of the policies of the first seed at 0.1 and 0.3 of a training and at its end. Few rewards
-from many seeds go into `results/seed_table`, for `certainty.py`.
+episodes of the policies of the first seed at 0.1, 0.2 and 0.4 of a training and at its end. Few
+rewards from many seeds go into `results/seed_table`, for `certainty.py`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ TASKS = (
 SLOTS = 16
 RECORDED_EPISODES = 2
 RECORDED_SEED = 1
-RECORDED_RUNGS = 1, 3
+RECORDED_SHARES = 0.1, 0.2, 0.4
 BASELINES = ("human", "sparse")
 
 
@@ -163,9 +163,10 @@ def _train(
         if at_rung:
             at_rung.sort(key=lambda event: trainings[event.job].seed != RECORDED_SEED)
             passed = [trainings[event.job] for event in at_rung]
+            shares = [RUNGS[len(each.rungs)] for each in passed]
             records = [
-                record_of(each, str(len(each.rungs)), len(each.rungs) in RECORDED_RUNGS)
-                for each in passed
+                record_of(each, str(share), share in RECORDED_SHARES)
+                for each, share in zip(passed, shares, strict=True)
             ]
             policies = [policy(event.policy) for event in at_rung]
             scored = _scores(chosen, policies, SCORING_EPISODES, SCORING_SEED, records)

@@ -30,13 +30,14 @@ from reward_table import BASELINES, TABLES
 from scipy.stats import spearmanr
 
 from eureka_agent.records import Credit
+from eureka_agent.search.rungs import PRACTICE_SHARE
 from eureka_agent.search.surrogate import Known, expected_improvements
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.trajectory_files import load_trajectories
 from eureka_agent.worker.scoring import stored_steps
 
-STAGES = ("1", "end")
-"""Ends of the names of episode files that count: after a tenth, and at the end."""
+PRACTICE = f"@{PRACTICE_SHARE}.npz"
+"""End of the names of episode files that count."""
 GROUP = 4
 """Trainings between two choices."""
 DRAWS = 30
@@ -90,13 +91,9 @@ class Replay:
         self._rewards = [
             RewardFunction.from_source(source, self._variables) for source in table.sources.values()
         ]
+        paths = {name: folder / f"{name}{PRACTICE}" for name in table.sources}
         self._files = [
-            [
-                load_trajectories(path)
-                for stage in STAGES
-                if (path := folder / f"{name}@{stage}.npz").is_file()
-            ]
-            for name in table.sources
+            [load_trajectories(path)] if path.is_file() else [] for path in paths.values()
         ]
         self._fitness = table.fitness
         self.means = table.fitness.mean(axis=1)
@@ -118,7 +115,7 @@ class Replay:
             totals, _ = reward({name: steps.values[name] for name in reward.arguments})
             found.append(steps.credit.of(totals.double().numpy()) or nothing)
         length = max(len(each.ranks) for each in found)
-        flat = (1.0,) * length
+        flat = (0.0,) * length
         return [each if each.ranks else each.model_copy(update={"ranks": flat}) for each in found]
 
     def value(self, trained: Sequence[int], seeds: np.ndarray) -> float:

@@ -341,7 +341,7 @@ class Cost(Record):
 
 MOST_RANKED_STEPS = 600
 """Most steps whose ranks a `Credit` has."""
-Rank = Annotated[float, Field(ge=1, le=MOST_RANKED_STEPS, allow_inf_nan=False)]
+Rank = Annotated[float, Field(ge=-0.5, le=0.5, allow_inf_nan=False)]
 Correlation = Annotated[float, Field(ge=-1.0, le=1.0, allow_inf_nan=False)]
 
 
@@ -356,7 +356,8 @@ class Credit(Record):
     advantage: Correlation
     """Correlation of these returns beyond what is usual in the state."""
     ranks: tuple[Rank, ...] = Field((), max_length=3 * MOST_RANKED_STEPS)
-    """Ranks of the steps by each of the three, one after the other."""
+    """Ranks of the steps by each of the three, one after the other: from -0.5 to 0.5 among the
+    steps of the same policy."""
 
     @property
     def alignment(self) -> float:

@@ -109,12 +109,13 @@ class Critic:
         )
 
     async def credit(self, reward: RewardSpecification, memory: Memory) -> Credit | None:
-        """The credit that the reward gives to steps of the known episodes, before it is judged.
-        None where it fails the steps on its source, or has no values there."""
+        """The credit that the reward gives to steps of practice, before it is judged. None where it
+        fails the steps on its source, or has no values there."""
         reward, findings, _ = self._check_source(reward)
         if _rejected(findings):
             return None
-        return (await self._runner.score(reward, _paths(memory), credit=True)).credit
+        practice = {f"{each.attempt}-practice": each.path for each in memory.practice}
+        return (await self._runner.score(reward, practice, credit=True)).credit
 
     def _check_source(
         self, reward: RewardSpecification
@@ -201,23 +202,17 @@ class Critic:
 
     async def _score(self, reward: RewardSpecification, memory: Memory) -> Scores | None:
         """Scores of a reward; None if it has no values on these episodes."""
-        scored = await self._runner.score(reward, _paths(memory))
+        paths = {each.attempt: each.path for each in memory.episodes}
+        scored = await self._runner.score(reward, paths)
         if scored.reason:
             return None
-        # the returns of practice, which come last, say nothing of a trained policy
-        known = zip(memory.episodes, scored.returns, strict=False)
+        known = zip(memory.episodes, scored.returns, strict=True)
         returns = {each.attempt: values for each, values in known}
         return Scores(Totals(scored.totals, scored.extreme_totals), returns)
 
 
 def _rejected(findings: Sequence[Finding]) -> bool:
     return any(finding.severity == "error" for finding in findings)
-
-
-def _paths(memory: Memory) -> dict[str, Path]:
-    """Files of all known episodes: those of trained policies first."""
-    trained = {each.attempt: each.path for each in memory.episodes}
-    return trained | {f"{each.attempt}-practice": each.path for each in memory.practice}
 
 
 def doubts_of(verdict: Verdict) -> tuple[Finding, ...]:

@@ -111,7 +111,7 @@ class Drafts:
         return [None if each is None else next(found) for each in credits]
 
     async def _credit(self, reward: RewardSpecification, memory: Memory) -> Credit | None:
-        episodes = tuple(each.path for each in (*memory.episodes, *memory.practice))
+        episodes = tuple(each.path for each in memory.practice)
         if episodes not in self._credits:
             self._credits = {episodes: {}}
         known = self._credits[episodes]

@@ -9,9 +9,9 @@ from eureka_agent.records import CheckpointRecord, Outcome
 from eureka_agent.settings import SearchSettings
 from eureka_agent.summaries import checkpoint_iterations
 
-PRACTICE_SHARE = 0.1
-"""Part of a training after which episodes are kept: what policies do there tells most of the credit
-that a reward gives (benchmarks/LOG.md)."""
+PRACTICE_SHARE = 0.2
+"""Part of a training after which episodes are kept: what policies do there, and neither before nor
+at the end, tells most of the credit that a reward gives (benchmarks/LOG.md)."""
 PRACTICE_EPISODES = 2
 
 

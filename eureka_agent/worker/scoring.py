@@ -87,10 +87,11 @@ def stored_steps(
         )
         for file in files
     )
-    return StoredSteps(values, lengths, _credit(every) if credit else None)
+    return StoredSteps(values, lengths, _credit(files) if credit else None)
 
 
-def _credit(episodes: Sequence[Trajectory]) -> StoredCredit | None:
+def _credit(files: Sequence[Mapping[str, Trajectory]]) -> StoredCredit | None:
+    episodes = [episode for file in files for episode in file.values()]
     if not episodes or any({"fitness", "observations"} - each.keys() for each in episodes):
         return None
     fitness, observations = (
@@ -101,7 +102,8 @@ def _credit(episodes: Sequence[Trajectory]) -> StoredCredit | None:
         return None
     if not (np.isfinite(fitness).all() and np.isfinite(observations).all()):
         return None
-    return StoredCredit(fitness, observations, [len(each["fitness"]) for each in episodes])
+    lengths = [[len(each["fitness"]) for each in file.values()] for file in files]
+    return StoredCredit(fitness, observations, lengths)
 
 
 def _fitting(array: NDArray[np.generic] | None, variable: Variable) -> Tensor | None:

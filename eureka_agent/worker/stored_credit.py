@@ -2,8 +2,9 @@
 
 A policy gradient follows advantages, so a reward is as good a teacher as it orders steps like the
 fitness does: by their value, by the discounted return that follows them, and by that return beyond
-what is usual in the state. The three are compared by rank on episodes of policies that have only
-begun to learn, which is where a reward has to lead, and on those that have learned. Comparing
+what is usual in the state. The three are compared by rank, within the episodes of each policy, on
+policies that have only begun to learn, which is where a reward has to lead, and on those that have
+learned. Comparing
 rewards by their returns or advantages in place of their numbers, without a training, is the idea of
 EPIC (Gleave et al. 2021), DARD (Wulfe et al. 2022) and STARC (Skalse et al. 2024); what it tells of
 trainings is in benchmarks/LOG.md.
@@ -28,18 +29,29 @@ MOST_FEATURES = 256
 """Most columns of the observations that say what is usual in a state."""
 _RIDGE = 1e-2
 _CLIPPED = 5.0
+_RANK_DIGITS = 4
 _EQUAL = 1e-12
 
 
 class StoredCredit:
-    """The credit that the fitness gives to stored steps."""
+    """The credit that the fitness gives to stored steps.
 
-    def __init__(self, fitness: Floats, observations: Floats, lengths: Sequence[int]) -> None:
-        """`fitness`: per step, shape (steps,), episode after episode of these lengths.
-        `observations`: a policy's inputs, shape (steps, num_observations)."""
-        self._lengths = tuple(lengths)
+    Steps of one policy's episodes are compared with each other and never with another's, since an
+    update compares what one policy does: that a trained policy's steps are worth more than a
+    beginner's, nearly every reward says.
+    """
+
+    def __init__(
+        self, fitness: Floats, observations: Floats, lengths: Sequence[Sequence[int]]
+    ) -> None:
+        """`fitness`: per step, shape (steps,), policy after policy, episode after episode of these
+        lengths. `observations`: a policy's inputs, shape (steps, num_observations)."""
+        self._lengths = [length for policy in lengths for length in policy]
         self._taken = _spread(len(fitness), MOST_STEPS)
-        self._usual = _Usual(observations[self._taken])
+        ends = np.cumsum([sum(policy) for policy in lengths])
+        self._policies = np.searchsorted(self._taken, ends[:-1])
+        """Places in `_taken` at which the next policy's steps begin."""
+        self._usual = [_Usual(each) for each in self._by_policy(observations[self._taken])]
         self._fitness = self._parts(fitness)
 
     def of(self, totals: Floats) -> Credit | None:
@@ -50,15 +62,23 @@ class StoredCredit:
             return None
         parts = self._parts(totals)
         pairs = zip(parts, self._fitness, strict=True)
-        step, to_go, advantage = (_rank_correlation(ours, theirs) for ours, theirs in pairs)
+        step, to_go, advantage = (_correlation(ours, theirs) for ours, theirs in pairs)
         shown = _spread(len(self._taken), MOST_RANKED_STEPS)
-        ranks = np.concatenate([_ranks(part[shown]) for part in parts])
+        ranks = np.concatenate([part[shown] for part in parts]).round(_RANK_DIGITS)
         return Credit(step=step, to_go=to_go, advantage=advantage, ranks=tuple(ranks.tolist()))
 
-    def _parts(self, values: Floats) -> tuple[Floats, Floats, Floats]:
-        """Values, discounted returns to go, and these beyond the usual, of the taken steps."""
-        to_go = discounted(values, self._lengths)[self._taken]
-        return values[self._taken], to_go, self._usual.residual(to_go)
+    def _parts(self, values: Floats) -> list[Floats]:
+        """Ranks within their policy of values, discounted returns to go, and these beyond the
+        usual, of the taken steps."""
+        step = self._by_policy(values[self._taken])
+        to_go = self._by_policy(discounted(values, self._lengths)[self._taken])
+        pairs = zip(self._usual, to_go, strict=True)
+        advantage = [usual.residual(returns) for usual, returns in pairs]
+        parts = step, to_go, advantage
+        return [np.concatenate([_ranks(each) for each in part]) for part in parts]
+
+    def _by_policy(self, values: Floats) -> list[Floats]:
+        return [each for each in np.split(values, self._policies) if len(each)]
 
 
 class _Usual:
@@ -99,15 +119,14 @@ def _spread(count: int, most: int) -> NDArray[np.intp]:
     return np.linspace(0, count - 1, min(count, most)).round().astype(int)
 
 
-def _rank_correlation(ours: Floats, theirs: Floats) -> float:
-    """Spearman's correlation; 0 where one side is constant."""
-    if min(np.ptp(ours), np.ptp(theirs)) <= _EQUAL:
-        return 0.0
-    return float(np.corrcoef(_ranks(ours), _ranks(theirs))[0, 1].clip(-1.0, 1.0))
+def _correlation(ours: Floats, theirs: Floats) -> float:
+    """Correlation of ranks of mean 0; 0 where one side is constant."""
+    lengths = float(np.linalg.norm(ours) * np.linalg.norm(theirs))
+    return float(np.clip(ours @ theirs / lengths, -1.0, 1.0)) if lengths > _EQUAL else 0.0
 
 
 def _ranks(values: Floats) -> Floats:
-    """Ranks from 1, of equal values their mean."""
+    """Ranks from -0.5 to 0.5, of equal values their mean."""
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks: Floats = (np.cumsum(counts) - (counts - 1) / 2)[places]
-    return ranks
+    return (ranks - (len(values) + 1) / 2) / len(values)

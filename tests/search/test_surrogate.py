@@ -15,7 +15,7 @@ STEPS = 30
 
 def credit(values: np.ndarray, alignment: float = 0.0) -> Credit:
     """Credit for steps of these values, shape (3, steps)."""
-    ranks = values.argsort(axis=1).argsort(axis=1) + 1.0
+    ranks = (values.argsort(axis=1).argsort(axis=1) + 0.5) / values.shape[1] - 0.5
     return Credit(
         step=alignment, to_go=alignment, advantage=alignment, ranks=tuple(ranks.ravel().tolist())
     )
@@ -116,7 +116,7 @@ def test_units_of_the_fitness_do_not_matter(values: np.ndarray) -> None:
 
 
 def test_equal_fitness_and_constant_rewards_are_no_fault() -> None:
-    flat = Credit(step=0.0, to_go=0.0, advantage=0.0, ranks=(1.5,) * 6)
+    flat = Credit(step=0.0, to_go=0.0, advantage=0.0, ranks=(0.0,) * 6)
     found = expected_improvements([Known(flat, 0.0, 1), Known(flat, 0.0, 2)], [flat, flat])
     assert np.isfinite(found).all()
     assert found[0] == found[1] == pytest.approx(0.0, abs=1e-3)

@@ -9,8 +9,10 @@ from scipy.stats import rankdata, spearmanr
 from eureka_agent.records import MOST_RANKED_STEPS
 from eureka_agent.worker.stored_credit import MOST_STEPS, StoredCredit, discounted
 
-LENGTHS = [40, 25, 60]
-STEPS = sum(LENGTHS)
+LENGTHS = [[40, 25], [60]]
+"""Of the episodes of two policies."""
+EPISODES = [40, 25, 60]
+STEPS, FIRST = sum(EPISODES), sum(LENGTHS[0])
 
 
 @pytest.fixture
@@ -46,6 +48,19 @@ def beyond_the_usual(returns: np.ndarray, observations: np.ndarray) -> np.ndarra
     return target - features @ weights
 
 
+def within(values: np.ndarray) -> np.ndarray:
+    """Ranks among the steps of the same policy, from -0.5 to 0.5."""
+    parts = np.split(values, [FIRST])
+    return np.concatenate([(rankdata(part) - (len(part) + 1) / 2) / len(part) for part in parts])
+
+
+def three_parts(values: np.ndarray, observations: np.ndarray) -> list[np.ndarray]:
+    returns = by_hand(values, EPISODES)
+    both = zip(np.split(returns, [FIRST]), np.split(observations, [FIRST]), strict=True)
+    advantages = [beyond_the_usual(part, seen) for part, seen in both]
+    return [values, returns, np.concatenate(advantages)]
+
+
 def test_returns_end_with_their_episode() -> None:
     found = discounted(np.array([1.0, 1.0, 1.0]), [2, 1])
     assert found == pytest.approx([1.99, 1.0, 1.0])
@@ -57,12 +72,26 @@ def test_the_three_correlations_are_those_of_other_libraries(
     totals = observations[:, 1] + 0.5 * fitness + np.random.default_rng(3).normal(size=STEPS)
     found = StoredCredit(fitness, observations, LENGTHS).of(totals)
     assert found is not None
-    ours, theirs = by_hand(totals, LENGTHS), by_hand(fitness, LENGTHS)
+    both = zip(three_parts(totals, observations), three_parts(fitness, observations), strict=True)
+    expected = [np.corrcoef(within(ours), within(theirs))[0, 1] for ours, theirs in both]
+    assert [found.step, found.to_go, found.advantage] == pytest.approx(expected)
+    assert found.alignment == pytest.approx(np.mean(expected))
+
+
+def test_of_one_policy_they_are_spearmans(fitness: np.ndarray, observations: np.ndarray) -> None:
+    totals = observations[:, 1] + fitness
+    found = StoredCredit(fitness, observations, [EPISODES]).of(totals)
+    assert found is not None
     assert found.step == pytest.approx(spearmanr(totals, fitness).statistic)
-    assert found.to_go == pytest.approx(spearmanr(ours, theirs).statistic)
-    residuals = (beyond_the_usual(each, observations) for each in (ours, theirs))
-    assert found.advantage == pytest.approx(spearmanr(*residuals).statistic)
-    assert found.alignment == pytest.approx((found.step + found.to_go + found.advantage) / 3)
+
+
+def test_that_one_policy_is_better_than_another_says_nothing() -> None:
+    """A reward that pays the better policy's steps and the worse one's alike in themselves."""
+    fitness = np.append(np.tile([0.0, 1.0], 30), np.tile([10.0, 11.0], 30))
+    totals = np.append(np.tile([0.0, 0.0, 1.0, 1.0], 15), np.tile([10.0, 10.0, 11.0, 11.0], 15))
+    found = StoredCredit(fitness, np.ones((120, 1)), [[60], [60]]).of(totals)
+    assert found is not None
+    assert found.step == pytest.approx(0.0)
 
 
 @pytest.mark.parametrize(("factor", "expected"), [(3.0, 1.0), (-0.1, -1.0)])
@@ -77,7 +106,7 @@ def test_scale_does_not_count_and_sign_does(
 def test_equal_values_have_a_rank_in_common() -> None:
     fitness = np.array([0.0, 0.0, 1.0, 1.0, 2.0, 2.0])
     totals = np.array([0.0, 1.0, 1.0, 0.0, 1.0, 1.0])
-    found = StoredCredit(fitness, np.ones((6, 1)), [6]).of(totals)
+    found = StoredCredit(fitness, np.ones((6, 1)), [[6]]).of(totals)
     assert found is not None
     assert found.step == pytest.approx(spearmanr(totals, fitness).statistic)
 
@@ -95,14 +124,14 @@ def test_ranks_are_those_of_scipy_also_where_the_fitness_is_always_0(
     found = StoredCredit(np.zeros(STEPS), observations, LENGTHS).of(fitness)
     assert found is not None
     assert (found.step, found.to_go, found.advantage) == (0.0, 0.0, 0.0)
-    returns = by_hand(fitness, LENGTHS)
-    parts = fitness, returns, beyond_the_usual(returns, observations)
-    assert found.ranks == pytest.approx(np.concatenate([rankdata(part) for part in parts]))
+    parts = three_parts(fitness, observations)
+    expected = np.concatenate([within(part) for part in parts])
+    assert found.ranks == pytest.approx(expected, abs=1e-4)
 
 
 def test_a_constant_reward_of_episodes_that_end_early_has_returns_alone() -> None:
     """Its steps are equal; what is left of the episode tells."""
-    fitness = np.concatenate([np.linspace(0, 1, length) for length in LENGTHS])
+    fitness = np.concatenate([np.linspace(0, 1, length) for length in EPISODES])
     found = StoredCredit(fitness, np.ones((STEPS, 1)), LENGTHS).of(np.ones(STEPS))
     assert found is not None
     assert found.step == 0.0
@@ -114,10 +143,11 @@ def test_many_steps_and_wide_observations_are_compared_in_part() -> None:
     steps = 3 * MOST_STEPS
     observations = random.normal(size=(steps, 600))
     fitness = random.normal(size=steps)
-    found = StoredCredit(fitness, observations, [steps]).of(fitness)
+    found = StoredCredit(fitness, observations, [[steps]]).of(fitness)
     assert found is not None
     assert found.alignment == pytest.approx(1.0)
     assert len(found.ranks) == 3 * MOST_RANKED_STEPS
     spread = fitness[np.linspace(0, steps - 1, MOST_STEPS).round().astype(int)]
-    spread = spread[np.linspace(0, MOST_STEPS - 1, MOST_RANKED_STEPS).round().astype(int)]
-    assert found.ranks[:MOST_RANKED_STEPS] == pytest.approx(rankdata(spread))
+    ranks = (rankdata(spread) - (MOST_STEPS + 1) / 2) / MOST_STEPS
+    shown = ranks[np.linspace(0, MOST_STEPS - 1, MOST_RANKED_STEPS).round().astype(int)]
+    assert found.ranks[:MOST_RANKED_STEPS] == pytest.approx(shown, abs=1e-4)
