@@ -39,7 +39,7 @@ from eureka_agent.ranking import ranked
 NAME = "search_efficiency"
 BASELINE = "best-of-n"
 SMALL = {"iterations": 6, "samples": 4}
-DRAFTS = {"drafts": 8}
+DRAFTS = {"drafts": 32}
 ARMS: dict[str, dict[str, Any]] = {
     BASELINE: {"strategy": "best-of-n", "iterations": 3, "samples": 8},
     "greedy": {"strategy": "greedy", "iterations": 3, "samples": 8},

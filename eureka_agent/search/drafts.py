@@ -20,7 +20,9 @@ from eureka_agent.search.memory import RunMemory
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.surrogate import Known, expected_improvements
 
-MOST_KEPT = 32
+MOST_KEPT = 8
+"""Most drafts of a choice that are looked at again in later generations, the most promising."""
+MOST_OLD = 32
 """Most drafts of earlier generations that are looked at again, the newest ones."""
 Episodes = tuple[Path, ...]
 
@@ -70,13 +72,17 @@ class Drafts:
                 break
         candidates = [*drafts, *self._kept(sample)]
         gains = await self._gains(iteration, sample, candidates, memory)
-        best = max(range(len(candidates)), key=lambda each: _or_lowest(gains[each]))
-        left = (
-            each
-            for place, each in enumerate(drafts)
-            if place != best and each.operator is Operator.FRESH and gains[place] is not None
-        )
-        return Choice(candidates[best].model_copy(update={"drafts": tuple(gains)}), tuple(left))
+        order = sorted(range(len(candidates)), key=lambda each: -_or_lowest(gains[each]))
+        best, *others = order
+        left = [
+            candidates[each]
+            for each in others
+            if each < len(drafts)
+            and candidates[each].operator is Operator.FRESH
+            and gains[each] is not None
+        ]
+        chosen = candidates[best].model_copy(update={"drafts": tuple(gains)})
+        return Choice(chosen, tuple(left[:MOST_KEPT]))
 
     def _kept(self, sample: int) -> tuple[Proposal, ...]:
         """Drafts of the same place in earlier generations; none once there are wishes, which they
@@ -84,7 +90,7 @@ class Drafts:
         state = self._run.archive.state
         if standing_wishes(state.feedback):
             return ()
-        return state.kept_drafts.get(sample, ())[-MOST_KEPT:]
+        return state.kept_drafts.get(sample, ())[-MOST_OLD:]
 
     async def _gains(
         self, iteration: int, sample: int, drafts: Sequence[Proposal], memory: Memory
