@@ -181,6 +181,20 @@ async def test_a_fresh_draft_that_was_not_taken_may_be_taken_later(make_run: Mak
     assert again.archive.state.kept_drafts == run.archive.state.kept_drafts
 
 
+async def test_the_most_promising_drafts_are_kept(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eureka_agent.search.drafts.MOST_KEPT", 2)
+    run = make_run(
+        iterations=2, samples=1, drafts=4, confirm=0, finalists=0, novelty=False, gate=False
+    )
+    search, *_ = search_of(run, [reward(2), *list(DRAFTS)[:4]], strategy=BestOfN())
+    await search.engine.search()
+    assert [source for _, _, source, _ in rows(run)] == [reward(2), reward(4)]
+    left = [each.reward.source for each in run.archive.state.kept_drafts[0]]
+    assert left == [reward(6), reward(5)]
+
+
 async def test_without_episodes_there_is_one_draft(make_run: MakeRun) -> None:
     run = settings(make_run, 3)
     search, designer, credits = search_of(run, [*FIRST, *FIRST], practice=False)
