@@ -36,6 +36,9 @@ REACH, OWN_REACH = 0.25, 0.01
 SLOPE, SLOPE_VARIANCE = 0.2, 0.03
 """Rise with the agreement, per deviation of it, and its variance."""
 LEVEL_VARIANCE = 4.0
+FARTHEST = 2.0
+"""Deviations from the median, of a normal distribution with the same median deviation, to which
+fitness counts: a training that went wrong would make all others look alike."""
 _EQUAL = 1e-9
 _NORMAL = NormalDist()
 
@@ -56,7 +59,7 @@ def expected_improvements(known: Sequence[Known], drafts: Sequence[Credit]) -> l
     unit. Needs a known reward; all credits are of the same steps."""
     credits = [*(each.credit for each in known), *drafts]
     agreement = _standardised(np.array([each.alignment for each in credits]))
-    fitness = np.array([each.fitness for each in known])
+    fitness = _without_outliers(np.array([each.fitness for each in known]))
     values = _standardised(fitness)
     here, there = slice(None, len(known)), slice(len(known), None)
     prior = SLOPE * agreement
@@ -96,6 +99,18 @@ def _distances(credits: Sequence[Credit]) -> Floats:
     squares = (flat**2).sum(axis=1)
     distances: Floats = (squares[:, None] + squares[None]) / 2 - flat @ flat.T
     return distances.clip(min=0.0)
+
+
+def _without_outliers(fitness: Floats) -> Floats:
+    """The fitness with what is far from its median drawn near (winsorised); as it is where half of
+    it is equal."""
+    middle = float(np.median(fitness))
+    deviation = float(np.median(np.abs(fitness - middle))) / _NORMAL.inv_cdf(0.75)
+    if deviation <= _EQUAL:
+        return fitness
+    reach = FARTHEST * deviation
+    near: Floats = fitness.clip(middle - reach, middle + reach)
+    return near
 
 
 def _standardised(values: Floats) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.stats import norm, spearmanr
+from scipy.stats import median_abs_deviation, norm, spearmanr
 
 from eureka_agent.records import Credit
 from eureka_agent.search.surrogate import Known, expected_improvements
@@ -32,7 +32,7 @@ def test_it_is_the_one_of_the_gaussian_process(values: np.ndarray) -> None:
     """The posterior of 3 known and 2 unknown means, by adding up precisions."""
     agreement = [0.1, 0.5, -0.2, 0.3, 0.6]
     credits = [credit(each, found) for each, found in zip(values, agreement, strict=True)]
-    fitness, trainings = np.array([3.0, 8.0, 4.0]), np.array([1, 4, 1])
+    fitness, trainings = np.array([3.0, 6.0, 4.0]), np.array([1, 4, 1])
     known = [
         Known(each, *numbers)
         for each, *numbers in zip(credits, fitness.tolist(), trainings.tolist(), strict=False)
@@ -113,6 +113,21 @@ def test_units_of_the_fitness_do_not_matter(values: np.ndarray) -> None:
         return np.array(expected_improvements(known, credits[3:]))
 
     assert gains(10.0, -500.0) == pytest.approx(10.0 * gains(1.0, 0.0))
+
+
+def test_a_training_that_went_wrong_does_not_hide_the_others(values: np.ndarray) -> None:
+    """Its fitness counts as 2 deviations below the median, by scipy's median deviation."""
+    credits = [credit(each, 0.1 * place) for place, each in enumerate(values)]
+    fitness = np.array([1.0, 2.0, 4.0, -1000.0])
+    lowest = 1.5 - 2.0 * median_abs_deviation(fitness, scale="normal")
+
+    def gains(worst: float) -> list[float]:
+        numbers = (*fitness[:3].tolist(), worst)
+        known = [Known(each, value, 1) for each, value in zip(credits, numbers, strict=False)]
+        return expected_improvements(known, credits[4:])
+
+    assert gains(-1000.0) == pytest.approx(gains(lowest))
+    assert gains(-1000.0) != pytest.approx(gains(lowest + 0.5))
 
 
 def test_equal_fitness_and_constant_rewards_are_no_fault() -> None:
