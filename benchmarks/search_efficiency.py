@@ -56,7 +56,7 @@ COMMON = {
 }
 TASKS = (
     *("quadcopter/hover", "quadcopter/approach", "cartpole/swingup", "ball_balance/roll_to"),
-    *("craft/keep_off_lava", "hopper/back_flip", "metaworld/button_press", "quadruped/follow"),
+    *("craft/keep_off_lava", "craft/hunt_cow", "hopper/back_flip", "metaworld/door_unlock"),
 )
 SEEDS = (1, 2, 3)
 EVALUATED = 8, 12, 16, 24
