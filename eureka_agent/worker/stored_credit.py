@@ -3,10 +3,9 @@
 A policy gradient follows advantages, so a reward is as good a teacher as it orders steps like the
 fitness does: by their value, by the discounted return that follows them, and by that return beyond
 what is usual in the state. The three are compared by rank, within the episodes of each policy, on
-policies that have only begun to learn, which is where a reward has to lead, and on those that have
-learned. Comparing
-rewards by their returns or advantages in place of their numbers, without a training, is the idea of
-EPIC (Gleave et al. 2021), DARD (Wulfe et al. 2022) and STARC (Skalse et al. 2024); what it tells of
+policies that have only begun to learn, which is where a reward has to lead. Comparing rewards by
+their returns or advantages in place of their numbers, without a training, is the idea of EPIC
+(Gleave et al. 2021), DARD (Wulfe et al. 2022) and STARC (Skalse et al. 2024); what it tells of
 trainings is in benchmarks/LOG.md.
 """
 
