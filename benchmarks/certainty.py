@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from _results import RESULTS
 from reward_table import TABLES
-from search_efficiency import NAME, key
+from search_efficiency import NAME, key, sources_of
 from surrogate import read
 
 from eureka_agent.posterior import Posterior, posterior
@@ -79,7 +79,8 @@ def certain(fitness: np.ndarray, draw: int) -> tuple[float, bool]:
 def certain_of_search(
     point: Mapping[str, Any], retrained: Mapping[str, list[float]]
 ) -> Iterator[tuple[float, bool]]:
-    """What is said of a search's winner and whether it held, for each choice of final seeds."""
+    """Probability that is said of a search's winner, and True if it held, for each choice of final
+    seeds."""
     scores = [[fitness] for _, fitness, _ in point["made"] if fitness is not None]
     places = [scores.index([fitness]) for _, fitness in point["finalists"]]
     values = np.array([retrained[key(source)] for source, _ in point["finalists"]])
@@ -150,7 +151,7 @@ def main() -> None:
             pair
             for arm in known["searches"].values()
             for points in arm.values()
-            if not {key(source) for source, _ in points[-1]["finalists"]} - {*known["retrained"]}
+            if sources_of([points[-1:]]).keys() <= known["retrained"].keys()
             for pair in certain_of_search(points[-1], known["retrained"])
         ]
         for task, known in tasks.items()

@@ -10,8 +10,8 @@ from eureka_agent.records import MOST_RANKED_STEPS
 from eureka_agent.worker.stored_credit import MOST_STEPS, StoredCredit, discounted
 
 LENGTHS = [[40, 25], [60]]
-"""Of the episodes of two policies."""
-EPISODES = [40, 25, 60]
+"""Lengths of the episodes of two policies."""
+EPISODES = [length for policy in LENGTHS for length in policy]
 STEPS, FIRST = sum(EPISODES), sum(LENGTHS[0])
 
 
