@@ -151,6 +151,9 @@ class DesignRequest:
     """The person's reward, for `Operator.EDIT`."""
     misleading: tuple[str, ...] = ()
     """Sources of the rewards that the trajectory gate refused. It is no part of the prompt."""
+    drafts: tuple[Proposal, ...] = ()
+    """For a revision: fresh drafts that were not taken, most promising first. They are no part of
+    the prompt."""
 
     def from_nothing(self) -> DesignRequest:
         """The same request for a fresh reward, without parents."""

@@ -66,9 +66,9 @@ class AttemptRunner:
     async def settle(self, attempt: Attempt, request: DesignRequest) -> Attempt:
         """Judge the attempt, and revise it until one is accepted or no revision is left. Returns
         the last revision."""
-        if attempt.proposal.operator is Operator.FRESH:  # also one among drafts of another operator
-            request = request.from_nothing()
         while True:
+            if attempt.proposal.operator is Operator.FRESH:  # also a draft for another operator
+                request = request.from_nothing()
             if attempt.stage is Stage.PROPOSED:
                 attempt = await self._judge(attempt)
             elif attempt.verdict is not None:
@@ -132,6 +132,7 @@ class AttemptRunner:
             attempt=attempt_id(rejected.iteration, rejected.sample, revision),
             revision=revision,
             rejections=self._rejections_before(rejected),
+            drafts=await self._drafts.left(rejected.iteration, rejected.sample),
         )
         proposal = await self._designer.revise(request, rejected.proposal, rejected.verdict)
         return self._propose(rejected.iteration, rejected.sample, revision, proposal)

@@ -72,8 +72,7 @@ class Drafts:
                 break
         candidates = [*drafts, *self._kept(sample)]
         gains = await self._gains(iteration, sample, candidates, memory)
-        order = sorted(range(len(candidates)), key=lambda each: -_or_lowest(gains[each]))
-        best, *others = order
+        best, *others = _most_promising_first(gains)
         left = [
             candidates[each]
             for each in others
@@ -83,6 +82,15 @@ class Drafts:
         ]
         chosen = candidates[best].model_copy(update={"drafts": tuple(gains)})
         return Choice(chosen, tuple(left[:MOST_KEPT]))
+
+    async def left(self, iteration: int, sample: int) -> tuple[Proposal, ...]:
+        """Fresh drafts that were not taken, most promising first, for a revision."""
+        kept = self._kept(sample)
+        if not kept:
+            return ()
+        memory = self._memory.before(iteration, sample)
+        gains = await self._gains(iteration, sample, kept, memory)
+        return tuple(kept[each] for each in _most_promising_first(gains))
 
     def _kept(self, sample: int) -> tuple[Proposal, ...]:
         """Drafts of the same place in earlier generations; none once there are wishes, which they
@@ -126,5 +134,6 @@ class Drafts:
         return known[reward.source]
 
 
-def _or_lowest(gain: float | None) -> float:
-    return -1.0 if gain is None else gain
+def _most_promising_first(gains: Sequence[float | None]) -> list[int]:
+    known = [-1.0 if gain is None else gain for gain in gains]
+    return sorted(range(len(known)), key=lambda each: -known[each])

@@ -524,6 +524,11 @@ def test_a_rejection_that_blames_no_term_gives_another_reward(boat: TaskDescript
     revised = asyncio.run(OfflineDesigner().revise(request(boat), rejected, verdict))
     assert normalized(revised.reward.source) != normalized(rejected.reward.source)
     sources_are_sound([revised], boat)
+    drafts = tuple(generation(boat, 3)[1:])
+    asked = request(boat, drafts=drafts)
+    revised = asyncio.run(OfflineDesigner().revise(asked, rejected, verdict))
+    assert revised.reward == drafts[0].reward
+    assert "the same in every state" in revised.reasoning
 
 
 def test_the_record_of_a_proposal_can_be_read(arm: TaskDescription) -> None:

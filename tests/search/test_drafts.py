@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +24,9 @@ from scripted_search import (
 
 from eureka_agent.archive.artefacts import PRACTICE, TRAJECTORIES, attempt_folder
 from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.protocol.events import Scored
-from eureka_agent.records import Credit
+from eureka_agent.records import Credit, Finding, Proposal, Verdict
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.search.rungs import practice_env_steps, rung_env_steps
 from eureka_agent.search.strategies.best_of_n import BestOfN
@@ -44,6 +46,11 @@ class Credits(CleanDryRun):
     def __init__(self) -> None:
         self.asked: list[tuple[str, tuple[str, ...]]] = []
         self.lying: set[str] = set()
+        self.refused: set[str] = set()
+
+    async def dry_run(self, reward: RewardSpecification) -> tuple[Finding, ...]:
+        wrong = Finding(code="D301", severity="error", message="not finite", line=None, hint="")
+        return (wrong,) if reward.source in self.refused else ()
 
     async def score(
         self, reward: RewardSpecification, episodes: Mapping[str, Path], *, credit: bool = False
@@ -63,6 +70,16 @@ class Credits(CleanDryRun):
             step=value, to_go=value, advantage=value, ranks=tuple(np.concatenate(ranks).tolist())
         )
         return Scored(job="none", credit=found)
+
+
+class NextDraft(ScriptedDesigner):
+    """Revises by the most promising draft that is left."""
+
+    async def revise(
+        self, request: DesignRequest, rejected: Proposal, verdict: Verdict
+    ) -> Proposal:
+        self._fuse("revise")
+        return request.drafts[0]
 
 
 class Recorded(TableTrials):
@@ -92,7 +109,7 @@ def search_of(
     fuse: Fuse | None = None,
     strategy: Strategy | None = None,
 ) -> tuple[ScriptedSearch, ScriptedDesigner, Credits]:
-    designer = ScriptedDesigner(sources, fuse=fuse)
+    designer = NextDraft(sources, fuse=fuse)
     table = {reward(weight): float(weight) for weight in range(1, 8)}
     trials = Recorded(table, fuse, practice=practice)
     search = ScriptedSearch(run, designer, trials, fuse=fuse, strategy=strategy)
@@ -193,6 +210,33 @@ async def test_the_most_promising_drafts_are_kept(
     assert [source for _, _, source, _ in rows(run)] == [reward(2), reward(4)]
     left = [each.reward.source for each in run.archive.state.kept_drafts[0]]
     assert left == [reward(6), reward(5)]
+
+
+@pytest.mark.parametrize("call", [None, 1, 2])
+async def test_a_revision_knows_the_drafts_that_are_left(
+    make_run: MakeRun, call: int | None
+) -> None:
+    """And again where the search is killed before its first or second revision."""
+    run = make_run(
+        iterations=2, samples=1, drafts=4, confirm=0, finalists=0, novelty=False, gate=False
+    )
+    sources = [reward(2), *list(DRAFTS)[:4]]
+    fuse = Fuse() if call is None else Fuse("revise", call)
+    search, _, credits = search_of(run, sources, strategy=BestOfN(), fuse=fuse)
+    refused = {reward(4), reward(6)}  # the two that promise most
+    credits.refused = refused
+    with nullcontext() if call is None else pytest.raises(BaseExceptionGroup):
+        await search.engine.search()
+    if call is not None:
+        run = open_run(run.folder)
+        search, _, credits = search_of(run, [], strategy=BestOfN())
+        credits.refused = refused
+        await search.engine.search()
+    made = [each.proposal.reward.source for each in run.archive.attempts(1)]
+    assert made == [reward(4), reward(6), reward(5)]
+    assert run.archive.attempts(1)[2].fitness == 5.0
+    left = [each.reward.source for each in run.archive.state.kept_drafts[0]]
+    assert left == [reward(3)]
 
 
 async def test_without_episodes_there_is_one_draft(make_run: MakeRun) -> None:

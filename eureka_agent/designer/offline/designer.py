@@ -69,7 +69,8 @@ class OfflineDesigner:
     async def revise(
         self, request: DesignRequest, rejected: Proposal, verdict: Verdict
     ) -> Proposal:
-        """The proposal without the terms that errors name, or another where none is left."""
+        """The proposal without the terms that errors name; where none is left the most promising
+        draft, or another draw."""
         (genome,) = _genomes(request, [rejected.reward.source])
         errors = [each.message for each in verdict.findings if each.severity == "error"]
         found, reasons = "\n".join(errors), f"The critic found: {'; '.join(errors)}."
@@ -79,6 +80,10 @@ class OfflineDesigner:
         if blamed and not genome.empty:
             note = f"{reasons} So {', '.join(map(repr, blamed))} is left out."
             return _proposal(request, Composition(genome, (note,)))
+        if request.drafts:
+            draft = request.drafts[0]
+            note = f"{reasons} So the next draft is taken."
+            return draft.model_copy(update={"reasoning": f"{note} {draft.reasoning}"})
         answers = [(rejected, verdict), *((e.proposal, e.verdict) for e in request.rejections)]
         misled = [answer.reward.source for answer, its in answers if prefers_failures(its)]
         scene = _scene(request, (*request.misleading, *misled))
