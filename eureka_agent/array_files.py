@@ -10,6 +10,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from eureka_agent import syntax
+
 MOST_HEADER_BYTES = 16 << 20
 """Longest header of a safetensors file: about 100 bytes a tensor, and latest curve points."""
 MOST_TENSORS = 10_000
@@ -71,7 +73,8 @@ def check_arrays(path: Path) -> None:
             with archive.open(member) as file:  # reads no more than the size that is declared
                 is_first = npy.read_magic(file) == (1, 0)
                 read = npy.read_array_header_1_0 if is_first else npy.read_array_header_2_0
-                shape, _, kind = read(file)
+                with syntax.ONE_AT_A_TIME:
+                    shape, _, kind = read(file)
                 # an array without numbers can have any length
                 least = max(1, kind.itemsize) * math.prod(max(1, length) for length in shape)
                 if kind.kind not in "biuf" or least > member.file_size:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from eureka_agent import syntax
 from eureka_agent.analysis.episode_table import (
     LEGEND,
     Episode,
@@ -42,7 +43,8 @@ def read_trajectories(
             for key in arrays.files:
                 episode, _, variable = key.partition("/")
                 if variables is None or variable in variables:
-                    episodes.setdefault(episode, {})[variable] = arrays[key]
+                    with syntax.ONE_AT_A_TIME:  # for its header
+                        episodes.setdefault(episode, {})[variable] = arrays[key]
     except (OSError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         raise RunFolderError(
             f"cannot read the trajectories {str(path)!r}: {error}",

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import click
 from pydantic.fields import FieldInfo
 
-from eureka_agent import settings
+from eureka_agent import settings, syntax
 from eureka_agent.cli import completing
 from eureka_agent.cli.command import BadValueError, Choice, Number
 from eureka_agent.errors import SettingsError
@@ -103,7 +103,7 @@ def _option(
 def _docstrings() -> dict[str, str]:
     """Docstring of every setting. Read here, as pydantic would read them at each start of the
     program, which takes longer than the rest of the settings' module."""
-    tree = ast.parse(Path(settings.__file__).read_text(encoding="utf-8"))
+    tree = syntax.parsed(Path(settings.__file__).read_text(encoding="utf-8"))
     bodies = [node.body for node in tree.body if isinstance(node, ast.ClassDef)]
     return {
         field.target.id: str(text.value.value)

@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Literal
 
+from eureka_agent import syntax
 from eureka_agent.conformance.checks import Nonconforming, Remark, Subject
 from eureka_agent.simulation.hooks import misspelt
 
@@ -69,7 +70,7 @@ def _kind(kind: str) -> Literal["human", "sparse"]:
 def _line_of_numpy(source: str, known: set[str]) -> int | None:
     """The first line that imports numpy, or reads one of the names `known` for it."""
     try:
-        tree = ast.parse(source)
+        tree = syntax.parsed(source)
     except SyntaxError:  # reported by another check
         return None
     for node in ast.walk(tree):

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from eureka_agent import syntax
 from eureka_agent.critic.allow_list import imports, names_bound, names_used
 from eureka_agent.critic.contract import FUNCTION_NAME, reward_functions
 from eureka_agent.critic.findings import finding
@@ -154,7 +155,7 @@ class _Stripper(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         path = self._paths.get(node.id)
-        return node if path is None else ast.parse(path, mode="eval").body
+        return node if path is None else syntax.parsed_expression(path)
 
     def visit_Import(self, node: ast.Import | ast.ImportFrom) -> ast.AST | None:
         """Remove an import whose names are written in full."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import warnings
 
+from eureka_agent import syntax
 from eureka_agent.critic.findings import finding
 from eureka_agent.records import Finding
 
@@ -37,7 +38,7 @@ def parse(source: str) -> tuple[ast.Module | None, list[Finding]]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # such as a backslash in a string
-            tree = ast.parse(source)
+            tree = syntax.parsed(source)
             nodes = list(ast.walk(tree))
             if len(nodes) > MAX_NODES:
                 message = (

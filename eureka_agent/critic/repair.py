@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from eureka_agent import syntax
 from eureka_agent.critic.allow_list import imports, names_used
 from eureka_agent.critic.contract import FUNCTION_NAME
 from eureka_agent.critic.findings import finding
@@ -129,7 +130,7 @@ def standalone(source: str) -> str:
     """A repaired source as a file: without blank lines at its head, and with an import of `math` if
     it needs one."""
     source = source.lstrip("\n")
-    tree = ast.parse(source)
+    tree = syntax.parsed(source)
     used = any(isinstance(node, ast.Name) and node.id == "math" for node in ast.walk(tree))
     if not used or _imports_math(tree):
         return source

@@ -10,6 +10,7 @@ import re
 import warnings
 from typing import Any
 
+from eureka_agent import syntax
 from eureka_agent.text import printable
 
 LONGEST_SOURCE = 50_000
@@ -173,7 +174,7 @@ def _parse(source: str) -> ast.Module:
         raise ValueError("too long to be source")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # such as a backslash in a string
-        return ast.parse(source)
+        return syntax.parsed(source)
 
 
 def _strings(value: Any) -> list[str]:

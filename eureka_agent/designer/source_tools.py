@@ -6,13 +6,15 @@ import ast
 import contextlib
 from collections.abc import Iterator
 
+from eureka_agent import syntax
+
 ENTRY_POINT = "compute_reward"
 
 
 def parsed(source: str) -> ast.Module | None:
     """The syntax tree, or None for invalid or too deeply nested source."""
     try:
-        return ast.parse(source)
+        return syntax.parsed(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # ValueError: a null byte
         return None
 

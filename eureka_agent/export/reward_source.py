@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TypeGuard
 
+from eureka_agent import syntax
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.helper_names import HELPER_NAMES, is_helper_module
 from eureka_agent.wording import without_trailing_comments
@@ -128,7 +129,7 @@ def _with_constants(constants: Mapping[str, float]) -> str:
 
 def _parsed(text: str) -> ast.Module:
     try:
-        return ast.parse(text)
+        return syntax.parsed(text)
     except (SyntaxError, ValueError) as error:
         raise RewardLoadError(
             f"the reward cannot be exported, it is not valid Python: {error}",

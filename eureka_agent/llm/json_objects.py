@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
+from eureka_agent import syntax
 from eureka_agent.llm.markdown import split_blocks
 
 LONGEST_OBJECT = 20_000
@@ -41,6 +41,6 @@ def _value(text: str) -> Any:
         literal = _WORDS.sub(
             lambda match: {"null": "None"}.get(match[0], match[0].capitalize()), text
         )
-        return ast.literal_eval(literal)
+        return syntax.literal(literal)
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return None

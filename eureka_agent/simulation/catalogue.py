@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from eureka_agent import syntax
 from eureka_agent.errors import EnvironmentLoadError, did_you_mean, system_reason
 from eureka_agent.invocation import command
 from eureka_agent.resources import resource_folder
@@ -126,7 +127,7 @@ def read_entry(folder: Path) -> CatalogueEntry:
 
 def _parsed(path: Path) -> ast.Module:
     try:
-        return ast.parse(path.read_bytes())
+        return syntax.parsed(path.read_bytes())
     except OSError as error:
         raise EnvironmentLoadError(
             f"cannot read {str(path)!r}: {system_reason(error)}", "look at the environment's folder"

@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Iterator
 
 import eureka_agent
+from eureka_agent import syntax
 from eureka_agent.simulation.user_modules import place_of_function
 from eureka_agent.simulation.vec_task import VecTask
 
@@ -76,6 +77,6 @@ def _read_names(cls: type) -> set[str]:
 def _tree(cls: type) -> ast.AST:
     """Its parsed source; an empty module without source."""
     try:
-        return ast.parse(textwrap.dedent(inspect.getsource(cls)))
+        return syntax.parsed(textwrap.dedent(inspect.getsource(cls)))
     except (OSError, TypeError, SyntaxError):
         return ast.Module(body=[], type_ignores=[])

@@ -15,6 +15,7 @@ from pathlib import Path
 from torch import Tensor
 
 import eureka_agent
+from eureka_agent import syntax
 from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError
 from eureka_agent.simulation.hooks import own_classes
 from eureka_agent.simulation.time_limit import TimeLimitError, calls_limited_to, patient_time_limit
@@ -222,7 +223,11 @@ def _method(cls: type[VecTask], name: str) -> tuple[str, int, ast.Module] | None
         return None
     try:
         lines, first = inspect.getsourcelines(vars(owner)[name])
-        return str(inspect.getsourcefile(owner)), first, ast.parse(textwrap.dedent("".join(lines)))
+        return (
+            str(inspect.getsourcefile(owner)),
+            first,
+            syntax.parsed(textwrap.dedent("".join(lines))),
+        )
     except (OSError, TypeError, SyntaxError):
         return None
 

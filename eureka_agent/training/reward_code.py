@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from eureka_agent import syntax
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.helper_names import HELPER_NAMES, is_helper_module
 from eureka_agent.task import QuaternionOrder
@@ -44,7 +45,7 @@ class CompiledReward:
         RewardLoadError for a syntax error, or without `compute_reward`."""
         filename = f"<reward {hashlib.sha256(source.encode(errors='replace')).hexdigest()[:12]}>"
         try:
-            tree = ast.parse(source, filename)
+            tree = syntax.parsed(source, filename)
         except _COMPILE_ERRORS as error:  # null bytes, absurd nesting
             raise _invalid(error) from None
         definition = _definition(tree)

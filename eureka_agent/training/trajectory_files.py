@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from eureka_agent import syntax
 from eureka_agent.array_files import check_arrays
 from eureka_agent.errors import RunFolderError
 
@@ -37,7 +38,8 @@ def load_trajectories(path: Path) -> dict[str, Trajectory]:
         with np.load(path, allow_pickle=False) as arrays:
             for key in arrays.files:
                 episode, _, name = key.partition("/")
-                trajectories.setdefault(episode, {})[name] = arrays[key]
+                with syntax.ONE_AT_A_TIME:  # for its header
+                    trajectories.setdefault(episode, {})[name] = arrays[key]
     except (OSError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         raise RunFolderError(
             f"cannot read the trajectories {str(path)!r}: {error}",

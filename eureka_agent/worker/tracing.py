@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from eureka_agent import syntax
 from eureka_agent.training.reward import RewardContractError, RewardFunction
 
 _REWARD_FILE_PREFIX = "<reward "
@@ -136,7 +137,7 @@ def _differ(whole: object, alone: object, batch: int, rows: Tensor) -> bool:
 
 def _reduction(source: str, line: int, names: dict[str, Any]) -> tuple[str, str]:
     """The call in a line that reduces all rows together, and its repair."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(syntax.parsed(source)):
         if not (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
