@@ -38,13 +38,13 @@ from eureka_agent.ranking import ranked
 
 NAME = "search_efficiency"
 BASELINE = "best-of-n"
-SMALL = {"iterations": 6, "samples": 4}
-DRAFTS = {"drafts": 32}
+LARGE = {"iterations": 3, "samples": 8, "drafts": 1}
+SMALL = {"iterations": 6, "samples": 4, "drafts": 32}
 ARMS: dict[str, dict[str, Any]] = {
-    BASELINE: {"strategy": "best-of-n", "iterations": 3, "samples": 8},
-    "greedy": {"strategy": "greedy", "iterations": 3, "samples": 8},
-    "best-of-n, drafts": {"strategy": "best-of-n", **SMALL, **DRAFTS},
-    "greedy, drafts": {"strategy": "greedy", **SMALL, **DRAFTS},
+    BASELINE: {"strategy": "best-of-n", **LARGE},
+    "greedy": {"strategy": "greedy", **LARGE},
+    "best-of-n, drafts": {"strategy": "best-of-n", **SMALL},
+    "greedy, drafts": {"strategy": "greedy", **SMALL},
 }
 """Settings by arm. All train 24 candidates."""
 COMMON = {

@@ -28,6 +28,8 @@ MOST_EPISODES = 100_000
 MOST_DISTRIBUTIONS = 16
 """Distributions of an environment's parameters that one search tries."""
 MOST_SENTENCE_CHARACTERS = 2000
+OFFLINE_DRAFTS = 32
+"""Default of `drafts` for the offline designer: about a second of one core for a proposal."""
 _SHOWN_CHARACTERS = 60
 """Characters of a faulty value or line that an error shows."""
 
@@ -191,10 +193,10 @@ class SearchSettings(TrainingSettings):
     """Generations of the search; 0: the human and the sparse reward alone are trained."""
     samples: int = Field(8, gt=0, le=MOST_PROPOSALS)
     """Proposals of one generation."""
-    drafts: int = Field(1, gt=0, le=64)
+    drafts: int | None = Field(None, gt=0, le=64)
     """Drafts of each proposal, once trainings have left episodes: the one is trained that is
-    expected to improve most, by the credit that rewards give to their steps. Each asks the
-    designer."""
+    expected to improve most, by the credit that rewards give to their steps. Default: 32 of the
+    offline designer, 1 of a model, where each is a request."""
     revisions: int = Field(3, ge=0, le=3)
     """Times a rejected proposal goes back to the designer."""
     retry_rounds: int = Field(2, ge=0, le=100)
@@ -248,6 +250,13 @@ class SearchSettings(TrainingSettings):
     """Seconds without a sign of life after which a training worker is killed."""
     snapshot_interval: float = Field(SNAPSHOT_SECONDS, gt=0, le=DAY_SECONDS)
     """Seconds between two saved states of a training, from which it can go on."""
+
+    @property
+    def drafts_of_each(self) -> int:
+        """Number of drafts of each proposal; 1 where no fitness says what to expect of them."""
+        if self.fitness in ("chosen", "judged"):
+            return 1
+        return self.drafts or (OFFLINE_DRAFTS if self.model == ("offline",) else 1)
 
     @property
     def trains_baselines(self) -> bool:

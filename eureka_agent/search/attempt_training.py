@@ -67,9 +67,6 @@ class AttemptTrainer:
             rungs=tuple(sorted({*self._rungs, *self._practice})),
             score_rung=partial(self._score_rung, attempt.id, review, rung_scored),
         )
-        if self._practice and not (request.folder / PRACTICE).is_file():
-            # a killed process may have saved a state beyond it: then the training begins anew
-            self._trials.settle(request)
         training = asyncio.create_task(self._trials.run(request))
         try:
             await asyncio.wait({review, training}, return_when=asyncio.FIRST_COMPLETED)

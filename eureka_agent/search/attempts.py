@@ -132,7 +132,7 @@ class AttemptRunner:
             attempt=attempt_id(rejected.iteration, rejected.sample, revision),
             revision=revision,
             rejections=self._rejections_before(rejected),
-            drafts=await self._drafts.left(rejected.iteration, rejected.sample),
+            drafts=await self._drafts.left(rejected.iteration, rejected.sample, request),
         )
         proposal = await self._designer.revise(request, rejected.proposal, rejected.verdict)
         return self._propose(rejected.iteration, rejected.sample, revision, proposal)

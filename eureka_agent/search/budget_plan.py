@@ -6,8 +6,9 @@ Nothing here trains, measures or reads a clock. Measurements come in as a `Speed
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from eureka_agent import wording
 from eureka_agent.errors import SettingsError
@@ -22,18 +23,30 @@ TRAINING_SHARE = 0.85
 """Part of the wall time after the start that goes to trainings. The rest goes to designers, dry
 runs, evaluations, and waiting for the last training."""
 LEAST_SAMPLES, PREFERRED_SAMPLES, MOST_SAMPLES = 2, 8, 16
-ENOUGH_ITERATIONS = 5
-"""Generations before a larger budget goes to more samples, as many as Eureka's searches have (Ma et
-al. 2023)."""
-DRAFTED_SAMPLES, DRAFTED_ITERATIONS = 4, 12
-"""The same where drafts are compared: each generation chooses by all trainings before it, so that
-small ones find more with as many trainings (benchmarks/LOG.md)."""
 LEAST_FINAL_SEEDS = 3
 LEAST_BASELINE_SEEDS = 2
 """Least seeds of a baseline, since one seed has no spread and so no comparison."""
 LEAST_FINALISTS = 1
 LEAST_PART_OF_ENV_STEPS = 4
 """Shortest training: one over this of the task's env steps."""
+
+
+class Shape(NamedTuple):
+    """A search that is wanted before anything else."""
+
+    generations: int
+    """Generations that must fit."""
+    samples: int
+    """Samples of each of them."""
+    enough: int
+    """Generations before a larger budget goes to more samples."""
+
+
+PLAIN = Shape(1, PREFERRED_SAMPLES, 5)
+"""As many generations as Eureka's searches have (Ma et al. 2023)."""
+DRAFTED = Shape(2, 4, 12)
+"""Where drafts are compared: each generation chooses by all trainings before it, so that small ones
+find more with as many trainings (benchmarks/LOG.md)."""
 
 
 @dataclass(frozen=True)
@@ -134,32 +147,43 @@ class Plan:
 def plan(settings: SearchSettings, given: Collection[str], costs: CostModel) -> Plan:
     """The largest search within the budget. `given` names settings that stay as they are.
 
-    A generation of eight comes first, with drafts one of four. If it does not fit, seeds of the
-    baselines are reduced, then the baselines dropped, then final seeds reduced, then finalists. If
-    it still does not fit, the generation is smaller, and trainings get shorter only if there is no
-    room for two. Raises SettingsError if that does not help.
+    A generation of eight comes first, with drafts two of four where these fit. If nothing fits,
+    seeds of the baselines are reduced, then the baselines dropped, then final seeds reduced, then
+    finalists. If it still does not fit, the generation is smaller, and trainings get shorter only
+    if there is no room for two. Raises SettingsError if that does not help.
     """
     levels = _reductions(settings, given, costs)
-    found = _first_with(_preferred(settings)[0], levels, given, costs)
+    found = _first_with(_shapes(settings, given), levels, given, costs)
     if found is None:
         least = _shorter(levels[-1], given, costs)
-        search = _largest(least, given, costs)
+        search = _largest(least, given, costs, PLAIN)
         if search is None:
             raise _too_small(_smallest(least, given), costs)
-        found = search if least != levels[-1] else _first_with(search.samples, levels, given, costs)
+        smaller = PLAIN._replace(samples=search.samples)
+        found = search if least != levels[-1] else _first_with([smaller], levels, given, costs)
         assert found is not None  # it fits on the last level
     return Plan(found, _sentence(settings, found, costs))
 
 
+def _shapes(settings: SearchSettings, given: Collection[str]) -> list[Shape]:
+    """What is wanted, best first. Drafts are compared from the second generation on."""
+    one = "iterations" in given and settings.iterations <= 1
+    return [PLAIN] if settings.drafts_of_each == 1 or one else [DRAFTED, PLAIN]
+
+
 def _first_with(
-    samples: int, levels: Sequence[SearchSettings], given: Collection[str], costs: CostModel
+    shapes: Sequence[Shape],
+    levels: Sequence[SearchSettings],
+    given: Collection[str],
+    costs: CostModel,
 ) -> SearchSettings | None:
-    """The largest search on the first level with room for `samples` in a generation; None if there
-    is no such level."""
+    """The largest search on the first level with room for one of the shapes; None if there is no
+    such level."""
     for level in levels:
-        search = _smallest(level, given)
-        if costs.fits(search if "samples" in given else _sized(search, samples=samples)):
-            return _largest(level, given, costs)
+        for shape in shapes:
+            wanted = {"iterations": shape.generations, "samples": shape.samples}
+            if costs.fits(_unless_given(level, given, wanted)):
+                return _largest(level, given, costs, shape)
     return None
 
 
@@ -181,8 +205,13 @@ def _sized(settings: SearchSettings, **sizes: int) -> SearchSettings:
 
 
 def _smallest(settings: SearchSettings, given: Collection[str]) -> SearchSettings:
-    least = {"iterations": 1, "samples": LEAST_SAMPLES}
-    return _sized(settings, **{name: value for name, value in least.items() if name not in given})
+    return _unless_given(settings, given, {"iterations": 1, "samples": LEAST_SAMPLES})
+
+
+def _unless_given(
+    settings: SearchSettings, given: Collection[str], sizes: Mapping[str, int]
+) -> SearchSettings:
+    return _sized(settings, **{name: each for name, each in sizes.items() if name not in given})
 
 
 def _reductions(
@@ -212,10 +241,10 @@ def _with_fewer_baselines(
 
 
 def _largest(
-    settings: SearchSettings, given: Collection[str], costs: CostModel
+    settings: SearchSettings, given: Collection[str], costs: CostModel, shape: Shape
 ) -> SearchSettings | None:
-    """The largest search: eight samples first, then up to five generations (with drafts four, and
-    twelve), then up to sixteen samples, then more generations. None if nothing fits."""
+    """The largest search: the shape's samples first, then its generations, then up to sixteen
+    samples, then more generations. None if nothing fits."""
     search = _smallest(settings, given)
     if not costs.fits(search):
         return None
@@ -229,21 +258,13 @@ def _largest(
             **{name: _most(lambda value: costs.fits(_sized(search, **{name: value})), low, high)},
         )
 
-    samples, iterations = _preferred(settings)
-    search = grown("samples", samples)
+    search = grown("samples", shape.samples)
     if "samples" in given:
         return grown("iterations", MOST_ITERATIONS)
-    if search.samples == samples:
-        search = grown("iterations", iterations)
+    if search.samples == shape.samples:
+        search = grown("iterations", shape.enough)
         search = grown("samples", MOST_SAMPLES)
     return grown("iterations", MOST_ITERATIONS) if search.samples == MOST_SAMPLES else search
-
-
-def _preferred(settings: SearchSettings) -> tuple[int, int]:
-    """Samples of a generation, and generations, before either grows further."""
-    if settings.drafts > 1:
-        return DRAFTED_SAMPLES, DRAFTED_ITERATIONS
-    return PREFERRED_SAMPLES, ENOUGH_ITERATIONS
 
 
 def _most(fits: Callable[[int], bool], low: int, high: int) -> int:

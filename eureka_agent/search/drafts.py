@@ -12,7 +12,6 @@ from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.memory import Memory
 from eureka_agent.designer.interface import Designer, DesignRequest
-from eureka_agent.feedback.standing import standing_wishes
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.records import NOT_ASKED, Credit, Operator, Proposal
 from eureka_agent.rewards import RewardSpecification
@@ -38,7 +37,9 @@ class Drafts:
     """Has a designer make drafts, and takes the one that is expected to improve most on what was
     trained, by the credit that all of them give to the steps of recorded episodes.
 
-    A fresh draft that is not taken may be in a later generation, when more is known.
+    A fresh draft that is not taken may be in a later generation, when more is known. After a
+    person's feedback there is one draft: what counts then is what the person said, and a fresh
+    draft would not go on from what they liked.
     """
 
     def __init__(self, run: Run, designer: Designer, critic: Critic, memory: RunMemory) -> None:
@@ -54,13 +55,13 @@ class Drafts:
         compare them on. Raises the designer's errors."""
         first = await self._designer.propose(request)
         settings = self._run.settings
-        if settings.drafts == 1 or request.operator in NOT_ASKED:
+        if settings.drafts_of_each == 1 or request.operator in NOT_ASKED or request.told:
             return Choice(first)
         memory = self._memory.before(iteration, sample)
         if not memory.practice:
             return Choice(first)
         drafts = [first]
-        for number in range(1, settings.drafts):
+        for number in range(1, settings.drafts_of_each):
             known = tuple(each.reward.source for each in drafts)
             seed = derive_seed(settings.seed, "draft", iteration, sample, number)
             another = replace(request, seed=seed, siblings=(*request.siblings, *known))
@@ -83,22 +84,20 @@ class Drafts:
         chosen = candidates[best].model_copy(update={"drafts": tuple(gains)})
         return Choice(chosen, tuple(left[:MOST_KEPT]))
 
-    async def left(self, iteration: int, sample: int) -> tuple[Proposal, ...]:
+    async def left(
+        self, iteration: int, sample: int, request: DesignRequest
+    ) -> tuple[Proposal, ...]:
         """Fresh drafts that were not taken, most promising first, for a revision."""
         kept = self._kept(sample)
-        if not kept:
+        if not kept or request.told:
             return ()
         memory = self._memory.before(iteration, sample)
         gains = await self._gains(iteration, sample, kept, memory)
         return tuple(kept[each] for each in _most_promising_first(gains))
 
     def _kept(self, sample: int) -> tuple[Proposal, ...]:
-        """Drafts of the same place in earlier generations; none once there are wishes, which they
-        may not know."""
-        state = self._run.archive.state
-        if standing_wishes(state.feedback):
-            return ()
-        return state.kept_drafts.get(sample, ())[-MOST_OLD:]
+        """Drafts of the same place in this and earlier generations."""
+        return self._run.archive.state.kept_drafts.get(sample, ())[-MOST_OLD:]
 
     async def _gains(
         self, iteration: int, sample: int, drafts: Sequence[Proposal], memory: Memory

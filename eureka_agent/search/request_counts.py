@@ -112,9 +112,9 @@ def _asked(
 ) -> Iterator[tuple[Role, LanguageModel, int, int]]:
     """Role, model, number of requests and tokens of each prompt."""
     first, later = settings.samples, settings.samples * (settings.iterations - 1)
-    drafted = first + later * settings.drafts
+    drafted = first + later * settings.drafts_of_each
     grown = 0 if settings.strategy == "best-of-n" else LATER_CHARACTERS // CHARACTERS_PER_TOKEN
-    prompt = sizes[Role.DESIGNER] + grown * later * settings.drafts // drafted
+    prompt = sizes[Role.DESIGNER] + grown * later * settings.drafts_of_each // drafted
     if settings.fitness == "written":
         yield Role.METRIC, models.designers[0], 1, sizes[Role.METRIC]
     # models share the proposals by their success, which nobody knows: equally

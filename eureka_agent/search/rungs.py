@@ -24,7 +24,7 @@ def rung_env_steps(settings: SearchSettings) -> tuple[int, ...]:
 def practice_env_steps(settings: SearchSettings) -> tuple[int, ...]:
     """Env steps at which episodes of a policy that has only begun to learn are kept; none where no
     drafts are compared on them."""
-    return _env_steps_at(settings, (PRACTICE_SHARE,)) if settings.drafts > 1 else ()
+    return _env_steps_at(settings, (PRACTICE_SHARE,)) if settings.drafts_of_each > 1 else ()
 
 
 def _env_steps_at(settings: SearchSettings, shares: Sequence[float]) -> tuple[int, ...]:

@@ -160,7 +160,7 @@ def make_run(
 
     def make(**settings: Any) -> Run:
         return create_run(
-            SearchSettings(env="cart", **{"confirm": 0, **settings}),
+            SearchSettings(env="cart", **{"confirm": 0, "drafts": 1, **settings}),
             described,
             [],
             parent=tmp_path / "runs",

@@ -139,7 +139,7 @@ def test_amounts_are_rounded_up_to_what_can_be_typed() -> None:
 #     g (s + min(4, s)) + 5 min(3, g s) + 10 baselines
 # so 1 x 8: 8 + 4 + 15 + 10 = 37; 2 x 8: 49; 5 x 8: 85; 5 x 16: 5 * 20 + 25 = 125.
 SETTINGS = SearchSettings(
-    env="cart", env_steps=1000, num_envs=10, horizon=10, final_seeds=5, finalists=3
+    env="cart", env_steps=1000, num_envs=10, horizon=10, final_seeds=5, finalists=3, drafts=1
 )
 
 
@@ -187,13 +187,18 @@ def test_samples_up_to_eight_then_generations_then_samples_then_generations(
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("33.5k", (1, 4)),  # 4 + 4 + 25 = 33; 1 x 5 takes 34
+        ("41.5k", (2, 4)),  # 2 * 8 + 25 = 41; 2 x 5 takes 43
+        ("40k", (1, 11)),  # 2 x 4 do not fit: one of eight, and more, as without drafts
         ("100k", (9, 4)),  # 9 * 8 + 25 = 97; 10 x 4 takes 105
         ("140k", (12, 5)),  # 12 * 9 + 25 = 133; 12 x 6 takes 145, 13 x 4 129
     ],
 )
-def test_with_drafts_generations_of_four_come_first(text: str, expected: tuple[int, int]) -> None:
-    assert size(planned(text, settings=SETTINGS.model_copy(update={"drafts": 8}))) == expected
+@pytest.mark.parametrize("drafts", [8, None])
+def test_with_drafts_generations_of_four_come_first(
+    text: str, expected: tuple[int, int], drafts: int | None
+) -> None:
+    """Also with those of the offline designer by default."""
+    assert size(planned(text, settings=SETTINGS.model_copy(update={"drafts": drafts}))) == expected
 
 
 def test_cached_baselines_leave_room_for_candidates() -> None:

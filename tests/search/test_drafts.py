@@ -22,7 +22,7 @@ from scripted_search import (
     rows,
 )
 
-from eureka_agent.archive.artefacts import PRACTICE, TRAJECTORIES, attempt_folder
+from eureka_agent.archive.artefacts import PRACTICE, TRAJECTORIES
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.protocol.events import Scored
@@ -88,13 +88,8 @@ class Recorded(TableTrials):
     def __init__(self, *arguments: object, practice: bool = True, **options: object) -> None:
         super().__init__(*arguments, **options)  # type: ignore[arg-type]
         self._practice = practice
-        self.done: list[tuple[str, str]] = []
-
-    def settle(self, request: TrialRequest) -> None:
-        self.done.append(("saved states dropped", request.label))
 
     async def run(self, request: TrialRequest) -> Trial:
-        self.done.append(("trained", request.label))
         trial = await super().run(request)
         for name in (TRAJECTORIES, *([PRACTICE] if self._practice else [])):
             np.savez(request.folder / name, **{"worst/fitness": np.zeros(2, dtype=np.float32)})
@@ -264,22 +259,6 @@ async def test_a_search_that_is_killed_among_drafts_goes_on_as_if_it_was_not(
     left = sources[known:] if known < 3 else sources[4:]
     await search_of(run, left)[0].engine.search()
     assert rows(run) == rows(unbroken)
-
-
-async def test_a_training_whose_early_episodes_are_missing_begins_anew(make_run: MakeRun) -> None:
-    """It was killed before they were stored, and what it has saved may be of later."""
-    run = settings(make_run, 2)
-    search, *_ = search_of(run, [*FIRST, *list(DRAFTS)[:4]])
-    kept = attempt_folder(run.folder, "1-02") / PRACTICE
-    kept.parent.mkdir(parents=True)
-    kept.touch()
-    await search.engine.search()
-    dropped, trained = ("saved states dropped", "1-01"), ("trained", "1-01")
-    assert [each for each in search.trials.done if each[1] == "1-01"] == [dropped, trained, dropped]
-    assert [each for each in search.trials.done if each[1] == "1-02"] == [
-        ("trained", "1-02"),
-        ("saved states dropped", "1-02"),
-    ]
 
 
 def test_episodes_of_practice_are_kept_where_drafts_are_compared(make_run: MakeRun) -> None:

@@ -56,14 +56,14 @@ def test_a_pruned_run_keeps_what_its_winner_and_its_reports_need(copied: Command
     before = files(folder)
     best = copied.json("show", "latest")["best"]["id"]
     others = sorted({"1-01", "1-02", "1-03"} - {best})
-    ends = ("policy.safetensors", "trajectories.npz")
+    ends = ("policy.safetensors", "trajectories.npz", "practice.npz")
     gone = {
         name
         for name in before
         for other in others
         if name.startswith(f"attempts/{other}/") and (name.endswith(ends) or "tfevents" in name)
     }
-    assert len(gone) >= 2 * 3
+    assert len(gone) >= 2 * 4
     told = copied.json("runs", "--prune", "--dry-run")
     assert (told["removed"], files(folder)) == (False, before)
     told = copied.json("runs", "--prune", "--yes")
