@@ -284,6 +284,8 @@ def process_events(eureka: CommandLine, search: str, kind: str) -> bool:
     """True once a search that had begun has had an event of this kind."""
     if not (night(eureka) / "batch.sqlite").exists():
         return False
+    if not queue(eureka, "SELECT 1 FROM sqlite_master WHERE name = 'events'"):  # just begun
+        return False
     kinds = [row[0] for row in queue(eureka, "SELECT kind FROM events WHERE search = ?", search)]
     return "running" in kinds and kind in kinds[kinds.index("running") :]
 
