@@ -20,6 +20,8 @@ VIDEO_SECONDS = 6.0
 """Video of the best policy at the end, its worker included (benchmarks/LOG.md)."""
 PROPOSAL_SECONDS = 0.05
 """Design and dry run of a proposal without a model (benchmarks/results/where_time_goes.json)."""
+DRAFT_SECONDS = 0.04
+"""Design and credit of a draft without a model (benchmarks/LOG.md)."""
 REPLY_SECONDS = 20.0
 """Assumed latency of a model's reply, as in benchmarks/model_latency.py. Models differ much."""
 _MOST_PLAYED = 4
@@ -38,16 +40,20 @@ class Latency:
     """Before a later generation is designed; a steady search seldom waits for one."""
     judging: float
     """After a generation."""
+    drafts: float = 0.0
+    """Of a proposal's further drafts, from the second generation on."""
 
     @classmethod
     def of(cls, settings: SearchSettings, *, designs: bool, analyses: bool) -> Latency:
         """Latency where a model `designs` and another one `analyses`."""
+        further = settings.drafts_of_each - 1
         if not designs:
-            return cls(1, PROPOSAL_SECONDS, 0.0, 0.0)
+            return cls(1, PROPOSAL_SECONDS, 0.0, 0.0, DRAFT_SECONDS * further)
         judged = settings.fitness == "judged"
         passes = math.ceil(COMPARISONS * settings.samples / AT_ONCE) if judged else 0
         analysis = REPLY_SECONDS if analyses else 0.0
-        return cls(settings.concurrency, REPLY_SECONDS, analysis, REPLY_SECONDS * passes)
+        drafts = REPLY_SECONDS * further
+        return cls(settings.concurrency, REPLY_SECONDS, analysis, REPLY_SECONDS * passes, drafts)
 
 
 def scoring_of(settings: SearchSettings, description: TaskDescription, pace: Pace) -> Scoring:
@@ -113,11 +119,12 @@ def wall_time(
 def _play_generations(
     machine: PlayedMachine, generations: int, counts: TrainingCounts, latency: Latency
 ) -> None:
-    design = math.ceil(counts.candidates / latency.at_once) * latency.design
+    passes = math.ceil(counts.candidates / latency.at_once)
     for generation in range(generations):
+        delay = passes * latency.design
         if generation:
             machine.finish(Kind.BASELINE)
-        delay = design + (latency.analysis if generation else 0.0)
+            delay += passes * latency.drafts + latency.analysis
         machine.submit(Kind.CANDIDATE, counts.candidates, delay)
         machine.finish(Kind.CANDIDATE)
         machine.submit(Kind.AGAIN, counts.confirmations)
@@ -138,6 +145,6 @@ def _play_steady(
             scored += 1
             if planned < total:
                 planned += 1
-                machine.submit(Kind.CANDIDATE, 1, latency.design)
+                machine.submit(Kind.CANDIDATE, 1, latency.design + latency.drafts)
             if scored % size == 0:
                 machine.submit(Kind.AGAIN, counts.confirmations)

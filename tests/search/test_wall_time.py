@@ -10,6 +10,7 @@ from eureka_agent.records import ParameterSpec, TaskDescription
 from eureka_agent.search.pace import Pace
 from eureka_agent.search.played_machine import Kind, PlayedMachine, Scoring
 from eureka_agent.search.wall_time import (
+    DRAFT_SECONDS,
     REPLY_SECONDS,
     ROLLOUT_SHARE,
     VIDEO_SECONDS,
@@ -94,6 +95,11 @@ def test_a_later_generation_waits_for_the_analyst_and_then_for_designs() -> None
     assert seconds_of(settings(), latency) == pytest.approx(2 * (5 + 20 + 3) + 7 + 10 + 2)
 
 
+def test_a_later_proposal_waits_for_its_further_drafts() -> None:
+    # 3 s for each of two proposals of the second generation
+    assert seconds_of(settings(), replace(NO_MODEL, drafts=3.0)) == pytest.approx(54 + 6)
+
+
 def test_the_second_generation_waits_for_baselines() -> None:
     counts = TrainingCounts(candidates=2, confirmations=1, finals=1, baselines=3)
     found = wall_time(settings(), counts, pace(further=0.0), 2, AT_ONCE, NO_MODEL)
@@ -112,6 +118,8 @@ def test_a_steady_search_designs_when_a_place_is_free() -> None:
     # one request at a time: the second reply comes at 10 s, so its place goes on 5 s later
     one_by_one = Latency(1, 5.0, 0.0, 0.0)
     assert seconds_of(steady, one_by_one) == pytest.approx(45 + 10 + 2)
+    # two replies for each of the later proposals
+    assert seconds_of(steady, replace(latency, drafts=5.0)) == pytest.approx(45 + 10 + 2)
 
 
 @pytest.mark.parametrize("schedule", ["generations", "steady"])
@@ -128,6 +136,11 @@ def test_models_are_waited_for() -> None:
     # two comparisons for each of four attempts, four at a time
     assert found == Latency(3, REPLY_SECONDS, REPLY_SECONDS, 2 * REPLY_SECONDS)
     assert Latency.of(search, designs=False, analyses=False).judging == 0.0
+    # further drafts are requests one after the other, and none where no fitness compares them
+    drafting = settings(model=("openai/test",), drafts=4)
+    assert Latency.of(drafting, designs=True, analyses=False).drafts == 3 * REPLY_SECONDS
+    assert Latency.of(search, designs=True, analyses=False).drafts == 0.0
+    assert Latency.of(settings(), designs=False, analyses=False).drafts == 31 * DRAFT_SECONDS
 
 
 def test_a_score_steps_whole_episodes(description: TaskDescription) -> None:
