@@ -7,8 +7,9 @@ import itertools
 import math
 import re
 import zipfile
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from eureka_agent import syntax
 
@@ -82,3 +83,20 @@ def check_arrays(path: Path) -> None:
                     raise ValueError(f"{name!r} holds other than numbers, or less than it says")
                 while file.read(_CHUNK_BYTES):  # to its checksum: later reads expect no error
                     pass
+
+
+def read_episodes(
+    file: Path | IO[bytes], variables: Collection[str] | None = None
+) -> dict[str, dict[str, Any]]:
+    """Arrays by episode and variable of an npz that `check_arrays` has passed, named
+    `<episode>/<variable>`; only these variables, where they are given. Nothing is unpickled."""
+    import numpy as np
+
+    episodes: dict[str, dict[str, Any]] = {}
+    with np.load(file, allow_pickle=False) as arrays:
+        for key in arrays.files:
+            episode, _, variable = key.partition("/")
+            if variables is None or variable in variables:
+                with syntax.ONE_AT_A_TIME:  # for its header
+                    episodes.setdefault(episode, {})[variable] = arrays[key]
+    return episodes

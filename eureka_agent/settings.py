@@ -254,7 +254,7 @@ class SearchSettings(TrainingSettings):
     @property
     def drafts_of_each(self) -> int:
         """Number of drafts of each proposal; 1 where no fitness says what to expect of them."""
-        if self.fitness in ("chosen", "judged"):
+        if self.fitness in UNMEASURED:
             return 1
         return self.drafts or (OFFLINE_DRAFTS if self.model == ("offline",) else 1)
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from eureka_agent import syntax
 from eureka_agent.analysis.episode_table import (
     LEGEND,
     Episode,
@@ -23,7 +22,7 @@ from eureka_agent.analysis.episode_table import (
 from eureka_agent.analysis.losses import losses_text
 from eureka_agent.analysis.reflection import number
 from eureka_agent.archive.safe_files import open_plain
-from eureka_agent.array_files import check_arrays
+from eureka_agent.array_files import check_arrays, read_episodes
 from eureka_agent.errors import RunFolderError
 from eureka_agent.records import EpisodeSummary, Evaluation, TaskDescription
 
@@ -36,21 +35,15 @@ def read_trajectories(
 ) -> dict[str, dict[str, npt.NDArray[np.generic]]]:
     """Read episodes by name ("worst", "best"): arrays of shape (steps, …). Nothing is unpickled.
     Raises RunFolderError for a file that is not an npz of `<episode>/<variable>`."""
-    episodes: dict[str, dict[str, npt.NDArray[np.generic]]] = {}
     try:
         check_arrays(path)
-        with os.fdopen(open_plain(path), "rb") as file, np.load(file, allow_pickle=False) as arrays:
-            for key in arrays.files:
-                episode, _, variable = key.partition("/")
-                if variables is None or variable in variables:
-                    with syntax.ONE_AT_A_TIME:  # for its header
-                        episodes.setdefault(episode, {})[variable] = arrays[key]
+        with os.fdopen(open_plain(path), "rb") as file:
+            return read_episodes(file, variables)
     except (OSError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         raise RunFolderError(
             f"cannot read the trajectories {str(path)!r}: {error}",
             "train or evaluate the attempt again",
         ) from None
-    return episodes
 
 
 def episodes_text(

@@ -97,6 +97,11 @@ class Told:
     def __bool__(self) -> bool:
         return bool(self.wishes or self.importance or self.marks or self.choices)
 
+    @property
+    def leads(self) -> bool:
+        """True where the person's word counts, and not the fitness alone."""
+        return bool(self) or self.by_choices
+
 
 @dataclass(frozen=True)
 class DesignRequest:

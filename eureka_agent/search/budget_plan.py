@@ -43,10 +43,10 @@ class Shape(NamedTuple):
 
 
 PLAIN = Shape(1, PREFERRED_SAMPLES, 5)
-"""As many generations as Eureka's searches have (Ma et al. 2023)."""
+"""Shape without drafts, of as many generations as Eureka's searches have (Ma et al. 2023)."""
 DRAFTED = Shape(2, 4, 12)
-"""Where drafts are compared: each generation chooses by all trainings before it, so that small ones
-find more with as many trainings (benchmarks/LOG.md)."""
+"""Shape where drafts are compared: each generation chooses by all trainings before it, so that
+small ones find more with as many trainings (benchmarks/LOG.md)."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def plan(settings: SearchSettings, given: Collection[str], costs: CostModel) -> 
 
 
 def _shapes(settings: SearchSettings, given: Collection[str]) -> list[Shape]:
-    """What is wanted, best first. Drafts are compared from the second generation on."""
+    """Shapes, the most wanted first. Drafts are compared from the second generation on."""
     one = "iterations" in given and settings.iterations <= 1
     return [PLAIN] if settings.drafts_of_each == 1 or one else [DRAFTED, PLAIN]
 

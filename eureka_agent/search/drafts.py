@@ -55,7 +55,7 @@ class Drafts:
         compare them on. Raises the designer's errors."""
         first = await self._designer.propose(request)
         settings = self._run.settings
-        if settings.drafts_of_each == 1 or request.operator in NOT_ASKED or request.told:
+        if settings.drafts_of_each == 1 or request.operator in NOT_ASKED or request.told.leads:
             return Choice(first)
         memory = self._memory.before(iteration, sample)
         if not memory.practice:
@@ -89,7 +89,7 @@ class Drafts:
     ) -> tuple[Proposal, ...]:
         """Fresh drafts that were not taken, most promising first, for a revision."""
         kept = self._kept(sample)
-        if not kept or request.told:
+        if not kept or request.told.leads:
             return ()
         memory = self._memory.before(iteration, sample)
         gains = await self._gains(iteration, sample, kept, memory)

@@ -41,7 +41,7 @@ class Latency:
     judging: float
     """After a generation."""
     drafts: float = 0.0
-    """Of a proposal's further drafts, from the second generation on."""
+    """Further drafts of a proposal, from the second generation on."""
 
     @classmethod
     def of(cls, settings: SearchSettings, *, designs: bool, analyses: bool) -> Latency:

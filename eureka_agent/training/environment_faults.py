@@ -223,11 +223,8 @@ def _method(cls: type[VecTask], name: str) -> tuple[str, int, ast.Module] | None
         return None
     try:
         lines, first = inspect.getsourcelines(vars(owner)[name])
-        return (
-            str(inspect.getsourcefile(owner)),
-            first,
-            syntax.parsed(textwrap.dedent("".join(lines))),
-        )
+        tree = syntax.parsed(textwrap.dedent("".join(lines)))
+        return str(inspect.getsourcefile(owner)), first, tree
     except (OSError, TypeError, SyntaxError):
         return None
 

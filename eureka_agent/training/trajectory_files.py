@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from eureka_agent import syntax
-from eureka_agent.array_files import check_arrays
+from eureka_agent.array_files import check_arrays, read_episodes
 from eureka_agent.errors import RunFolderError
 
 Trajectory = dict[str, NDArray[np.generic]]
@@ -32,17 +31,11 @@ def trajectories_bytes(trajectories: dict[str, Trajectory]) -> bytes:
 
 def load_trajectories(path: Path) -> dict[str, Trajectory]:
     """Read an npz of `trajectories_bytes` without unpickling. Raises RunFolderError."""
-    trajectories: dict[str, Trajectory] = {}
     try:
         check_arrays(path)
-        with np.load(path, allow_pickle=False) as arrays:
-            for key in arrays.files:
-                episode, _, name = key.partition("/")
-                with syntax.ONE_AT_A_TIME:  # for its header
-                    trajectories.setdefault(episode, {})[name] = arrays[key]
+        return read_episodes(path)
     except (OSError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         raise RunFolderError(
             f"cannot read the trajectories {str(path)!r}: {error}",
             "name a trajectories.npz of a run",
         ) from None
-    return trajectories

@@ -25,6 +25,8 @@ from scripted_search import (
 from eureka_agent.archive.artefacts import PRACTICE, TRAJECTORIES
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.designer.interface import DesignRequest
+from eureka_agent.feedback_records import Feedback, Judge, Wish
+from eureka_agent.journal.entries import FeedbackGiven
 from eureka_agent.protocol.events import Scored
 from eureka_agent.records import Credit, Finding, Proposal, Verdict
 from eureka_agent.rewards import RewardSpecification
@@ -232,6 +234,18 @@ async def test_a_revision_knows_the_drafts_that_are_left(
     assert run.archive.attempts(1)[2].fitness == 5.0
     left = [each.reward.source for each in run.archive.state.kept_drafts[0]]
     assert left == [reward(3)]
+
+
+@pytest.mark.parametrize("feedback", [Wish(wants="fall over"), Judge(by="choices")])
+async def test_after_a_person_s_feedback_there_is_one_draft(
+    make_run: MakeRun, feedback: Feedback
+) -> None:
+    run = settings(make_run, 3)
+    search, designer, credits = search_of(run, [*FIRST, *list(DRAFTS)[:2]])
+    run.archive.append(FeedbackGiven(who="ada", feedback=feedback))
+    await search.engine.search()
+    assert len(designer.requests) == 4
+    assert credits.asked == []
 
 
 async def test_without_episodes_there_is_one_draft(make_run: MakeRun) -> None:
