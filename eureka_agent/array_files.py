@@ -74,7 +74,7 @@ def check_arrays(path: Path) -> None:
             with archive.open(member) as file:  # reads no more than the size that is declared
                 is_first = npy.read_magic(file) == (1, 0)
                 read = npy.read_array_header_1_0 if is_first else npy.read_array_header_2_0
-                with syntax.ONE_AT_A_TIME:
+                with syntax.one_at_a_time():
                     shape, _, kind = read(file)
                 # an array without numbers can have any length
                 least = max(1, kind.itemsize) * math.prod(max(1, length) for length in shape)
@@ -97,6 +97,6 @@ def read_episodes(
         for key in arrays.files:
             episode, _, variable = key.partition("/")
             if variables is None or variable in variables:
-                with syntax.ONE_AT_A_TIME:  # for its header
+                with syntax.one_at_a_time():  # for its header
                     episodes.setdefault(episode, {})[variable] = arrays[key]
     return episodes

@@ -1,32 +1,50 @@
-"""Syntax trees, made by one thread at a time.
+"""Syntax trees, made one at a time.
 
-CPython 3.11 counts the depth of a tree for all threads together, and raises SystemError where two
-threads take turns (python/cpython#106905). Numpy's readers parse an array's header as Python too.
+CPython 3.11 counts the depth of all trees together, and raises SystemError where another one is
+begun before the first is made (python/cpython#106905): by a thread whose turn it is, or by what the
+garbage collector ends, since even a traceback is shown with the help of a tree. Numpy's readers
+parse an array's header as Python too, and the exporter of ONNX files its functions.
 """
 
 from __future__ import annotations
 
 import ast
+import gc
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-ONE_AT_A_TIME = threading.RLock()
-"""Held while a tree is made."""
+_LOCK = threading.RLock()
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """A block that makes trees: no other such block runs beside it, and no collection of garbage
+    in it."""
+    with _LOCK:
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            yield
+        finally:
+            if collects:
+                gc.enable()
 
 
 def parsed(source: str | bytes, filename: str = "<unknown>") -> ast.Module:
     """`ast.parse` of a module. Raises what that raises."""
-    with ONE_AT_A_TIME:
+    with one_at_a_time():
         return ast.parse(source, filename)
 
 
 def parsed_expression(source: str) -> ast.expr:
     """`ast.parse` of an expression. Raises what that raises."""
-    with ONE_AT_A_TIME:
+    with one_at_a_time():
         return ast.parse(source, mode="eval").body
 
 
 def literal(source: str) -> Any:
     """`ast.literal_eval` of a text. Raises what that raises."""
-    with ONE_AT_A_TIME:
+    with one_at_a_time():
         return ast.literal_eval(source)

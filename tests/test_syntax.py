@@ -1,4 +1,4 @@
-"""Syntax trees that several threads make."""
+"""Syntax trees that several threads make, or the end of garbage beside them."""
 
 from __future__ import annotations
 
@@ -73,3 +73,36 @@ def test_threads_make_trees_and_read_arrays_at_the_same_time(tmp_path: Path) -> 
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+class Beginner:
+    """Garbage that makes a tree at its end, as one does whose error is shown with its traceback."""
+
+    ended = 0
+
+    def __init__(self) -> None:
+        self.itself = self
+
+    def __del__(self) -> None:
+        Beginner.ended += 1
+        self._deeper(30)
+
+    def _deeper(self, calls: int) -> None:
+        if calls:
+            self._deeper(calls - 1)
+        else:
+            ast.parse("(a + b)")
+
+
+def test_garbage_that_makes_a_tree_ends_after_the_one_in_hand() -> None:
+    thresholds = gc.get_threshold()
+    gc.collect()
+    Beginner()
+    try:
+        gc.set_threshold(700)  # the tree has 3,000 nodes
+        assert len(syntax.parsed(SOURCE).body) == 60
+    finally:
+        gc.set_threshold(*thresholds)
+    assert gc.isenabled()
+    gc.collect()
+    assert Beginner.ended == 1

@@ -18,6 +18,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from eureka_agent import syntax
 from eureka_agent.errors import RunFolderError
 from eureka_agent.export.policy_description import Statistics
 from eureka_agent.training.policy import load_policy
@@ -91,7 +92,7 @@ def onnx_model(path: Path, description: str = "") -> bytes:
     Needs `ONNX_PACKAGES`. Raises RunFolderError for another file.
     """
     actor = _Actor(path).eval()
-    with torch.no_grad(), _quiet():
+    with torch.no_grad(), _quiet(), syntax.one_at_a_time():
         program = torch.onnx.export(
             actor,
             (actor.example(),),
