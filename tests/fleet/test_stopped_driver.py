@@ -55,5 +55,5 @@ async def test_a_driver_that_was_stopped_for_a_while_does_not_take_its_workers_f
         said = [await asyncio.wait_for(driver.stdout.readline(), 60) for _ in range(10)]
     finally:
         driver.kill()
-        await driver.wait()
+        await driver.communicate()  # to the end of its output, which is closed then
     assert said == [b"points\n"] * 10
