@@ -2,11 +2,11 @@
 
 A policy gradient follows advantages, so a reward is as good a teacher as it orders steps like the
 fitness does: by their value, by the discounted return that follows them, and by that return beyond
-what is usual in the state. The three are compared by rank, within the episodes of each policy, on
-policies that have only begun to learn, which is where a reward has to lead. Comparing rewards by
-their returns or advantages in place of their numbers, without a training, is the idea of EPIC
-(Gleave et al. 2021), DARD (Wulfe et al. 2022) and STARC (Skalse et al. 2024); what it tells of
-trainings is in benchmarks/LOG.md.
+what is usual in the state. A time limit cuts no return off, as in a training (Pardo et al. 2018).
+The three are compared by rank, within the episodes of each policy, on policies that have only begun
+to learn, which is where a reward has to lead. Comparing rewards by their returns or advantages in
+place of their numbers, without a training, is the idea of EPIC (Gleave et al. 2021), DARD (Wulfe et
+al. 2022) and STARC (Skalse et al. 2024); what it tells of trainings is in benchmarks/LOG.md.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ _RIDGE = 1e-2
 _CLIPPED = 5.0
 _RANK_DIGITS = 4
 _EQUAL = 1e-12
+_ROUNDING = 1e-9
+"""Part of the largest value by which sums of equal values may differ."""
 
 
 class StoredCredit:
@@ -41,11 +43,17 @@ class StoredCredit:
     """
 
     def __init__(
-        self, fitness: Floats, observations: Floats, lengths: Sequence[Sequence[int]]
+        self,
+        fitness: Floats,
+        observations: Floats,
+        lengths: Sequence[Sequence[int]],
+        ended: Sequence[bool],
     ) -> None:
         """`fitness`: per step, shape (steps,), policy after policy, episode after episode of these
-        lengths. `observations`: a policy's inputs, shape (steps, num_observations)."""
+        lengths. `observations`: a policy's inputs, shape (steps, num_observations). `ended`: by
+        episode, whether it ended by itself and not by its time limit."""
         self._lengths = [length for policy in lengths for length in policy]
+        self._going_on = going_on(self._lengths, ended)
         self._taken = _spread(len(fitness), MOST_STEPS)
         ends = np.cumsum([sum(policy) for policy in lengths])
         self._policies = np.searchsorted(self._taken, ends[:-1])
@@ -60,20 +68,21 @@ class StoredCredit:
         if not np.isfinite(totals).all():
             return None
         parts = self._parts(totals)
-        pairs = zip(parts, self._fitness, strict=True)
+        pairs = zip(parts[:3], self._fitness[:3], strict=True)
         step, to_go, advantage = (_correlation(ours, theirs) for ours, theirs in pairs)
         shown = _spread(len(self._taken), MOST_RANKED_STEPS)
         ranks = np.concatenate([part[shown] for part in parts]).round(_RANK_DIGITS)
         return Credit(step=step, to_go=to_go, advantage=advantage, ranks=tuple(ranks.tolist()))
 
     def _parts(self, values: Floats) -> list[Floats]:
-        """Ranks within their policy of values, discounted returns to go, and these beyond the
-        usual, of the taken steps."""
-        step = self._by_policy(values[self._taken])
-        to_go = self._by_policy(discounted(values, self._lengths)[self._taken])
-        pairs = zip(self._usual, to_go, strict=True)
-        advantage = [usual.residual(returns) for usual, returns in pairs]
-        parts = step, to_go, advantage
+        """Ranks within their policy of the taken steps, by the `RANKED_PARTS` of a `Credit`."""
+        parts = [self._by_policy(values[self._taken])]
+        # sums to a time limit tell the reward's sign, which may count: trainings have to say how
+        sums = discounted(values, self._lengths)
+        for returns in (sums * self._going_on, sums):
+            to_go = self._by_policy(returns[self._taken])
+            pairs = zip(self._usual, to_go, strict=True)
+            parts += [to_go, [usual.residual(each) for usual, each in pairs]]
         return [np.concatenate([_ranks(each) for each in part]) for part in parts]
 
     def _by_policy(self, values: Floats) -> list[Floats]:
@@ -94,9 +103,11 @@ class _Usual:
         self._inverse = np.linalg.inv(self._features.T @ self._features + ridge)
 
     def residual(self, returns: Floats) -> Floats:
-        """Residual of returns, which are scaled to deviation 1 first."""
+        """Residual of returns, which are scaled to deviation 1 first; 0 where they are equal."""
         deviation = returns.std()
-        scaled = (returns - returns.mean()) / (deviation if deviation > _EQUAL else 1.0)
+        if deviation <= _ROUNDING * np.abs(returns).max():
+            return np.zeros_like(returns)
+        scaled = (returns - returns.mean()) / deviation
         weights = self._inverse @ (self._features.T @ scaled)
         residual: Floats = scaled - self._features @ weights
         return residual
@@ -113,6 +124,15 @@ def discounted(values: Floats, lengths: Sequence[int]) -> Floats:
     return sums
 
 
+def going_on(lengths: Sequence[int], ended: Sequence[bool]) -> Floats:
+    """By step, the factor that makes the discounted sum to the end of its episode the one without
+    that end, as if the episode went on like the rest of it; 1 where it ended by itself."""
+    cut = [1.0 - DISCOUNT ** np.arange(length, 0, -1) for length in lengths]
+    return np.concatenate(
+        [np.where(is_whole, 1.0, 1.0 / part) for part, is_whole in zip(cut, ended, strict=True)]
+    )
+
+
 def _spread(count: int, most: int) -> NDArray[np.intp]:
     """At most so many of `count` places, evenly spread."""
     return np.linspace(0, count - 1, min(count, most)).round().astype(int)
@@ -126,6 +146,7 @@ def _correlation(ours: Floats, theirs: Floats) -> float:
 
 def _ranks(values: Floats) -> Floats:
     """Ranks from -0.5 to 0.5, of equal values their mean."""
-    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    unit = _ROUNDING * max(np.abs(values).max(), _EQUAL)
+    _, places, counts = np.unique(np.rint(values / unit), return_inverse=True, return_counts=True)
     ranks: Floats = (np.cumsum(counts) - (counts - 1) / 2)[places]
     return (ranks - (len(values) + 1) / 2) / len(values)

@@ -112,6 +112,31 @@ async def test_the_agreement_with_the_fitness_is_told_where_it_is_asked_for(
     assert (await dry_runner.score(against, {"practice": path})).credit is None
 
 
+async def test_only_an_episode_that_ended_by_itself_has_returns_that_end(
+    dry_runner: DryRunner, tmp_path: Path
+) -> None:
+    """A reward that is the same at all steps orders them by what is left of the episode alone."""
+    steps, constant = 50, given_reward(reward("0 * pole_upright + 1"))
+    found = {}
+    for name in ("failed", "timed-out"):
+        terminated = np.zeros(steps, dtype=np.float32)
+        terminated[-1] = name == "failed"
+        upright = np.linspace(0.0, 1.0, steps, dtype=np.float32)
+        episode = {
+            "pole_upright": upright,
+            "fitness": upright,
+            "observations": np.ones((steps, 1), dtype=np.float32),
+            "terminated": terminated,
+        }
+        path = tmp_path / f"{name}.npz"
+        path.write_bytes(trajectories_bytes({"best": episode}))
+        scored = await dry_runner.score(constant, {name: path}, credit=True)
+        assert scored.credit is not None
+        found[name] = scored.credit.to_go
+    assert found["failed"] > 0.5  # both fall, but for the first steps' fitness
+    assert found["timed-out"] == pytest.approx(0.0, abs=1e-6)
+
+
 async def test_episodes_without_observations_tell_no_agreement(
     dry_runner: DryRunner, stored: Path
 ) -> None:

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata, spearmanr
 
-from eureka_agent.records import MOST_RANKED_STEPS
-from eureka_agent.worker.stored_credit import MOST_STEPS, StoredCredit, discounted
+from eureka_agent.records import MOST_RANKED_STEPS, RANKED_PARTS
+from eureka_agent.worker.stored_credit import MOST_STEPS, StoredCredit, discounted, going_on
 
 LENGTHS = [[40, 25], [60]]
 """Lengths of the episodes of two policies."""
 EPISODES = [length for policy in LENGTHS for length in policy]
+ENDED = [True, False, True]
+"""Whether they ended by themselves."""
 STEPS, FIRST = sum(EPISODES), sum(LENGTHS[0])
 
 
@@ -25,14 +27,15 @@ def fitness(observations: np.ndarray) -> np.ndarray:
     return observations[:, 0] + np.random.default_rng(2).normal(size=STEPS)
 
 
-def by_hand(values: np.ndarray, lengths: list[int]) -> np.ndarray:
-    """Discounted sums, step by step from the end of each episode."""
+def by_hand(values: np.ndarray, *, going_on: bool) -> np.ndarray:
+    """Discounted sums, step by step from the end of each episode; with `going_on`, of an episode
+    that was cut off, the weighted mean of what follows, for ever."""
     sums = []
-    for part in np.split(values, np.cumsum(lengths)[:-1]):
-        after, found = 0.0, []
+    for part, ended in zip(np.split(values, np.cumsum(EPISODES)[:-1]), ENDED, strict=True):
+        after, weight, found = 0.0, 0.0, []
         for value in part[::-1]:
-            after = value + 0.99 * after
-            found.append(after)
+            after, weight = value + 0.99 * after, 1.0 + 0.99 * weight
+            found.append(100.0 * after / weight if going_on and not ended else after)
         sums += found[::-1]
     return np.array(sums)
 
@@ -54,11 +57,14 @@ def within(values: np.ndarray) -> np.ndarray:
     return np.concatenate([(rankdata(part) - (len(part) + 1) / 2) / len(part) for part in parts])
 
 
-def three_parts(values: np.ndarray, observations: np.ndarray) -> list[np.ndarray]:
-    returns = by_hand(values, EPISODES)
-    both = zip(np.split(returns, [FIRST]), np.split(observations, [FIRST]), strict=True)
-    advantages = [beyond_the_usual(part, seen) for part, seen in both]
-    return [values, returns, np.concatenate(advantages)]
+def parts_of(values: np.ndarray, observations: np.ndarray) -> list[np.ndarray]:
+    """Values, returns, and these beyond the usual, of episodes that go on and as they were cut."""
+    found = [values]
+    for going in (True, False):
+        returns = by_hand(values, going_on=going)
+        both = zip(np.split(returns, [FIRST]), np.split(observations, [FIRST]), strict=True)
+        found += [returns, np.concatenate([beyond_the_usual(*each) for each in both])]
+    return found
 
 
 def test_returns_end_with_their_episode() -> None:
@@ -66,21 +72,41 @@ def test_returns_end_with_their_episode() -> None:
     assert found == pytest.approx([1.99, 1.0, 1.0])
 
 
+def test_an_episode_that_was_cut_off_goes_on_like_the_rest_of_it() -> None:
+    values, lengths = np.array([1.0, 1.0, 1.0, 3.0, 2.0, 1.0]), [2, 2, 2]
+    found = discounted(values, lengths) * going_on(lengths, [False, False, True])
+    mean = (1.0 + 0.99 * 3.0) / 1.99
+    assert found == pytest.approx([100.0, 100.0, 100.0 * mean, 300.0, 2.99, 1.0])
+
+
+@pytest.mark.parametrize("offset", [-3.0, 5.0])
+def test_a_constant_beside_a_reward_does_not_count_where_time_alone_ends(
+    fitness: np.ndarray, observations: np.ndarray, offset: float
+) -> None:
+    """With sums to the time limit it counted most: all returns of one sign fall with time."""
+    credit = StoredCredit(fitness, observations, LENGTHS, [False] * 3)
+    plain, moved = credit.of(observations[:, 1]), credit.of(observations[:, 1] + offset)
+    assert plain is not None
+    assert moved is not None
+    assert moved.to_go == pytest.approx(plain.to_go)
+    assert moved.advantage == pytest.approx(plain.advantage)
+
+
 def test_the_three_correlations_are_those_of_other_libraries(
     fitness: np.ndarray, observations: np.ndarray
 ) -> None:
     totals = observations[:, 1] + 0.5 * fitness + np.random.default_rng(3).normal(size=STEPS)
-    found = StoredCredit(fitness, observations, LENGTHS).of(totals)
+    found = StoredCredit(fitness, observations, LENGTHS, ENDED).of(totals)
     assert found is not None
-    both = zip(three_parts(totals, observations), three_parts(fitness, observations), strict=True)
-    expected = [np.corrcoef(within(ours), within(theirs))[0, 1] for ours, theirs in both]
+    both = zip(parts_of(totals, observations), parts_of(fitness, observations), strict=True)
+    expected = [np.corrcoef(within(ours), within(theirs))[0, 1] for ours, theirs in both][:3]
     assert [found.step, found.to_go, found.advantage] == pytest.approx(expected)
     assert found.alignment == pytest.approx(np.mean(expected))
 
 
 def test_of_one_policy_they_are_spearmans(fitness: np.ndarray, observations: np.ndarray) -> None:
     totals = observations[:, 1] + fitness
-    found = StoredCredit(fitness, observations, [EPISODES]).of(totals)
+    found = StoredCredit(fitness, observations, [EPISODES], ENDED).of(totals)
     assert found is not None
     assert found.step == pytest.approx(spearmanr(totals, fitness).statistic)
 
@@ -89,7 +115,7 @@ def test_that_one_policy_is_better_than_another_says_nothing() -> None:
     """A reward that pays the better policy's steps and the worse one's alike in themselves."""
     fitness = np.append(np.tile([0.0, 1.0], 30), np.tile([10.0, 11.0], 30))
     totals = np.append(np.tile([0.0, 0.0, 1.0, 1.0], 15), np.tile([10.0, 10.0, 11.0, 11.0], 15))
-    found = StoredCredit(fitness, np.ones((120, 1)), [[60], [60]]).of(totals)
+    found = StoredCredit(fitness, np.ones((120, 1)), [[60], [60]], [True, True]).of(totals)
     assert found is not None
     assert found.step == pytest.approx(0.0)
 
@@ -98,7 +124,7 @@ def test_that_one_policy_is_better_than_another_says_nothing() -> None:
 def test_scale_does_not_count_and_sign_does(
     fitness: np.ndarray, observations: np.ndarray, factor: float, expected: float
 ) -> None:
-    found = StoredCredit(fitness, observations, LENGTHS).of(factor * fitness)
+    found = StoredCredit(fitness, observations, LENGTHS, ENDED).of(factor * fitness)
     assert found is not None
     assert (found.step, found.to_go, found.advantage) == pytest.approx((expected,) * 3)
 
@@ -106,7 +132,7 @@ def test_scale_does_not_count_and_sign_does(
 def test_equal_values_have_a_rank_in_common() -> None:
     fitness = np.array([0.0, 0.0, 1.0, 1.0, 2.0, 2.0])
     totals = np.array([0.0, 1.0, 1.0, 0.0, 1.0, 1.0])
-    found = StoredCredit(fitness, np.ones((6, 1)), [[6]]).of(totals)
+    found = StoredCredit(fitness, np.ones((6, 1)), [[6]], [True]).of(totals)
     assert found is not None
     assert found.step == pytest.approx(spearmanr(totals, fitness).statistic)
 
@@ -114,17 +140,17 @@ def test_equal_values_have_a_rank_in_common() -> None:
 def test_nothing_is_said_where_a_total_is_no_number(
     fitness: np.ndarray, observations: np.ndarray
 ) -> None:
-    credit = StoredCredit(fitness, observations, LENGTHS)
+    credit = StoredCredit(fitness, observations, LENGTHS, ENDED)
     assert credit.of(np.append(fitness[1:], np.nan)) is None
 
 
 def test_ranks_are_those_of_scipy_also_where_the_fitness_is_always_0(
     fitness: np.ndarray, observations: np.ndarray
 ) -> None:
-    found = StoredCredit(np.zeros(STEPS), observations, LENGTHS).of(fitness)
+    found = StoredCredit(np.zeros(STEPS), observations, LENGTHS, ENDED).of(fitness)
     assert found is not None
     assert (found.step, found.to_go, found.advantage) == (0.0, 0.0, 0.0)
-    parts = three_parts(fitness, observations)
+    parts = parts_of(fitness, observations)
     expected = np.concatenate([within(part) for part in parts])
     assert found.ranks == pytest.approx(expected, abs=1e-4)
 
@@ -132,7 +158,7 @@ def test_ranks_are_those_of_scipy_also_where_the_fitness_is_always_0(
 def test_a_constant_reward_of_episodes_that_end_early_has_returns_alone() -> None:
     """Its steps are equal; what is left of the episode tells."""
     fitness = np.concatenate([np.linspace(0, 1, length) for length in EPISODES])
-    found = StoredCredit(fitness, np.ones((STEPS, 1)), LENGTHS).of(np.ones(STEPS))
+    found = StoredCredit(fitness, np.ones((STEPS, 1)), LENGTHS, ENDED).of(np.ones(STEPS))
     assert found is not None
     assert found.step == 0.0
     assert found.to_go != 0.0
@@ -143,10 +169,10 @@ def test_many_steps_and_wide_observations_are_compared_in_part() -> None:
     steps = 3 * MOST_STEPS
     observations = random.normal(size=(steps, 600))
     fitness = random.normal(size=steps)
-    found = StoredCredit(fitness, observations, [[steps]]).of(fitness)
+    found = StoredCredit(fitness, observations, [[steps]], [True]).of(fitness)
     assert found is not None
     assert found.alignment == pytest.approx(1.0)
-    assert len(found.ranks) == 3 * MOST_RANKED_STEPS
+    assert len(found.ranks) == RANKED_PARTS * MOST_RANKED_STEPS
     spread = fitness[np.linspace(0, steps - 1, MOST_STEPS).round().astype(int)]
     ranks = (rankdata(spread) - (MOST_STEPS + 1) / 2) / MOST_STEPS
     shown = ranks[np.linspace(0, MOST_STEPS - 1, MOST_RANKED_STEPS).round().astype(int)]
