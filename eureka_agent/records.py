@@ -341,8 +341,6 @@ class Cost(Record):
 
 MOST_RANKED_STEPS = 600
 """Most steps whose ranks a `Credit` has."""
-RANKED_PARTS = 5
-"""Numbers of a step by which a `Credit` ranks it."""
 Rank = Annotated[float, Field(ge=-0.5, le=0.5, allow_inf_nan=False)]
 Correlation = Annotated[float, Field(ge=-1.0, le=1.0, allow_inf_nan=False)]
 
@@ -354,19 +352,12 @@ class Credit(Record):
     step: Correlation
     """Correlation of what single steps are worth."""
     to_go: Correlation
-    """Correlation of the discounted returns from there on, which no time limit cuts off."""
+    """Correlation of the discounted returns from there on."""
     advantage: Correlation
     """Correlation of these returns beyond what is usual in the state."""
-    ranks: tuple[Rank, ...] = Field((), max_length=RANKED_PARTS * MOST_RANKED_STEPS)
-    """Ranks of the steps by each of the three, then by returns that end with the recorded episode
-    and by these beyond the usual: from -0.5 to 0.5 among the steps of the same policy."""
-
-    @field_validator("ranks")
-    @classmethod
-    def _are_of_equal_parts(cls, ranks: tuple[float, ...]) -> tuple[float, ...]:
-        if len(ranks) % RANKED_PARTS:
-            raise ValueError(f"{len(ranks)} ranks, expected {RANKED_PARTS} for each step")
-        return ranks
+    ranks: tuple[Rank, ...] = Field((), max_length=3 * MOST_RANKED_STEPS)
+    """Ranks of the steps by each of the three, one after the other: from -0.5 to 0.5 among the
+    steps of the same policy."""
 
     @property
     def alignment(self) -> float:

@@ -21,7 +21,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from eureka_agent.records import RANKED_PARTS, Credit
+from eureka_agent.records import Credit
 
 Floats = NDArray[np.float64]
 
@@ -91,11 +91,11 @@ def _mean_above_0(mean: float, deviation: float) -> float:
 def _distances(credits: Sequence[Credit]) -> Floats:
     """1 less the mean rank correlation of each pair of credits, as half of a squared distance.
     Shape: (credits, credits)."""
-    ranks = np.array([each.ranks for each in credits]).reshape(len(credits), RANKED_PARTS, -1)
+    ranks = np.array([each.ranks for each in credits]).reshape(len(credits), 3, -1)
     centred = ranks - ranks.mean(axis=2, keepdims=True)
     lengths = np.linalg.norm(centred, axis=2, keepdims=True)
     unit = np.where(lengths > _EQUAL, centred / lengths.clip(min=_EQUAL), 0.0)
-    flat = unit.reshape(len(credits), -1) / np.sqrt(RANKED_PARTS)
+    flat = unit.reshape(len(credits), -1) / np.sqrt(3)
     squares = (flat**2).sum(axis=1)
     distances: Floats = (squares[:, None] + squares[None]) / 2 - flat @ flat.T
     return distances.clip(min=0.0)

@@ -2,7 +2,7 @@
 
 A policy gradient follows advantages, so a reward is as good a teacher as it orders steps like the
 fitness does: by their value, by the discounted return that follows them, and by that return beyond
-what is usual in the state. A time limit cuts no return off, as in a training (Pardo et al. 2018).
+what is usual in the state.
 The three are compared by rank, within the episodes of each policy, on policies that have only begun
 to learn, which is where a reward has to lead. Comparing rewards by their returns or advantages in
 place of their numbers, without a training, is the idea of EPIC (Gleave et al. 2021), DARD (Wulfe et
@@ -53,7 +53,11 @@ class StoredCredit:
         lengths. `observations`: a policy's inputs, shape (steps, num_observations). `ended`: by
         episode, whether it ended by itself and not by its time limit."""
         self._lengths = [length for policy in lengths for length in policy]
-        self._going_on = going_on(self._lengths, ended)
+        # the returns of a fitness that is paid at the end tell the steps left, and by their number
+        # any reward's returns to a time limit tell its sign
+        last = np.cumsum(self._lengths) - 1
+        is_paid_at_end = fitness.any() and not np.delete(fitness, last).any()
+        self._going_on = going_on(self._lengths, ended) if is_paid_at_end else 1.0
         self._taken = _spread(len(fitness), MOST_STEPS)
         ends = np.cumsum([sum(policy) for policy in lengths])
         self._policies = np.searchsorted(self._taken, ends[:-1])
@@ -68,21 +72,21 @@ class StoredCredit:
         if not np.isfinite(totals).all():
             return None
         parts = self._parts(totals)
-        pairs = zip(parts[:3], self._fitness[:3], strict=True)
+        pairs = zip(parts, self._fitness, strict=True)
         step, to_go, advantage = (_correlation(ours, theirs) for ours, theirs in pairs)
         shown = _spread(len(self._taken), MOST_RANKED_STEPS)
         ranks = np.concatenate([part[shown] for part in parts]).round(_RANK_DIGITS)
         return Credit(step=step, to_go=to_go, advantage=advantage, ranks=tuple(ranks.tolist()))
 
     def _parts(self, values: Floats) -> list[Floats]:
-        """Ranks within their policy of the taken steps, by the `RANKED_PARTS` of a `Credit`."""
-        parts = [self._by_policy(values[self._taken])]
-        # sums to a time limit tell the reward's sign, which may count: trainings have to say how
-        sums = discounted(values, self._lengths)
-        for returns in (sums * self._going_on, sums):
-            to_go = self._by_policy(returns[self._taken])
-            pairs = zip(self._usual, to_go, strict=True)
-            parts += [to_go, [usual.residual(each) for usual, each in pairs]]
+        """Ranks within their policy of values, discounted returns to go, and these beyond the
+        usual, of the taken steps."""
+        step = self._by_policy(values[self._taken])
+        returns = discounted(values, self._lengths) * self._going_on
+        to_go = self._by_policy(returns[self._taken])
+        pairs = zip(self._usual, to_go, strict=True)
+        advantage = [usual.residual(each) for usual, each in pairs]
+        parts = step, to_go, advantage
         return [np.concatenate([_ranks(each) for each in part]) for part in parts]
 
     def _by_policy(self, values: Floats) -> list[Floats]:
@@ -126,7 +130,8 @@ def discounted(values: Floats, lengths: Sequence[int]) -> Floats:
 
 def going_on(lengths: Sequence[int], ended: Sequence[bool]) -> Floats:
     """By step, the factor that makes the discounted sum to the end of its episode the one without
-    that end, as if the episode went on like the rest of it; 1 where it ended by itself."""
+    that end, as if the episode went on like the rest of it; 1 where it ended by itself. So a time
+    limit cuts no return off, as in a training (Pardo et al. 2018)."""
     cut = [1.0 - DISCOUNT ** np.arange(length, 0, -1) for length in lengths]
     return np.concatenate(
         [np.where(is_whole, 1.0, 1.0 / part) for part, is_whole in zip(cut, ended, strict=True)]

@@ -7,14 +7,14 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import median_abs_deviation, norm, spearmanr
 
-from eureka_agent.records import RANKED_PARTS, Credit
+from eureka_agent.records import Credit
 from eureka_agent.search.surrogate import Known, expected_improvements
 
 STEPS = 30
 
 
 def credit(values: np.ndarray, alignment: float = 0.0) -> Credit:
-    """Credit for steps of these values, shape (parts, steps)."""
+    """Credit for steps of these values, shape (3, steps)."""
     ranks = (values.argsort(axis=1).argsort(axis=1) + 0.5) / values.shape[1] - 0.5
     return Credit(
         step=alignment, to_go=alignment, advantage=alignment, ranks=tuple(ranks.ravel().tolist())
@@ -23,11 +23,9 @@ def credit(values: np.ndarray, alignment: float = 0.0) -> Credit:
 
 @pytest.fixture
 def values() -> np.ndarray:
-    """Values of five rewards. Shape: (5, parts, steps)."""
+    """Values of five rewards. Shape: (5, 3, steps)."""
     random = np.random.default_rng(3)
-    return random.normal(size=(5, RANKED_PARTS, STEPS)) + 0.7 * random.normal(
-        size=(RANKED_PARTS, STEPS)
-    )
+    return random.normal(size=(5, 3, STEPS)) + 0.7 * random.normal(size=(3, STEPS))
 
 
 def test_it_is_the_one_of_the_gaussian_process(values: np.ndarray) -> None:
@@ -133,7 +131,7 @@ def test_a_training_that_went_wrong_does_not_hide_the_others(values: np.ndarray)
 
 
 def test_equal_fitness_and_constant_rewards_are_no_fault() -> None:
-    flat = Credit(step=0.0, to_go=0.0, advantage=0.0, ranks=(0.0,) * 2 * RANKED_PARTS)
+    flat = Credit(step=0.0, to_go=0.0, advantage=0.0, ranks=(0.0,) * 6)
     found = expected_improvements([Known(flat, 0.0, 1), Known(flat, 0.0, 2)], [flat, flat])
     assert np.isfinite(found).all()
     assert found[0] == found[1] == pytest.approx(0.0, abs=1e-3)

@@ -112,7 +112,7 @@ async def test_the_agreement_with_the_fitness_is_told_where_it_is_asked_for(
     assert (await dry_runner.score(against, {"practice": path})).credit is None
 
 
-async def test_only_an_episode_that_ended_by_itself_has_returns_that_end(
+async def test_where_the_fitness_is_paid_at_the_end_a_time_limit_cuts_no_return_off(
     dry_runner: DryRunner, tmp_path: Path
 ) -> None:
     """A reward that is the same at all steps orders them by what is left of the episode alone."""
@@ -121,10 +121,11 @@ async def test_only_an_episode_that_ended_by_itself_has_returns_that_end(
     for name in ("failed", "timed-out"):
         terminated = np.zeros(steps, dtype=np.float32)
         terminated[-1] = name == "failed"
-        upright = np.linspace(0.0, 1.0, steps, dtype=np.float32)
+        paid = np.zeros(steps, dtype=np.float32)
+        paid[-1] = 1.0
         episode = {
-            "pole_upright": upright,
-            "fitness": upright,
+            "pole_upright": paid,
+            "fitness": paid,
             "observations": np.ones((steps, 1), dtype=np.float32),
             "terminated": terminated,
         }
@@ -133,7 +134,7 @@ async def test_only_an_episode_that_ended_by_itself_has_returns_that_end(
         scored = await dry_runner.score(constant, {name: path}, credit=True)
         assert scored.credit is not None
         found[name] = scored.credit.to_go
-    assert found["failed"] > 0.5  # both fall, but for the first steps' fitness
+    assert found["failed"] == pytest.approx(-1.0)
     assert found["timed-out"] == pytest.approx(0.0, abs=1e-6)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata, spearmanr
 
-from eureka_agent.records import MOST_RANKED_STEPS, RANKED_PARTS
+from eureka_agent.records import MOST_RANKED_STEPS
 from eureka_agent.worker.stored_credit import MOST_STEPS, StoredCredit, discounted, going_on
 
 LENGTHS = [[40, 25], [60]]
@@ -27,15 +27,14 @@ def fitness(observations: np.ndarray) -> np.ndarray:
     return observations[:, 0] + np.random.default_rng(2).normal(size=STEPS)
 
 
-def by_hand(values: np.ndarray, *, going_on: bool) -> np.ndarray:
-    """Discounted sums, step by step from the end of each episode; with `going_on`, of an episode
-    that was cut off, the weighted mean of what follows, for ever."""
+def by_hand(values: np.ndarray) -> np.ndarray:
+    """Discounted sums, step by step from the end of each episode."""
     sums = []
-    for part, ended in zip(np.split(values, np.cumsum(EPISODES)[:-1]), ENDED, strict=True):
-        after, weight, found = 0.0, 0.0, []
+    for part in np.split(values, np.cumsum(EPISODES)[:-1]):
+        after, found = 0.0, []
         for value in part[::-1]:
-            after, weight = value + 0.99 * after, 1.0 + 0.99 * weight
-            found.append(100.0 * after / weight if going_on and not ended else after)
+            after = value + 0.99 * after
+            found.append(after)
         sums += found[::-1]
     return np.array(sums)
 
@@ -57,14 +56,11 @@ def within(values: np.ndarray) -> np.ndarray:
     return np.concatenate([(rankdata(part) - (len(part) + 1) / 2) / len(part) for part in parts])
 
 
-def parts_of(values: np.ndarray, observations: np.ndarray) -> list[np.ndarray]:
-    """Values, returns, and these beyond the usual, of episodes that go on and as they were cut."""
-    found = [values]
-    for going in (True, False):
-        returns = by_hand(values, going_on=going)
-        both = zip(np.split(returns, [FIRST]), np.split(observations, [FIRST]), strict=True)
-        found += [returns, np.concatenate([beyond_the_usual(*each) for each in both])]
-    return found
+def three_parts(values: np.ndarray, observations: np.ndarray) -> list[np.ndarray]:
+    returns = by_hand(values)
+    both = zip(np.split(returns, [FIRST]), np.split(observations, [FIRST]), strict=True)
+    advantages = [beyond_the_usual(part, seen) for part, seen in both]
+    return [values, returns, np.concatenate(advantages)]
 
 
 def test_returns_end_with_their_episode() -> None:
@@ -80,16 +76,19 @@ def test_an_episode_that_was_cut_off_goes_on_like_the_rest_of_it() -> None:
 
 
 @pytest.mark.parametrize("offset", [-3.0, 5.0])
-def test_a_constant_beside_a_reward_does_not_count_where_time_alone_ends(
-    fitness: np.ndarray, observations: np.ndarray, offset: float
+def test_a_constant_beside_a_reward_does_not_count_where_the_fitness_is_paid_at_a_time_limit(
+    observations: np.ndarray, offset: float
 ) -> None:
-    """With sums to the time limit it counted most: all returns of one sign fall with time."""
+    """With sums to the limit it counted most: all returns of one sign fall with time."""
+    fitness = np.zeros(STEPS)
+    fitness[np.cumsum(EPISODES) - 1] = 1.0, 2.0, 1.5
     credit = StoredCredit(fitness, observations, LENGTHS, [False] * 3)
     plain, moved = credit.of(observations[:, 1]), credit.of(observations[:, 1] + offset)
     assert plain is not None
     assert moved is not None
     assert moved.to_go == pytest.approx(plain.to_go)
     assert moved.advantage == pytest.approx(plain.advantage)
+    assert abs(plain.to_go) < 0.5
 
 
 def test_the_three_correlations_are_those_of_other_libraries(
@@ -98,8 +97,8 @@ def test_the_three_correlations_are_those_of_other_libraries(
     totals = observations[:, 1] + 0.5 * fitness + np.random.default_rng(3).normal(size=STEPS)
     found = StoredCredit(fitness, observations, LENGTHS, ENDED).of(totals)
     assert found is not None
-    both = zip(parts_of(totals, observations), parts_of(fitness, observations), strict=True)
-    expected = [np.corrcoef(within(ours), within(theirs))[0, 1] for ours, theirs in both][:3]
+    both = zip(three_parts(totals, observations), three_parts(fitness, observations), strict=True)
+    expected = [np.corrcoef(within(ours), within(theirs))[0, 1] for ours, theirs in both]
     assert [found.step, found.to_go, found.advantage] == pytest.approx(expected)
     assert found.alignment == pytest.approx(np.mean(expected))
 
@@ -150,7 +149,7 @@ def test_ranks_are_those_of_scipy_also_where_the_fitness_is_always_0(
     found = StoredCredit(np.zeros(STEPS), observations, LENGTHS, ENDED).of(fitness)
     assert found is not None
     assert (found.step, found.to_go, found.advantage) == (0.0, 0.0, 0.0)
-    parts = parts_of(fitness, observations)
+    parts = three_parts(fitness, observations)
     expected = np.concatenate([within(part) for part in parts])
     assert found.ranks == pytest.approx(expected, abs=1e-4)
 
@@ -172,7 +171,7 @@ def test_many_steps_and_wide_observations_are_compared_in_part() -> None:
     found = StoredCredit(fitness, observations, [[steps]], [True]).of(fitness)
     assert found is not None
     assert found.alignment == pytest.approx(1.0)
-    assert len(found.ranks) == RANKED_PARTS * MOST_RANKED_STEPS
+    assert len(found.ranks) == 3 * MOST_RANKED_STEPS
     spread = fitness[np.linspace(0, steps - 1, MOST_STEPS).round().astype(int)]
     ranks = (rankdata(spread) - (MOST_STEPS + 1) / 2) / MOST_STEPS
     shown = ranks[np.linspace(0, MOST_STEPS - 1, MOST_RANKED_STEPS).round().astype(int)]
