@@ -53,11 +53,13 @@ class StoredCredit:
         lengths. `observations`: a policy's inputs, shape (steps, num_observations). `ended`: by
         episode, whether it ended by itself and not by its time limit."""
         self._lengths = [length for policy in lengths for length in policy]
-        # the returns of a fitness that is paid at the end tell the steps left, and by their number
-        # any reward's returns to a time limit tell its sign
+        # returns of a fitness that is paid at a time limit tell the steps left, and by their number
+        # a reward's returns to that limit tell its sign
         last = np.cumsum(self._lengths) - 1
-        is_paid_at_end = fitness.any() and not np.delete(fitness, last).any()
-        self._going_on = going_on(self._lengths, ended) if is_paid_at_end else 1.0
+        is_paid_at_limit = (
+            fitness[last[~np.array(ended, dtype=bool)]].any() and not np.delete(fitness, last).any()
+        )
+        self._going_on = going_on(self._lengths, ended) if is_paid_at_limit else 1.0
         self._taken = _spread(len(fitness), MOST_STEPS)
         ends = np.cumsum([sum(policy) for policy in lengths])
         self._policies = np.searchsorted(self._taken, ends[:-1])

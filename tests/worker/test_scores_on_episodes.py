@@ -112,7 +112,7 @@ async def test_the_agreement_with_the_fitness_is_told_where_it_is_asked_for(
     assert (await dry_runner.score(against, {"practice": path})).credit is None
 
 
-async def test_where_the_fitness_is_paid_at_the_end_a_time_limit_cuts_no_return_off(
+async def test_where_the_fitness_is_paid_at_a_time_limit_it_cuts_no_return_off(
     dry_runner: DryRunner, tmp_path: Path
 ) -> None:
     """A reward that is the same at all steps orders them by what is left of the episode alone."""
