@@ -1,4 +1,4 @@
-"""Bounds on untrusted files of arrays: libraries trust the sizes in a header."""
+"""Bounds on untrusted files of arrays: libraries trust the sizes in a header. Episodes in files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import itertools
 import math
 import re
 import zipfile
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -100,3 +100,17 @@ def read_episodes(
                 with syntax.one_at_a_time():  # for its header
                     episodes.setdefault(episode, {})[variable] = arrays[key]
     return episodes
+
+
+def failed(episode: Mapping[str, Any]) -> bool:
+    """True where an episode, arrays by variable, ended by a failure."""
+    return _is_set_at_end(episode, "terminated")
+
+
+def succeeded(episode: Mapping[str, Any]) -> bool:
+    """True where an episode, arrays by variable, ended by a success."""
+    return _is_set_at_end(episode, "succeeded")
+
+
+def _is_set_at_end(episode: Mapping[str, Any], name: str) -> bool:
+    return name in episode and bool(episode[name].reshape(-1)[-1:].any())

@@ -3,7 +3,7 @@
 CPython 3.11 counts the depth of all trees together, and raises SystemError where another one is
 begun before the first is made (python/cpython#106905): by a thread whose turn it is, or by what the
 garbage collector ends, since even a traceback is shown with the help of a tree. Numpy's readers
-parse an array's header as Python too, and the exporter of ONNX files its functions.
+make a tree of an array's header, and the exporter of ONNX one of its own functions.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from eureka_agent.analysis.redundancy import Columns, KnownColumns, is_quaternion, is_turned
 from eureka_agent.analysis.reflection import number
+from eureka_agent.array_files import failed
 from eureka_agent.records import TaskDescription, VariableSpec
 
 Episode = Mapping[str, npt.NDArray[np.generic]]
@@ -133,19 +134,9 @@ def trajectory_tables(
     return tables, "\n".join(left_out)
 
 
-def failed(episode: Episode) -> bool:
-    """True where an episode ended by a failure."""
-    return "terminated" in episode and bool(np.any(episode["terminated"].reshape(-1)[-1:]))
-
-
 def length_of(episode: Episode) -> int:
     """Steps of an episode."""
     return max((len(values) for values in episode.values() if values.ndim), default=0)
-
-
-def succeeded(episode: Episode) -> bool:
-    """True where an episode ended by a success."""
-    return "succeeded" in episode and bool(np.any(episode["succeeded"].reshape(-1)[-1:]))
 
 
 def moments(steps: int, ended_by_failure: bool, control_dt: float) -> list[int]:

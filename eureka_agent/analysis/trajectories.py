@@ -14,15 +14,13 @@ import numpy.typing as npt
 from eureka_agent.analysis.episode_table import (
     LEGEND,
     Episode,
-    failed,
     length_of,
-    succeeded,
     trajectory_tables,
 )
 from eureka_agent.analysis.losses import losses_text
 from eureka_agent.analysis.reflection import number
 from eureka_agent.archive.safe_files import open_plain
-from eureka_agent.array_files import check_arrays, read_episodes
+from eureka_agent.array_files import check_arrays, failed, read_episodes, succeeded
 from eureka_agent.errors import RunFolderError
 from eureka_agent.records import EpisodeSummary, Evaluation, TaskDescription
 

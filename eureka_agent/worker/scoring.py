@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 from torch import Tensor
 
+from eureka_agent.array_files import failed, succeeded
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.protocol.bounds import EPISODES_PREFIX
 from eureka_agent.protocol.commands import ScoreTransitions
 from eureka_agent.protocol.events import Scored
 from eureka_agent.records import Credit
-from eureka_agent.simulation.vec_task import SUCCEEDED, VecTask
+from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Variable
 from eureka_agent.training.reward import RewardContractError
 from eureka_agent.training.reward_loading import load_reward
@@ -103,13 +104,8 @@ def _credit(files: Sequence[Mapping[str, Trajectory]]) -> StoredCredit | None:
     if not (np.isfinite(fitness).all() and np.isfinite(observations).all()):
         return None
     lengths = [[len(each["fitness"]) for each in file.values()] for file in files]
-    return StoredCredit(fitness, observations, lengths, [_has_ended(each) for each in episodes])
-
-
-def _has_ended(episode: Trajectory) -> bool:
-    """True where an episode ended by a failure or a success."""
-    ends = (episode[name] for name in ("terminated", SUCCEEDED) if name in episode)
-    return any(np.any(end.reshape(-1)[-1:]) for end in ends)
+    ended = [failed(each) or succeeded(each) for each in episodes]
+    return StoredCredit(fitness, observations, lengths, ended)
 
 
 def _fitting(array: NDArray[np.generic] | None, variable: Variable) -> Tensor | None:

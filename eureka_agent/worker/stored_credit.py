@@ -2,11 +2,11 @@
 
 A policy gradient follows advantages, so a reward is as good a teacher as it orders steps like the
 fitness does: by their value, by the discounted return that follows them, and by that return beyond
-what is usual in the state.
-The three are compared by rank, within the episodes of each policy, on policies that have only begun
-to learn, which is where a reward has to lead. Comparing rewards by their returns or advantages in
-place of their numbers, without a training, is the idea of EPIC (Gleave et al. 2021), DARD (Wulfe et
-al. 2022) and STARC (Skalse et al. 2024); what it tells of trainings is in benchmarks/LOG.md.
+what is usual in the state. The three are compared by rank, within the episodes of each policy, on
+policies that have only begun to learn, which is where a reward has to lead. Comparing rewards by
+their returns or advantages in place of their numbers, without a training, is the idea of EPIC
+(Gleave et al. 2021), DARD (Wulfe et al. 2022) and STARC (Skalse et al. 2024); what it tells of
+trainings is in benchmarks/LOG.md.
 """
 
 from __future__ import annotations
@@ -56,10 +56,9 @@ class StoredCredit:
         # returns of a fitness that is paid at a time limit tell the steps left, and by their number
         # a reward's returns to that limit tell its sign
         last = np.cumsum(self._lengths) - 1
-        is_paid_at_limit = (
-            fitness[last[~np.array(ended, dtype=bool)]].any() and not np.delete(fitness, last).any()
-        )
-        self._going_on = going_on(self._lengths, ended) if is_paid_at_limit else 1.0
+        at_limits = fitness[last[np.invert(ended)]]
+        is_paid_there = at_limits.any() and not np.delete(fitness, last).any()
+        self._going_on = going_on(self._lengths, ended) if is_paid_there else 1.0
         self._taken = _spread(len(fitness), MOST_STEPS)
         ends = np.cumsum([sum(policy) for policy in lengths])
         self._policies = np.searchsorted(self._taken, ends[:-1])
@@ -134,10 +133,11 @@ def going_on(lengths: Sequence[int], ended: Sequence[bool]) -> Floats:
     """By step, the factor that makes the discounted sum to the end of its episode the one without
     that end, as if the episode went on like the rest of it; 1 where it ended by itself. So a time
     limit cuts no return off, as in a training (Pardo et al. 2018)."""
-    cut = [1.0 - DISCOUNT ** np.arange(length, 0, -1) for length in lengths]
-    return np.concatenate(
-        [np.where(is_whole, 1.0, 1.0 / part) for part, is_whole in zip(cut, ended, strict=True)]
-    )
+    factors = [
+        np.ones(length) if is_whole else 1.0 / (1.0 - DISCOUNT ** np.arange(length, 0, -1))
+        for length, is_whole in zip(lengths, ended, strict=True)
+    ]
+    return np.concatenate(factors)
 
 
 def _spread(count: int, most: int) -> NDArray[np.intp]:

@@ -10,10 +10,10 @@ import pytest
 from eureka_agent.analysis.episode_table import (
     MOST_ROWS,
     Episode,
-    failed,
     moments,
     trajectory_tables,
 )
+from eureka_agent.array_files import failed
 from eureka_agent.records import TaskDescription, VariableSpec
 
 

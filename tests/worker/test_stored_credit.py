@@ -13,7 +13,7 @@ LENGTHS = [[40, 25], [60]]
 """Lengths of the episodes of two policies."""
 EPISODES = [length for policy in LENGTHS for length in policy]
 ENDED = [True, False, True]
-"""Whether they ended by themselves."""
+"""Ends of theirs that are no time limits."""
 STEPS, FIRST = sum(EPISODES), sum(LENGTHS[0])
 
 
