@@ -9,10 +9,10 @@ seven fresh seeds that all arms and searches share. By two of these and its scor
 winner is chosen, as by a search's final trainings; the other five say what it is worth (the mean
 over all choices of the two). These trainings are the same for all arms, and are not counted. An
 arm's curve on a task is the mean worth of its searches' winners over the env steps that they had
-used. Printed are the env steps from which on it has what best-of-N has at its end, as a part of
-those that best-of-N used there (2 where it never has), and the difference of fitness there.
-Intervals are bootstrapped over searches, within tasks (stratified, as Agarwal et al. 2021
-recommend).
+used, on straight lines between these. Printed are the env steps from which on it has what best-of-N
+has at its end, as a part of those that best-of-N used there (2 where it never has), and the
+difference of fitness there. Intervals are bootstrapped over searches, within tasks (stratified, as
+Agarwal et al. 2021 recommend).
 
 Searches run as `eureka search` runs them; trainings of winners run as in `reward_table.py`. What
 was searched and trained is kept in `results/search_efficiency.json`, and not made again.
@@ -115,13 +115,13 @@ def curve(
     searches: Sequence[Sequence[Mapping[str, Any]]],
     grid: np.ndarray,
 ) -> np.ndarray:
-    """Mean worth of the winner at each of these env steps, none before the first point."""
+    """Mean worth of the winner at each of these env steps, on straight lines between the points:
+    with stairs a refused candidate, which costs nothing, would end the comparison before the
+    others' last generation counts."""
     rows = []
     for points in searches:
-        steps = np.array([point["env_steps"] for point in points])
-        values = np.array([point["worth"] for point in points])
-        places = np.searchsorted(steps, grid, side="right") - 1
-        rows.append(values[places.clip(min=0)])
+        steps = [point["env_steps"] for point in points]
+        rows.append(np.interp(grid, steps, [point["worth"] for point in points]))
     return np.mean(rows, axis=0)
 
 

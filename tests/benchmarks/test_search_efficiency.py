@@ -28,7 +28,14 @@ THEIRS = [
 
 def test_a_curve_is_the_mean_of_what_each_search_has() -> None:
     found = curve(THEIRS, np.array([50, 100, 250, 300]))
-    assert found.tolist() == [1.5, 1.5, 1.5, 3.0]
+    assert found.tolist() == [1.5, 1.5, 2.25, 3.0]
+
+
+def test_a_search_that_used_less_takes_no_generation_from_the_others() -> None:
+    """Its last candidates were refused, at no env steps: theirs had nine tenths of their last."""
+    theirs = [searched((100, "a"), (200, "a"), (300, "c"))]
+    share, lead = efficiency([searched((100, "a"), (290, "b"))], theirs)
+    assert (share, lead) == (2.0, pytest.approx(2.0 - (1.0 + 0.9 * 3.0)))
 
 
 def test_a_winner_is_worth_what_the_seeds_say_that_did_not_choose_it() -> None:
@@ -50,8 +57,8 @@ def test_the_share_is_where_the_goal_is_reached() -> None:
 
 def test_searches_are_compared_as_far_as_both_went() -> None:
     ours = [searched((50, "a"), (120, "b")), searched((60, "b"), (180, "c"))]
-    # at 120 theirs have 1.5, which ours have once both know a best attempt
-    assert efficiency(ours, THEIRS) == pytest.approx((60 / 120, 2.0 - 1.5))
+    # at 120 theirs have 1.5, which ours have once both know a best attempt; ours 2 and half-way 3
+    assert efficiency(ours, THEIRS) == pytest.approx((60 / 120, 2.5 - 1.5))
 
 
 def test_a_goal_that_is_lost_again_is_not_reached() -> None:
