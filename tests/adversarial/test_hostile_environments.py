@@ -234,7 +234,7 @@ class Program:
                     output, _ = await asyncio.wait_for(process.communicate(), timeout_s)
                 except TimeoutError:
                     os.killpg(process.pid, signal.SIGKILL)
-                    await process.wait()
+                    await process.communicate()  # to the end, which closes the pipe
                     return "TIMEOUT", -signal.SIGKILL
             return output.decode(errors="replace"), process.returncode or 0
         from eureka_agent.sandbox.docker.wall import DockerWall
