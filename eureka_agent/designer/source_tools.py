@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 from collections.abc import Iterator
 
 from eureka_agent import syntax
@@ -19,6 +20,7 @@ def parsed(source: str) -> ast.Module | None:
         return None
 
 
+@functools.lru_cache(maxsize=128)  # each draft is compared with all before it
 def normalized(source: str) -> str:
     """A text that is equal for sources that differ only in layout, comments, docstrings,
     annotations and decorators. Invalid source is its own normal form."""

@@ -3,6 +3,7 @@ reach, hold or avoid, along which axis and to which value."""
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Iterable
@@ -44,6 +45,7 @@ def tokens(text: str) -> list[str]:
     return re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", text).lower())
 
 
+@functools.lru_cache(maxsize=2048)  # an environment's docs are read for every draft
 def stems(text: str) -> frozenset[str]:
     """Stems of the words that say something."""
     return frozenset(stem(word) for word in tokens(text) if word not in STOP_WORDS)
