@@ -131,7 +131,7 @@ class DryRunner:
         async with self._turn:
             job = f"score-{next(self._jobs)}"
             try:
-                names = await self._send_episodes(episodes)
+                names = await self._send_episodes(episodes, "credit" if credit else "scores")
                 command = ScoreTransitions(
                     job=job,
                     reward=reward,
@@ -146,8 +146,8 @@ class DryRunner:
                 return Scored(job=job, reason="its worker sent an invalid answer")
             return answer
 
-    async def _send_episodes(self, episodes: Mapping[str, Path]) -> tuple[str, ...]:
-        """Send the files that the worker lacks. Returns the names of all files there."""
+    async def _send_episodes(self, episodes: Mapping[str, Path], purpose: str) -> tuple[str, ...]:
+        """Send the files that the worker lacks. Returns the names of these episodes there."""
         client = await self._worker.ready()
         names = {name: f"{EPISODES_PREFIX}{self._prefix}{name}.npz" for name in episodes}
         for name, path in episodes.items():
@@ -155,7 +155,7 @@ class DryRunner:
                 await client.give(path, names[name], once=True)
             except EurekaError as error:
                 raise EpisodesFileError(error.message, "train it again") from None
-        client.keep_only(names.values())
+        client.keep_only(names.values(), purpose)
         return tuple(names.values())
 
     async def close(self) -> None:

@@ -52,8 +52,8 @@ class ScoreTransitions(Record):
     reward: RewardSpecification
     transitions: tuple[str, ...]
     """Npz files of plain arrays named `<episode>/<variable>`. A name always has the same content
-    and is sent to a worker once. The worker deletes the files that the latest such command does not
-    name, so they never fill its scratch folder."""
+    and is sent to a worker once. The worker deletes the files that neither the latest such command
+    with `credit` nor the latest one without names, so they never fill its scratch folder."""
     timeout_s: float
     credit: bool = False
     """Compare the credit that the reward gives with the fitness's, too."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
 import shutil
 import tempfile
@@ -80,6 +81,8 @@ class WorkerClient:
         self._sources: dict[str, Path] = {}
         """Paths of the latest files sent to the worker, by their names there."""
         self._sent_once: set[str] = set()
+        self._kept: dict[str, frozenset[str]] = {}
+        """Files sent with `once` that the worker keeps, by purpose."""
         """Names of the files sent with `once` that the worker still has."""
         self.last_sign_of_life = time.monotonic()
         """Time of the worker's last progress, in `time.monotonic` seconds. The caller sets it."""
@@ -139,10 +142,11 @@ class WorkerClient:
         if once:
             self._sent_once.add(name)
 
-    def keep_only(self, names: Iterable[str]) -> None:
-        """Note that after the next command the worker has only these of the files sent with
-        `once`."""
-        self._sent_once.intersection_update(names)
+    def keep_only(self, names: Iterable[str], purpose: str) -> None:
+        """Note that after the next command the worker has, of the files sent with `once`, only
+        these and the latest ones for other purposes."""
+        self._kept[purpose] = frozenset(names)
+        self._sent_once.intersection_update(itertools.chain(*self._kept.values()))
 
     async def _write(self, data: bytes) -> None:
         """Write to the worker, or kill it when it does not read in time."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,6 @@ from eureka_agent.errors import RewardLoadError
 from eureka_agent.protocol.bounds import EPISODES_PREFIX
 from eureka_agent.protocol.commands import ScoreTransitions
 from eureka_agent.protocol.events import Scored
-from eureka_agent.records import Credit
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Variable
 from eureka_agent.training.reward import RewardContractError
@@ -136,26 +136,22 @@ class Scorer:
         self._extreme = extreme_states(
             recorded, tuple(recorded), {each.name: each for each in variables}
         ).values
-        self._read: tuple[tuple[str, ...], bool] = ((), False)
-        """Files of `_stored`, and whether it has the fitness's credit."""
-        self._stored = StoredSteps({}, ())
+        self._named: dict[bool, tuple[str, ...]] = {}
+        """Files of the latest command with and of the latest without `credit`, which take turns."""
+        self._stored: dict[bool, tuple[tuple[str, ...], StoredSteps]] = {}
+        """Files that were read, and their steps, likewise."""
 
     def run(self, command: ScoreTransitions) -> Scored:
         """Run one reward in a fork on named episodes. Raises RunFolderError without episodes."""
+        self._named[command.credit] = command.transitions
+        named = set(itertools.chain(*self._named.values()))
         for path in self._folder.glob(f"{EPISODES_PREFIX}*"):
-            if path.name not in command.transitions:
+            if path.name not in named:
                 path.unlink(missing_ok=True)
-        wanted = (command.transitions, command.credit)
-        if self._read not in (wanted, (command.transitions, True)):
-            self._stored = read_steps(
-                [self._folder / name for name in command.transitions],
-                self._variables,
-                credit=command.credit,
-            )
-            self._read = wanted
+        stored = self._steps(command)
 
         def score() -> bytes:
-            return self._score(command).model_dump_json().encode()
+            return self._score(command, stored).model_dump_json().encode()
 
         end = run_in_child(score, command.timeout_s, EXTRA_DATA_BYTES, self._protocol_descriptors)
         if end.timed_out:
@@ -165,7 +161,16 @@ class Scorer:
         except ValidationError:
             return Scored(job=command.job, reason=describe_exit(end.status)[0])
 
-    def _score(self, command: ScoreTransitions) -> Scored:
+    def _steps(self, command: ScoreTransitions) -> StoredSteps:
+        """Steps of the command's files, read once."""
+        names, stored = self._stored.get(command.credit, ((), StoredSteps({}, ())))
+        if names != command.transitions:
+            paths = [self._folder / name for name in command.transitions]
+            stored = read_steps(paths, self._variables, credit=command.credit)
+            self._stored[command.credit] = command.transitions, stored
+        return stored
+
+    def _score(self, command: ScoreTransitions, stored: StoredSteps) -> Scored:
         try:
             reward = load_reward(
                 command.reward,
@@ -173,11 +178,11 @@ class Scorer:
                 constants=self._environment_class.constants,
                 quaternion_order=self._environment_class.quaternion_order,
             )
-            missing = [name for name in reward.arguments if name not in self._stored.values]
+            missing = [name for name in reward.arguments if name not in stored.values]
             if missing:
                 return Scored(job=command.job, reason=f"{missing[0]!r} is not stored")
             totals, recorded, extreme = (
-                reward(values)[0] for values in (self._stored.values, self._recorded, self._extreme)
+                reward(values)[0] for values in (stored.values, self._recorded, self._extreme)
             )
         except (RewardLoadError, RewardContractError) as error:
             return Scored(job=command.job, reason=error.message)
@@ -189,12 +194,8 @@ class Scorer:
         )
         return Scored(
             job=command.job,
-            returns=self._stored.returns(totals),
+            returns=stored.returns(totals),
             totals=tuple(torch.cat([recorded, totals[spread]]).double().tolist()),
             extreme_totals=tuple(extreme.double().tolist()),
-            credit=self._credit(totals) if command.credit else None,
+            credit=stored.credit.of(totals.double().numpy()) if stored.credit else None,
         )
-
-    def _credit(self, totals: Tensor) -> Credit | None:
-        stored = self._stored.credit
-        return None if stored is None else stored.of(totals.double().numpy())

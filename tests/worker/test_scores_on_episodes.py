@@ -163,10 +163,11 @@ async def test_returns_come_in_the_order_of_the_files(
 
 
 async def test_a_worker_keeps_the_files_of_the_last_score_alone(
-    dry_runner: DryRunner, scratch: Path, tmp_path: Path
+    dry_runner: DryRunner, scratch: Path, stored: Path, tmp_path: Path
 ) -> None:
     """Over a long search they would fill its scratch folder. Episodes that are asked for again are
-    sent again, also after a score that failed."""
+    sent again, also after a score that failed. Those of the last credit stay."""
+    await dry_runner.score(given_reward(reward("pole_upright")), {"plain": stored}, credit=True)
     files = {
         name: episodes_file(tmp_path / name, [value], [value])
         for name, value in (("a", 0.25), ("b", 0.5))
@@ -194,8 +195,28 @@ async def test_a_worker_keeps_the_files_of_the_last_score_alone(
             {"a": 0.25, "b": 0.5}[name] for name in names
         ]
         assert {path.name for path in scratch.rglob("*.npz")} == {
-            f"episodes-{name}.npz" for name in names
+            f"episodes-{name}.npz" for name in (*names, "plain")
         }
+
+
+async def test_credit_and_scores_take_turns_without_a_file_that_is_sent_again(
+    dry_runner: DryRunner, scratch: Path, tmp_path: Path
+) -> None:
+    """As the drafts of a proposal and the critic's look at the chosen one do, on many files."""
+    files = {name: episodes_file(tmp_path / name, [0.0], [1.0]) for name in ("x", "y", "z")}
+    asked = given_reward(reward("pole_upright"))
+
+    async def there(name: str, credit: bool) -> dict[str, int]:
+        scored = await dry_runner.score(asked, {name: files[name]}, credit=credit)
+        assert scored.returns == ({"worst": 0.0, "best": 1.0},)
+        return {path.name: path.stat().st_mtime_ns for path in scratch.rglob("*.npz")}
+
+    await there("x", True)
+    both = await there("y", False)
+    assert both.keys() == {"episodes-x.npz", "episodes-y.npz"}
+    assert await there("x", True) == both
+    assert await there("y", False) == both
+    assert (await there("z", True)).keys() == {"episodes-y.npz", "episodes-z.npz"}
 
 
 async def test_of_many_steps_a_spread_of_them_is_sent(
