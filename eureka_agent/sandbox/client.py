@@ -81,9 +81,9 @@ class WorkerClient:
         self._sources: dict[str, Path] = {}
         """Paths of the latest files sent to the worker, by their names there."""
         self._sent_once: set[str] = set()
-        self._kept: dict[str, frozenset[str]] = {}
-        """Files sent with `once` that the worker keeps, by purpose."""
         """Names of the files sent with `once` that the worker still has."""
+        self._kept: dict[str, frozenset[str]] = {}
+        """Those that it keeps, by purpose."""
         self.last_sign_of_life = time.monotonic()
         """Time of the worker's last progress, in `time.monotonic` seconds. The caller sets it."""
         self.write_timeout_s = START_SECONDS
