@@ -83,7 +83,7 @@ class WorkerClient:
         self._sent_once: set[str] = set()
         """Names of the files sent with `once` that the worker still has."""
         self._kept: dict[str, frozenset[str]] = {}
-        """Those that it keeps, by purpose."""
+        """Names of the latest such files, by the purpose that the worker keeps them for."""
         self.last_sign_of_life = time.monotonic()
         """Time of the worker's last progress, in `time.monotonic` seconds. The caller sets it."""
         self.write_timeout_s = START_SECONDS
