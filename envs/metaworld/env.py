@@ -206,13 +206,18 @@ class MetaWorld(MujocoTask):
         self.base = self.mocap(scene.placed) if scene.placed else None
         self.fingers = self.joint(["r_close", "l_close"])
         self.pads = self.contact(["leftpad", "rightpad"], scene.moving)
-        self._settled = _settle(self.model, scene.hand_start)
+        # on the device here, since a copy in each reset would make a GPU wait
+        self._settled = [
+            torch.from_numpy(values).to(self.qpos)
+            for values in _settle(self.model, scene.hand_start)
+        ]
         low, high = (*HAND_LOW, scene.hand_lowest), HAND_HIGH
         self._bounds = torch.tensor([low, high], dtype=torch.float64, device=self.device)
         self._places = torch.tensor([scene.start_low, scene.start_high], device=self.device)
         self._goal = torch.tensor([scene.goal], device=self.device)
         self._offset = torch.tensor([scene.object_offset], device=self.device)
         self._axes = torch.tensor([scene.axes], device=self.device)
+        self._hand_start = torch.tensor([scene.hand_start], device=self.device)
         self._held = torch.tensor([HAND_DOWN], device=self.device)
         (
             self.goal,
@@ -321,7 +326,7 @@ class MetaWorld(MujocoTask):
 
     def place(self, env_ids: Tensor) -> None:
         """The settled hand; the object and its goal at a place of the row's own."""
-        qpos, qvel = (torch.from_numpy(values).to(self.qpos) for values in self._settled)
+        qpos, qvel = self._settled
         places = self._draw_places(env_ids)
         start = qpos.repeat(len(env_ids), 1)
         if self.scene.joint_start is not None:
@@ -334,8 +339,7 @@ class MetaWorld(MujocoTask):
             self.goal[env_ids] = places + self._goal
         self.qpos.index_copy_(0, env_ids, start)
         self.qvel.index_copy_(0, env_ids, qvel.repeat(len(env_ids), 1))
-        hand = self._places.new_tensor([self.scene.hand_start])
-        self.hand.write(env_ids, position_w=hand, orientation_w=self._held)
+        self.hand.write(env_ids, position_w=self._hand_start, orientation_w=self._held)
 
     def _draw_places(self, env_ids: Tensor) -> Tensor:
         """Places of the object, m. Shape: (len(env_ids), 3)."""

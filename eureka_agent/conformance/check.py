@@ -64,7 +64,7 @@ _OF_AN_ENVIRONMENT: tuple[tuple[str, Check], ...] = (
     ("parameters", parameters.parameters),
     ("resets on a GPU", devices.masked_resets),
     ("steps on a GPU", devices.no_values),
-    ("numbers by index", devices.no_numbers_by_index),
+    ("copies to a GPU", devices.no_copies_to_the_gpu),
     ("pictures", pictures.own_drawing),
     ("physics", training.mujoco_speed),
     ("episode", training.episode),

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
@@ -16,6 +17,8 @@ from eureka_agent.simulation.mujoco_task import MujocoTask
 from eureka_agent.simulation.rollouts import actions_for
 from eureka_agent.simulation.vec_task import VecTask
 
+_MAKERS = (torch.tensor, torch.as_tensor, torch.asarray)
+_MADE_ONCE = "make the tensor once, in __init__, with device=self.device"
 _STEPS = 40
 _SHORT_EPISODE = 9
 
@@ -69,31 +72,35 @@ def no_values(subject: Subject) -> None:
         environment.reset_done()
 
 
-def no_numbers_by_index(subject: Subject) -> Iterator[Remark]:
-    """No step writes a number into rows by index, for which a GPU waits for the CPU."""
+def no_copies_to_the_gpu(subject: Subject) -> Iterator[Remark]:
+    """No step copies numbers from the CPU's memory, for which a GPU waits."""
     if not _says_gpu(subject):
         raise NotApplicable
     environment = subject.make()
     environment.max_episode_length = _SHORT_EPISODE
-    with _NumbersByIndex(subject.loaded.folder) as written:
+    # torch hands calls of `from_numpy` to no mode
+    from_numpy = torch.from_numpy
+    with (
+        _Copies(subject.loaded.folder) as copies,
+        patch.object(torch, "from_numpy", copies.noting(from_numpy)),
+    ):
         for actions in actions_for(environment, 2 * _SHORT_EPISODE, seed=7):
             environment.advance(actions)
             environment.reset_done()
-    for place in sorted(written.places):
+    for place, hint in sorted(copies.hints.items()):
         yield Remark(
-            "no step writes a number into rows by index: a GPU waits for the CPU there",
-            place,
-            "write tensor.index_fill_(0, env_ids, 0.0) for tensor[env_ids] = 0.0",
+            "no step copies numbers from the CPU's memory: a GPU waits for it", place, hint
         )
 
 
-class _NumbersByIndex(TorchFunctionMode):
-    """Notes where code of a folder writes a number into rows that a tensor of indices names."""
+class _Copies(TorchFunctionMode):
+    """Notes where code of a folder would copy numbers from the CPU to a GPU."""
 
     def __init__(self, folder: Path | None) -> None:
         super().__init__()
         self._folder = folder
-        self.places: set[str] = set()
+        self.hints: dict[str, str] = {}
+        """What to write instead, by the place."""
 
     def __torch_function__(
         self,
@@ -102,18 +109,31 @@ class _NumbersByIndex(TorchFunctionMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
+        kwargs = kwargs or {}
         if func is Tensor.__setitem__ and not isinstance(args[2], Tensor):
             indices = args[1] if isinstance(args[1], tuple) else (args[1],)
             # a mask with a number is a fill, which waits for nothing
             if any(isinstance(each, Tensor) and each.dtype != torch.bool for each in indices):
-                self._note()
-        return func(*args, **(kwargs or {}))
+                self._note("write tensor.index_fill_(0, env_ids, 0.0) for tensor[env_ids] = 0.0")
+        makes = func is Tensor.new_tensor or (func in _MAKERS and "device" in kwargs)
+        if makes and not any(isinstance(each, Tensor) for each in args[-1:]):
+            self._note(_MADE_ONCE)
+        return func(*args, **kwargs)
 
-    def _note(self) -> None:
+    def noting(self, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        """A function that is noted wherever the folder calls it."""
+
+        def noted(*args: Any, **kwargs: Any) -> Tensor:
+            self._note(_MADE_ONCE)
+            return function(*args, **kwargs)
+
+        return noted
+
+    def _note(self, hint: str) -> None:
         frame = sys._getframe(2)
         path = Path(frame.f_code.co_filename)
         if self._folder is not None and path.is_relative_to(self._folder):
-            self.places.add(f"{path}, line {frame.f_lineno}")
+            self.hints[f"{path}, line {frame.f_lineno}"] = hint
 
 
 def _says_gpu(subject: Subject) -> bool:

@@ -345,18 +345,37 @@ def test_a_good_folder_may_say_that_it_runs_on_a_gpu(write_folder: WriteFolder) 
     assert failures(check_environment(str(write_folder(ON_GPU)))) == {}
 
 
-def test_numbers_by_index_are_told_where_a_gpu_waits_for_them(write_folder: WriteFolder) -> None:
-    written = "self.velocity[env_ids] = 0.0"
-    filled = (ENV, written, "self.velocity.index_fill_(0, env_ids, 0.0)")
-    folder = write_folder(ON_GPU)
-    line = (folder / "env.py").read_text().partition(written)[0].count("\n") + 1
-    told = [each for each in check_environment(str(folder)) if each.name == "numbers by index"]
-    assert [(each.severity, each.actual) for each in told] == [
-        ("warning", f"{folder / 'env.py'}, line {line}")
-    ]
+def test_numbers_that_a_step_copies_to_a_gpu_are_told(write_folder: WriteFolder) -> None:
+    hints = {
+        "self.velocity[env_ids] = 0.0": "index_fill_",
+        "self.velocity[env_ids] = self.velocity.new_tensor([0.0])": "__init__",
+        "self.velocity[env_ids] = torch.tensor([0.0], device=self.device)": "__init__",
+        "self.velocity[env_ids] = torch.as_tensor([0.0], device=self.device)": "__init__",
+        "self.velocity[env_ids] = torch.from_numpy(numpy.zeros(1)).to(self.velocity)": "__init__",
+        "self.velocity[env_ids] = (zero := torch.zeros(1, device=self.device))": None,
+        "self.velocity[env_ids] = torch.as_tensor(zero, device=self.device)": None,
+        "self.velocity.index_fill_(0, env_ids, torch.tensor(0.0))": None,
+        "self.velocity.index_fill_(0, env_ids, 0.0)": None,
+    }
+    rest = (ENV, "self.velocity[env_ids] = 0.0", "\n        ".join(hints))
+    folder = write_folder(ON_GPU, rest, (ENV, "import torch\n", "import numpy\nimport torch\n"))
+    first = (folder / "env.py").read_text().partition(next(iter(hints)))[0].count("\n") + 1
+    told = [each for each in check_environment(str(folder)) if each.name == "copies to a GPU"]
+    assert {each.severity for each in told} == {"warning"}
+    expected = {
+        f"{folder / 'env.py'}, line {first + index}": word
+        for index, word in enumerate(hints.values())
+        if word
+    }
+    assert {each.actual for each in told} == set(expected)
+    assert all(expected[each.actual] in each.hint for each in told)
+
+
+def test_an_environment_that_copies_nothing_to_a_gpu_is_in_order(write_folder: WriteFolder) -> None:
+    filled = (ENV, "self.velocity[env_ids] = 0.0", "self.velocity.index_fill_(0, env_ids, 0.0)")
     for changes, severities in (([ON_GPU, filled], ["ok"]), ([], [])):
         results = check_environment(str(write_folder(*changes)))
-        found = [each.severity for each in results if each.name == "numbers by index"]
+        found = [each.severity for each in results if each.name == "copies to a GPU"]
         assert found == severities
 
 
