@@ -255,5 +255,6 @@ class Dispatcher:
         try:
             await worker.send(job)
         except Exception as error:  # noqa: BLE001  (a full disk; it is raised in the caller)
-            worker.jobs.pop(job.key, None)
-            job.raise_error(error)
+            if worker.jobs.get(job.key) is job:  # else it is another worker's by now
+                del worker.jobs[job.key]
+                job.raise_error(error)

@@ -103,16 +103,18 @@ class TrainingWorker:
         self._saved[job.key] = 0
 
     async def send(self, job: TrainingJob) -> None:
-        """Send a reserved job to the worker, unless it was taken back."""
-        assert self._client is not None
-        if self.jobs.get(job.key) is not job:
+        """Send a reserved job to the worker, unless it was taken back, as it is when the worker dies
+        before."""
+        client, command = self._client, job.command
+        if client is None or self.jobs.get(job.key) is not job:
             return
-        command = job.command
         if job.state is not None:
             name = f"resumed-{job.order[1]}.safetensors"
-            await self._client.give(job.state, name)
+            await client.give(job.state, name)
             command = command.model_copy(update={"snapshot": name})
-        await self._client.send(command)
+            if self.jobs.get(job.key) is not job:
+                return
+        await client.send(command)
 
     async def cancel(self, job: TrainingJob) -> None:
         """Cancel a job in the worker."""

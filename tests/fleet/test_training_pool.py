@@ -16,7 +16,7 @@ from training_pool import TrainingPool
 from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.jobs import TrainingResult
+from eureka_agent.fleet.jobs import TrainingJob, TrainingResult
 from eureka_agent.fleet.problem import Problem
 from eureka_agent.records import CurvePoint
 from eureka_agent.sandbox.process_wall import ProcessWall
@@ -221,6 +221,30 @@ async def test_jobs_are_spread_over_the_workers_before_any_takes_two(
     assert len(workers_seen) == 2
     # in one worker or the other, with a neighbour or without: the same training
     assert fitness_of(only) == fitness_of(first) == fitness_of(second) == fitness_of(third)
+
+
+async def test_a_training_whose_worker_dies_before_it_is_sent_begins_in_the_next(
+    tmp_path: Path, good_reward: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = make_pool(tmp_path)
+    try:
+        first = await pool.train("first", given_reward(good_reward), seed=5)
+        (worker,) = pool._dispatcher._workers
+        send = worker.send
+
+        async def send_late(job: TrainingJob) -> None:
+            assert worker._client is not None
+            await worker._client.kill()
+            while worker._client is not None:
+                await asyncio.sleep(0.01)
+            await send(job)
+
+        monkeypatch.setattr(worker, "send", send_late)
+        second = await pool.train("second", given_reward(good_reward), seed=5)
+    finally:
+        await pool.close()
+    assert second.retries == 1
+    assert fitness_of(second) == fitness_of(first)
 
 
 async def test_a_cancelled_training_gives_its_slot_back(tmp_path: Path, good_reward: str) -> None:
