@@ -176,8 +176,9 @@ class SearchSettings(TrainingSettings):
     price: tuple[str, ...] = ()
     """Price of a model that is not in the table, as <provider>/<model>=<dollars for a million
     tokens of prompts>,<of replies>."""
-    strategy: Literal["greedy", "best-of-n", "islands", "tree"] = "greedy"
-    """Strategy that chooses parents and operators."""
+    strategy: Literal["auto", "greedy", "best-of-n", "islands", "tree"] = "auto"
+    """Strategy that chooses parents and operators; auto: best-of-n where the offline designer's
+    drafts are compared, until a person says something, and else greedy."""
     tuning: bool = False
     """Let a numeric optimiser choose the constants of a good reward once five trainings of its form
     are known, as often as that pays, at no cost of tokens."""
@@ -385,6 +386,17 @@ FREE_SETTINGS = frozenset(
 )
 """Settings that may change when a run is resumed. They change neither a training, nor its score,
 nor the designs of a generation."""
+
+
+def strategy_name(settings: SearchSettings, *, refined: bool = False) -> str:
+    """Strategy of a search. Of the offline designer's drafts the choice among fresh ones leads to a
+    good reward with fewer env steps than one among changes of the best (`drafts` in
+    docs/strategies.md). `refined`: a person has said something, and something is there to change.
+    """
+    if settings.strategy != "auto":
+        return settings.strategy
+    drafted = settings.model == ("offline",) and settings.drafts_of_each > 1
+    return "best-of-n" if drafted and not settings.tuning and not refined else "greedy"
 
 
 def schedule_of(settings: SearchSettings) -> Literal["generations", "steady"]:

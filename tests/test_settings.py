@@ -17,6 +17,7 @@ from eureka_agent.settings import (
     TrainingSettings,
     check_training,
     parse_settings,
+    strategy_name,
     training_part,
 )
 from eureka_agent.settings_files import read_settings_file
@@ -293,3 +294,24 @@ def test_a_sentence_is_refused_by_the_name_that_help_has_for_it(sentence: str, s
 def test_nothing_is_compared_at_the_end_of_a_training() -> None:
     with pytest.raises(SettingsError, match="less than 1"):
         parse_settings(SearchSettings, {"rungs": [0.5, 1.0]}, "test")
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({}, "best-of-n"),
+        ({"drafts": 8}, "best-of-n"),
+        ({"drafts": 1}, "greedy"),
+        ({"tuning": True}, "greedy"),
+        ({"fitness": "chosen"}, "greedy"),
+        ({"model": ("openai/any",)}, "greedy"),
+        ({"model": ("openai/any",), "drafts": 8}, "greedy"),
+        ({"strategy": "tree"}, "tree"),
+        ({"model": ("openai/any",), "strategy": "best-of-n"}, "best-of-n"),
+    ],
+)
+def test_the_strategy_unless_one_is_named(given: dict[str, object], name: str) -> None:
+    settings = SearchSettings.model_validate(given)
+    assert strategy_name(settings) == name
+    refined = "greedy" if settings.strategy == "auto" else name
+    assert strategy_name(settings, refined=True) == refined

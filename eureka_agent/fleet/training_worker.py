@@ -103,8 +103,7 @@ class TrainingWorker:
         self._saved[job.key] = 0
 
     async def send(self, job: TrainingJob) -> None:
-        """Send a reserved job to the worker, unless it was taken back, as it is when the worker dies
-        before."""
+        """Send a reserved job to the worker, unless it was taken back, as it is at its death."""
         client, command = self._client, job.command
         if client is None or self.jobs.get(job.key) is not job:
             return

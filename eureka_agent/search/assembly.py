@@ -46,7 +46,7 @@ from eureka_agent.search.strategies.credit import WithTuning
 from eureka_agent.search.strategies.interface import Strategy
 from eureka_agent.search.summary import best_attempt
 from eureka_agent.search.trial import TrialRunner
-from eureka_agent.settings import SearchSettings
+from eureka_agent.settings import SearchSettings, strategy_name
 
 SAVING_SECONDS = 5.0
 """Time for saving the running trainings when a run is stopped."""
@@ -142,7 +142,14 @@ def _engine(
         if settings.analyst_sees:
             analyst = SeeingAnalyst(advisers.analyst, run, maker, observer)
         analyst = AnalystIfReachable(analyst, observer)
-    briefing = Briefing(run, strategy_of(settings), observer, advisers.models, analyst)
+    briefing = Briefing(
+        run,
+        strategy_of(settings),
+        observer,
+        advisers.models,
+        analyst,
+        refining=strategy_of(settings, refined=True),
+    )
     cache = BaselineCache(cache_parent(run.folder), description, settings, ready.hardware.kind)
     final = FinalTrainings(run, trials, cache, observer)
     known = final.known if settings.trains_baselines else None
@@ -252,7 +259,8 @@ class AnalystIfReachable:
             return ""
 
 
-def strategy_of(settings: SearchSettings) -> Strategy:
-    """The strategy that the settings name, with tuning of constants if they ask for it."""
-    strategy = STRATEGIES[settings.strategy]()
+def strategy_of(settings: SearchSettings, *, refined: bool = False) -> Strategy:
+    """The strategy of a search, with tuning of constants if the settings ask for it. `refined`: of
+    one to which a person has said something."""
+    strategy = STRATEGIES[strategy_name(settings, refined=refined)]()
     return WithTuning(strategy, worth_tuning) if settings.tuning else strategy

@@ -77,11 +77,15 @@ class Briefing:
         observer: Observer,
         models: Sequence[str] = (),
         analyst: Analyses | None = None,
+        *,
+        refining: Strategy | None = None,
     ) -> None:
-        """`models` are the names of those that share the proposals."""
+        """`models` are the names of those that share the proposals. `refining` is the strategy from
+        a person's first word on, if it is another one."""
         self._run = run
         self._observer = observer
         self._strategy = strategy
+        self._refining = refining or strategy
         self._models = models
         self._analyst = analyst
 
@@ -133,7 +137,8 @@ class Briefing:
     ) -> Sequence[ProposalPlan]:
         """The strategy's plan. Once wishes stand, every second proposal, from the first on, is made
         from attempts that know all of them: the best by fitness may be one that ignores them."""
-        plans = self._strategy.plan(iteration, history, size)
+        strategy = self._refining if state.feedback else self._strategy
+        plans = strategy.plan(iteration, history, size)
         knowing = [
             each
             for each in history
@@ -147,7 +152,7 @@ class Briefing:
             or what_ranks(state.feedback) == "choices"
         ):
             return plans
-        after = self._strategy.plan(iteration, knowing, size)
+        after = strategy.plan(iteration, knowing, size)
         return [after[place] if place % 2 == 0 else plan for place, plan in enumerate(plans)]
 
     async def request(self, plan: Planned) -> DesignRequest:

@@ -29,7 +29,13 @@ from eureka_agent.llm.replay import (
 from eureka_agent.resources import resource_folder
 from eureka_agent.search.time_limit import outage_limit
 from eureka_agent.search.typed_settings import flag_text
-from eureka_agent.settings import SearchSettings, judge_of, parse_settings, schedule_of
+from eureka_agent.settings import (
+    SearchSettings,
+    judge_of,
+    parse_settings,
+    schedule_of,
+    strategy_name,
+)
 
 OFF, AUTO = "off", "auto"
 RECORDINGS = "recorded"
@@ -202,10 +208,11 @@ def _replayed(settings: SearchSettings) -> Models:
 def _flags_of(recording: Recording, settings: SearchSettings) -> str:
     """Flags that give a search the recorded settings where it differs. Fewer generations do not
     differ."""
+    given = {**dict(settings), "strategy": strategy_name(settings)}
     differing = {
         name: value
         for name, value in recording.search.items()
-        if (now := getattr(settings, name)) is not None
+        if (now := given[name]) is not None
         and now != value
         and not (name == "iterations" and now < value)
     }
@@ -254,7 +261,12 @@ def recording_of(run: Run) -> Recording:
             "name another run",
         )
     known = {name: getattr(run.settings, name) for name in SEARCH_SETTINGS}
-    search = {**known, "sentence": run.sentence, "schedule": schedule_of(run.settings)}
+    search = {
+        **known,
+        "sentence": run.sentence,
+        "strategy": strategy_name(run.settings),
+        "schedule": schedule_of(run.settings),
+    }
     return Recording(
         run.name,
         messages,

@@ -26,7 +26,7 @@ from eureka_agent.records import Cost, Diagnosis, Message, Operator, TaskDescrip
 from eureka_agent.rewards import CodeReward
 from eureka_agent.search.judging import COMPARISONS
 from eureka_agent.search.models import Models
-from eureka_agent.settings import SearchSettings
+from eureka_agent.settings import SearchSettings, strategy_name
 
 LATER_CHARACTERS = 13_000
 """Characters of parents, curves and failures that a designer's prompt has after the first
@@ -113,7 +113,9 @@ def _asked(
     """Role, model, number of requests and tokens of each prompt."""
     first, later = settings.samples, settings.samples * (settings.iterations - 1)
     drafted = first + later * settings.drafts_of_each
-    grown = 0 if settings.strategy == "best-of-n" else LATER_CHARACTERS // CHARACTERS_PER_TOKEN
+    grown = (
+        0 if strategy_name(settings) == "best-of-n" else LATER_CHARACTERS // CHARACTERS_PER_TOKEN
+    )
     prompt = sizes[Role.DESIGNER] + grown * later * settings.drafts_of_each // drafted
     if settings.fitness == "written":
         yield Role.METRIC, models.designers[0], 1, sizes[Role.METRIC]
@@ -138,7 +140,7 @@ def _asked(
 
 def _parents_analysed(settings: SearchSettings) -> int:
     """Different first parents of a generation, whose trainings the analyst reads."""
-    match settings.strategy:
+    match strategy_name(settings):
         case "best-of-n":
             return 0
         case "islands":  # every second choice takes an island's best

@@ -61,7 +61,7 @@ MISTAKES = {
         "see `eureka search --help` for what it takes",
     ),
     "search x --strategy greddy": (
-        "--strategy is 'greddy', expected greedy, best-of-n, islands or tree",
+        "--strategy is 'greddy', expected auto, greedy, best-of-n, islands or tree",
         "did you mean 'greedy'?",
     ),
     "search x --sandbox Docker": (
@@ -113,8 +113,8 @@ MISTAKES = {
     ),
     "search x --config choice.yaml": (
         (
-            "setting 'strategy' in choice.yaml is 'greddy', expected greedy, best-of-n, islands or"
-            " tree"
+            "setting 'strategy' in choice.yaml is 'greddy', expected auto, greedy, best-of-n,"
+            " islands or tree"
         ),
         "did you mean 'greedy'?",
     ),

@@ -16,8 +16,10 @@ from thoroughness import third
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.designer.llm_designer import opening
-from eureka_agent.journal.entries import AttemptImported
+from eureka_agent.feedback_records import Wish
+from eureka_agent.journal.entries import AttemptImported, FeedbackGiven
 from eureka_agent.records import Attempt, Diagnosis, DiagnosisFinding, Operator, Stage
+from eureka_agent.search.assembly import strategy_of
 from eureka_agent.search.briefing import Briefing
 from eureka_agent.search.strategies.best_of_n import BestOfN
 from eureka_agent.search.strategies.greedy import Greedy
@@ -78,7 +80,7 @@ def test_the_prompt_that_is_printed_is_of_the_generation_after_the_last(
 ) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2] / "benchmarks"))
     requests_of = importlib.import_module("prompt").requests_of
-    run = make_run(**SETTINGS)
+    run = make_run(**SETTINGS, strategy="greedy")
     told = []
     for iteration in range(2):
         for sample in range(6):
@@ -103,6 +105,18 @@ async def test_later_generations_without_parents_go_on_with_other_angles(make_ru
     assert len({opening(request)[1].content for request in (*first, *again)}) == 12, (
         "a second round of the same generation"
     )
+
+
+async def test_what_a_person_says_is_about_the_best_so_far(make_run: MakeRun) -> None:
+    run = make_run(**SETTINGS, drafts=2)
+    for sample in range(6):
+        run.archive.append(AttemptImported(record=planned(0, sample, float(sample))))
+    strategies = [strategy_of(run.settings, refined=refined) for refined in (False, True)]
+    briefing = Briefing(run, strategies[0], lambda entry: None, refining=strategies[1])
+    fresh = briefing.plan(1, range(6))
+    assert {plan.parents for plan in fresh} == {()}, "drafts of the offline designer are compared"
+    run.archive.append(FeedbackGiven(who="ada", feedback=Wish(wants="be gentle")))
+    assert briefing.plan(1, range(6))[0].parents == ("0-5",)
 
 
 @pytest.mark.parametrize("place", third([5, 9, 14]))
