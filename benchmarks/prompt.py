@@ -31,7 +31,9 @@ def requests_of(name: str, iteration: int | None = None) -> list[DesignRequest]:
             iteration = (
                 max((attempt.iteration for attempt in run.archive.attempts()), default=-1) + 2
             )
-        briefing = Briefing(run, strategy_of(run.settings), lambda entry: None)
+        # an offline search may draw fresh rewards alone; a model's goes on from the best
+        strategy = strategy_of(run.settings, refined=True)
+        briefing = Briefing(run, strategy, lambda entry: None)
         plans = briefing.plan(iteration - 1, range(run.settings.samples))
         found = [asyncio.run(briefing.request(plan)) for plan in plans]
     finally:

@@ -78,11 +78,10 @@ def no_copies_to_the_gpu(subject: Subject) -> Iterator[Remark]:
         raise NotApplicable
     environment = subject.make()
     environment.max_episode_length = _SHORT_EPISODE
-    # torch hands calls of `from_numpy` to no mode
-    from_numpy = torch.from_numpy
     with (
         _Copies(subject.loaded.folder) as copies,
-        patch.object(torch, "from_numpy", copies.noting(from_numpy)),
+        # torch hands calls of `from_numpy` to no mode
+        patch.object(torch, "from_numpy", copies.noting(torch.from_numpy)),
     ):
         for actions in actions_for(environment, 2 * _SHORT_EPISODE, seed=7):
             environment.advance(actions)
@@ -100,7 +99,7 @@ class _Copies(TorchFunctionMode):
         super().__init__()
         self._folder = folder
         self.hints: dict[str, str] = {}
-        """What to write instead, by the place."""
+        """Advice by the place of a copy."""
 
     def __torch_function__(
         self,

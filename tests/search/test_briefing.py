@@ -80,7 +80,7 @@ def test_the_prompt_that_is_printed_is_of_the_generation_after_the_last(
 ) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2] / "benchmarks"))
     requests_of = importlib.import_module("prompt").requests_of
-    run = make_run(**SETTINGS, strategy="greedy")
+    run = make_run(**SETTINGS, drafts=2)
     told = []
     for iteration in range(2):
         for sample in range(6):
