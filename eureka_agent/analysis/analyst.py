@@ -7,8 +7,8 @@ import re
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.configured_model import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, ImagePart, Role
-from eureka_agent.llm.markdown import without_thinking
 from eureka_agent.llm.prompts import render, system_message
+from eureka_agent.llm.spoken import spoken
 from eureka_agent.records import Diagnosis, TaskDescription
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.settings import SearchSettings
@@ -60,7 +60,7 @@ class Analyst:
 
 def clean_analysis(reply: str, *, cut_off: bool = False) -> str:
     """The reply as plain text of bounded length, without headings and code blocks."""
-    text = without_headings(without_thinking(printable(reply)))
+    text = without_headings(spoken(printable(reply)).text)
     # a pattern would take quadratic time in spaces that end no line
     text = "\n".join(line.rstrip(" \t") for line in text.split("\n"))
     text = re.sub(r"\n{3,}", "\n\n", text).strip()

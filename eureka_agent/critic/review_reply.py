@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eureka_agent.llm.json_objects import objects
-from eureka_agent.llm.markdown import without_thinking
+from eureka_agent.llm.spoken import spoken
 from eureka_agent.text import printable
 
 _NOTHING = {
@@ -47,7 +47,7 @@ class Review:
 
 def read_review(reply: str) -> Review | None:
     """The last object in the reply with the form of a review; None without one."""
-    text = without_thinking(printable(reply))
+    text = spoken(printable(reply)).text
     for value in objects(text):
         if isinstance(value, dict):
             found = {str(key).strip().lower(): content for key, content in value.items()}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eureka_agent.llm.json_objects import objects
-from eureka_agent.llm.markdown import without_thinking
+from eureka_agent.llm.spoken import spoken
 from eureka_agent.parameters import values_text
 from eureka_agent.randomisation_records import CurriculumStage, RandomisedParameters
 from eureka_agent.records import ParameterRanges, ParameterSpec
@@ -47,7 +47,7 @@ def parse_distributions(
     """The first `count` distributions of a reply that differ from the `known`, named after them."""
     found: list[RandomisedParameters] = []
     faults: list[str] = []
-    proposed = list(_proposed(without_thinking(printable(text[:_LONGEST_REPLY]))))
+    proposed = list(_proposed(spoken(printable(text[:_LONGEST_REPLY])).text))
     for place, value in enumerate(proposed, 1):
         if len(found) == count:
             break

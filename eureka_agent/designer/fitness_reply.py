@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from eureka_agent.designer.reply import parse_reply
+from eureka_agent.llm.spoken import spoken
 from eureka_agent.records import Finding
 from eureka_agent.task import FitnessReduction
 from eureka_agent.text import printable
@@ -50,7 +51,7 @@ class FitnessReply:
 
 def parse_fitness_reply(text: str) -> FitnessReply:
     """Find function and words in a reply of any form."""
-    block = _last_object(text)
+    block = _last_object(spoken(printable(text)).text)
     reply = parse_reply(block.text_without)  # a JSON object is valid Python too
     findings = list(_unseen(reply.source))
     if not reply.source:

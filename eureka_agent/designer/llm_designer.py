@@ -12,8 +12,8 @@ from eureka_agent.designer.reply import parse_reply
 from eureka_agent.designer.source_tools import parameter_names
 from eureka_agent.llm.configured_model import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
-from eureka_agent.llm.markdown import without_thinking
 from eureka_agent.llm.prompts import fenced, render, system_message
+from eureka_agent.llm.spoken import spoken
 from eureka_agent.records import NOT_ASKED, Message, Proposal, Verdict
 from eureka_agent.rewards import CodeReward
 from eureka_agent.text import clipped, printable
@@ -158,7 +158,7 @@ def _said_something(rejected: Proposal) -> bool:
 
 
 def _proposal(request: DesignRequest, message: Message) -> Proposal:
-    reply = parse_reply(message.reply)
+    reply = parse_reply(message.reply, cut_off=message.finish_reason == FinishReason.CUT_OFF)
     note = REPLY_NOTES.get(FinishReason(message.finish_reason), "")
     return Proposal(
         reward=CodeReward(source=reply.source, author=message.model),
@@ -177,7 +177,7 @@ def _proposal(request: DesignRequest, message: Message) -> Proposal:
 def _answer(rejected: Proposal) -> str:
     """The model's answer as it is shown to it again; the source of a given reward, which has no
     reply."""
-    answer = without_thinking(printable(rejected.reply)).strip()
+    answer = spoken(printable(rejected.reply)).text.strip()
     code = rejected.reward.source
     source = fenced(code, "python") if code.strip() else ""
     if len(answer) > LONGEST_ANSWER_SHOWN and 0 < len(source) <= LONGEST_ANSWER_SHOWN:

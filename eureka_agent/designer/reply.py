@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from eureka_agent.designer import salvage
 from eureka_agent.designer.source_tools import ENTRY_POINT
-from eureka_agent.llm.markdown import Block, split_blocks, without_thinking
+from eureka_agent.llm.markdown import Block, joined_prose, split
+from eureka_agent.llm.spoken import spoken
 from eureka_agent.text import clipped, printable
 
 LONGEST_REASONING = 10_000
@@ -34,8 +35,15 @@ _OTHER_LANGUAGES = (
 _MOST_TRIES = 8
 """Parts of a text without fences that are tried as source."""
 
-_MOST_BLOCKS = 100
-"""Most blocks of a reply, from the last one."""
+_MOST_PARTS = 200
+"""Most blocks of a reply and texts between them, from the last one."""
+_DISCARDED = re.compile(
+    r"[\s#*_>-]*(?:for (?:comparison|reference)[,:]?|instead of|not)?\s*(?:the|an?|my)?\s*"
+    r"(?:earlier|previous|old|original|first (?:try|attempt|draft)|discarded|rejected|abandoned"
+    r"|alternative|optional|unused|wrong|bad|naive)\b",
+    re.IGNORECASE,
+)
+"""Begin of a line about a reward that the model has left behind."""
 
 
 @dataclass(frozen=True)
@@ -43,38 +51,81 @@ class Reply:
     """Content of a reply."""
 
     source: str
-    """Empty without a `compute_reward`."""
+    """Empty without a `compute_reward`, and where it is not sure which one is the answer."""
     reasoning: str
     """The prose around the code."""
+    problem: str = ""
+    """The reason for an empty source, in words for the model."""
 
 
-def parse_reply(text: str) -> Reply:
-    """Find the reward in a reply: the last code block with `compute_reward`, with the blocks that
-    define what it calls.
+@dataclass(frozen=True)
+class _Candidate:
+    """A part of a reply that defines the reward."""
+
+    source: str
+    around: str
+    """Prose in the part."""
+    place: int
+    """Index of the part."""
+    is_excerpt: bool
+    """True for a definition that leaves parts out, beside one that is whole."""
+
+
+def parse_reply(text: str, thoughts: str = "", *, cut_off: bool = False) -> Reply:
+    """Find the reward in a reply: the last definition of `compute_reward` in its answer, with the
+    blocks that define what it calls.
 
     Helpers may be anywhere, in blocks of their own too. A block that was cut off counts, as does
-    code without a fence, in JSON, or in a diff that holds all of it. Invalid code is returned
-    unchanged, for the critic to judge.
+    code without a fence, in JSON, in the new half of a replacement, or in a diff that holds all of
+    it. Invalid code is returned unchanged, for the critic to judge. `thoughts`: those that the
+    server sent apart. They count where there is no answer, they end with the only reward in them,
+    and the reply was not `cut_off` at the bound on tokens.
     """
-    return _parse(without_thinking(printable(text)))
+    answer = spoken(printable(text))
+    if answer.text.strip() and not (answer.thoughts and cut_off):
+        return _parse(answer.text, cut_off=cut_off)
+    thought = (answer.thoughts or printable(thoughts)).strip()
+    if cut_off or not thought:
+        return Reply("", "", "the reply holds no answer")
+    reply = _parse(thought)
+    parts = split(thought)
+    ends_with_it = isinstance(parts[-1], str) and not parts[-1].strip()
+    is_only = len(_DEFINITION.findall(thought)) == 1
+    if reply.source and ends_with_it and is_only:
+        return reply
+    return Reply("", "", "the reply holds thoughts, and no answer after them")
 
 
-def _parse(text: str) -> Reply:
-    blocks, prose = split_blocks(text)
-    blocks = blocks[-_MOST_BLOCKS:]
-    codes = [_code(block) for block in blocks]
-    main = _main(blocks, codes)
-    if main is not None:
-        return _reply(_with_helpers(codes, main), prose)
-    for part in (*(block.body for block in blocks), text):
-        wrapped = salvage.from_json(part, ENTRY_POINT)
-        if wrapped is not None:
-            source, around = wrapped
-            inner = _parse(source) if "```" in source else Reply(source, "")
-            return _reply(
-                inner.source, _joined("" if part is text else prose, around, inner.reasoning)
-            )
-    return _unfenced(text)
+def _parse(text: str, *, cut_off: bool = False) -> Reply:
+    text, new = salvage.replaced(text)
+    parts = split(text)[-_MOST_PARTS:]
+    codes = [_code(part) if isinstance(part, Block) else "" for part in parts]
+    found = [
+        candidate
+        for place, part in enumerate(parts)
+        if (candidate := _candidate(part, codes[place], place)) is not None
+    ]
+    whole = [each for each in found if salvage.is_whole(each.source, ENTRY_POINT)]
+    if not found:
+        return _wrapped(text) or _reply("", text)
+    main = whole[-1] if whole and found[-1].is_excerpt else found[-1]
+    prose = joined_prose(
+        [main.around if place == main.place else part for place, part in enumerate(parts)]
+    )
+    problem = ""
+    older = {each.source for each in whole if each.place < main.place}
+    if older - {main.source} and _is_discarded(parts[: main.place]):
+        problem = "the reply holds several rewards, and the last one is told as an earlier one"
+    after = parts[main.place + 1 :]
+    if cut_off and any(isinstance(part, Block) or part.strip() for part in after):
+        problem = "the reply was cut off while it went on after a reward"
+    new += [line for part in after if isinstance(part, Block) for line in _changes(part, main)]
+    if any(line.strip() and line.strip() not in main.source for line in new):
+        problem = "the reply changes a part of its reward, and the whole one is not there"
+    if problem:
+        return Reply("", clipped(prose, LONGEST_REASONING), problem)
+    codes[main.place] = main.source
+    return _reply(_with_helpers(codes, main.place), prose)
 
 
 def _reply(source: str, reasoning: str) -> Reply:
@@ -92,18 +143,48 @@ def _code(block: Block) -> str:
     return salvage.mended(salvage.from_diff(body) or body)
 
 
-def _main(blocks: list[Block], codes: list[str]) -> int | None:
-    """Index of the block with the reward: the last definition, unless it is an excerpt of a whole
-    one before it."""
-    defining = [index for index, code in enumerate(codes) if _DEFINITION.search(code)]
-    if not defining:
+def _candidate(part: Block | str, code: str, place: int) -> _Candidate | None:
+    """The definition in a part of a reply; None without one."""
+    if isinstance(part, str):
+        reply = _wrapped(part) or _unfenced(part)
+        if not reply.source:
+            return None
+        return _Candidate(reply.source, reply.reasoning, place, salvage.is_excerpt(reply.source))
+    if _DEFINITION.search(code):
+        excerpt = salvage.is_excerpt(code) or part.language in _OTHER_LANGUAGES
+        return _Candidate(code, "", place, excerpt and part.closed)
+    wrapped = _wrapped(part.body)
+    if wrapped is None:
         return None
-    last = defining[-1]
-    whole = [index for index in defining if salvage.is_whole(codes[index], ENTRY_POINT)]
-    if not whole or last in whole:
-        return last
-    excerpt = salvage.is_excerpt(codes[last]) or blocks[last].language in _OTHER_LANGUAGES
-    return whole[-1] if excerpt and blocks[last].closed else last
+    return _Candidate(wrapped.source, wrapped.reasoning, place, is_excerpt=False)
+
+
+def _wrapped(text: str) -> Reply | None:
+    """The reward in a JSON text."""
+    wrapped = salvage.from_json(text, ENTRY_POINT)
+    if wrapped is None:
+        return None
+    source, around = wrapped
+    inner = _parse(source) if "```" in source else Reply(source, "")
+    return _reply(inner.source, _joined(around, inner.reasoning))
+
+
+def _is_discarded(parts: list[Block | str]) -> bool:
+    """True where the prose before a definition tells it as an earlier one."""
+    lines = [line for part in parts[-1:] if isinstance(part, str) for line in part.split("\n")]
+    last = next((line for line in reversed(lines) if line.strip()), "")
+    return _DISCARDED.match(last) is not None
+
+
+def _changes(block: Block, main: _Candidate) -> list[str]:
+    """Lines of a later block that replace some of the reward's: those that a diff adds, and
+    assignments to names of the function."""
+    if block.language in ("diff", "patch"):
+        return [line[1:] for line in block.body.split("\n") if line.startswith("+")]
+    if ENTRY_POINT in block.body:
+        return []
+    names = salvage.names_assigned(main.source, ENTRY_POINT) & salvage.names_defined(block.body)
+    return block.body.split("\n") if names else []
 
 
 def _with_helpers(codes: list[str], main: int) -> str:
@@ -129,25 +210,26 @@ def _with_helpers(codes: list[str], main: int) -> str:
 
 def _unfenced(text: str) -> Reply:
     """Code without a fence, from the first line that looks like code to the last that parses."""
-    definition = _DEFINITION.search(text)
-    if definition is None:
+    definitions = list(_DEFINITION.finditer(text))
+    if not definitions:
         return _reply("", text)
-    before, code = _indented_part(text, definition) if definition["indent"] else ("", text)
-    place = _DEFINITION.search(code)
-    assert place is not None  # the part was cut out around it
-    starts = [
-        match.start() for match in _CODE_START.finditer(code) if match.start() < place.start()
-    ]
+    last = definitions[-1]
+    before, code = _indented_part(text, last) if last["indent"] else ("", text)
+    *older, place = _DEFINITION.finditer(code)
+    begin = older[-1].end() if older else 0
+    starts = [each.start() for each in _CODE_START.finditer(code, 0, place.start())]
+    starts = [*starts[:1], *(start for start in starts[1:] if start > begin)]
     for start in [*starts[: _MOST_TRIES - 1], place.start()]:
         length = salvage.leading_code(code[start:], ENTRY_POINT)
-        if length:
-            return _reply(
-                code[start : start + length], _joined(before, code[:start], code[start + length :])
-            )
-    body = code[place.start() :]
-    after = _AFTER_A_BODY.search(body)
-    length = len(body) if after is None else after.start()
-    return _reply(body[:length], _joined(before, code[: place.start()], body[length:]))
+        if start + length > place.start():
+            break
+    else:  # the critic tells what is wrong with it
+        above = (each for each in starts if salvage.parses(code[each : place.start()]))
+        start = next(above, place.start())
+        after = _AFTER_A_BODY.search(code, place.end())
+        length = (len(code) if after is None else after.start()) - start
+    end = start + length
+    return _reply(code[start:end], _joined(before, code[:start], code[end:]))
 
 
 def _indented_part(text: str, definition: re.Match[str]) -> tuple[str, str]:

@@ -29,6 +29,13 @@ _MENDED = str.maketrans(
         "×": "*",
     }
 )
+_OLD_BEGINS = re.compile(
+    r"[ \t]*(?:<{5,9}(?: .*)?|\|{5,9}(?: .*)?|<(?:search|old\w{0,20}|original|before)>)[ \t]*",
+    re.IGNORECASE,
+)
+_OLD_ENDS = re.compile(
+    r"[ \t]*(?:={5,9}|</(?:search|old\w{0,20}|original|before)>)[ \t]*", re.IGNORECASE
+)
 _DIFF_HEADER = re.compile(r"^(?:@@.*|---.*|\+\+\+.*|diff .*|index [0-9a-f]+.*|\\ No newline.*)$")
 # it has no ambiguous part, since a model may write a line of 50,000 hashes
 _ELISION = re.compile(
@@ -86,6 +93,15 @@ def names_defined(source: str) -> set[str]:
     return names
 
 
+def names_assigned(source: str, function: str) -> set[str]:
+    """Names that the function at the source's top level binds."""
+    found = [node for node in statements(source) if isinstance(node, ast.FunctionDef)]
+    nodes = (each for node in found if node.name == function for each in ast.walk(node))
+    return {
+        node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+
+
 def names_missing(source: str) -> set[str]:
     """Names that are read but bound nowhere in the source."""
     bound = names_defined(source) | set(dir(builtins))
@@ -102,11 +118,12 @@ def names_missing(source: str) -> set[str]:
 
 
 def leading_code(text: str, function: str) -> int:
-    """Length of the Python at the text's start that defines the function; 0 without it.
+    """Length of the Python at the text's start that defines the whole function; 0 without it.
 
-    The text from a parser's error on is prose, as are the bare words before it.
+    The text from a parser's error on is prose, as are the bare words before it, unless the error
+    is in the function.
     """
-    lines = text[:LONGEST_SOURCE].split("\n")
+    lines = whole = text[:LONGEST_SOURCE].split("\n")
     for _ in range(_MOST_TRIES):
         try:
             body = _parse("\n".join(lines)).body
@@ -120,8 +137,35 @@ def leading_code(text: str, function: str) -> int:
             body.pop()
         if not any(isinstance(node, ast.FunctionDef) and node.name == function for node in body):
             return 0
+        last = body[-1]
+        if isinstance(last, ast.FunctionDef) and lines != whole and not _returns(last):
+            return 0
         return len("\n".join(lines[: body[-1].end_lineno]))
     return 0
+
+
+def _returns(function: ast.FunctionDef) -> bool:
+    """True if the function's last statement may be its end."""
+    return isinstance(function.body[-1], ast.Return | ast.If | ast.Raise)
+
+
+def replaced(text: str) -> tuple[str, list[str]]:
+    """The text without the old halves of its replacements, such as between `<<<<<<< SEARCH`,
+    `=======` and `>>>>>>> REPLACE`, and the lines of the new halves."""
+    kept: list[str] = []
+    new: list[str] = []
+    is_old = in_block = False
+    for line in text.split("\n"):
+        if _OLD_BEGINS.fullmatch(line):
+            is_old, in_block = True, line.lstrip().startswith(("<<<", "|||"))
+        elif is_old and _OLD_ENDS.fullmatch(line):
+            is_old = False
+        elif in_block and line.startswith(">>>>>"):
+            is_old = in_block = False
+        elif not is_old:
+            kept.append(line)
+            new += [line] if in_block else []
+    return "\n".join(kept), new
 
 
 def from_json(text: str, function: str) -> tuple[str, str] | None:

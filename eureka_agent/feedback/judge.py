@@ -15,8 +15,8 @@ from eureka_agent.llm.interface import (
     Role,
 )
 from eureka_agent.llm.json_objects import objects
-from eureka_agent.llm.markdown import without_thinking
 from eureka_agent.llm.prompts import render
+from eureka_agent.llm.spoken import spoken
 from eureka_agent.records import Message, TaskDescription
 from eureka_agent.text import clipped, one_line, printable
 
@@ -62,7 +62,7 @@ async def check_sight(model: ConfiguredModel) -> None:
     except LanguageModelError as error:
         error.hint = "; ".join(filter(None, (error.hint, _hint())))
         raise
-    if _COLOUR not in without_thinking(message.reply).casefold():
+    if _COLOUR not in spoken(message.reply).text.casefold():
         answer = clipped(one_line(message.reply, _LONGEST_ANSWER), _LONGEST_ANSWER)
         raise BlindModelError(
             f"{model.name} does not see: shown a {_COLOUR} square and asked for its colour, it"
@@ -106,7 +106,7 @@ def parse_judgement(message: Message) -> tuple[Grade | None, str]:
     """The grade in a reply, and what is wrong with a reply that has none."""
     if message.finish_reason == FinishReason.REFUSED:
         return None, "the model refused to compare them"
-    for value in objects(without_thinking(printable(message.reply))):
+    for value in objects(spoken(printable(message.reply)).text):
         if isinstance(value, dict):
             found = {str(name).strip().casefold(): content for name, content in value.items()}
             answer = " ".join(str(found.get("better", "")).casefold().split()).strip(" .")

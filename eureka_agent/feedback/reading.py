@@ -11,8 +11,8 @@ from eureka_agent.feedback_records import LONGEST_WORDS, Given, Reading, Wish
 from eureka_agent.llm.configured_model import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, LanguageModelError, Role
 from eureka_agent.llm.json_objects import objects
-from eureka_agent.llm.markdown import without_thinking
 from eureka_agent.llm.prompts import render, system_message
+from eureka_agent.llm.spoken import spoken
 from eureka_agent.records import Attempt, TaskDescription
 from eureka_agent.settings import SearchSettings
 from eureka_agent.text import clipped, printable
@@ -71,7 +71,7 @@ class ModelReader:
 
 def parse_reading(reply: str, author: str, description: TaskDescription) -> Reading | None:
     """The last object in the reply that has a reading; None without one."""
-    for value in objects(without_thinking(printable(reply))):
+    for value in objects(spoken(printable(reply)).text):
         if isinstance(value, dict):
             found = {str(key).strip().lower(): content for key, content in value.items()}
             text = found.get("reading")

@@ -6,17 +6,15 @@ import re
 import textwrap
 from dataclasses import dataclass, field
 
-_FENCE = re.compile(
-    r"^(?P<indent>(?:[ \t]*(?:[-*+>]|\d{1,3}[.)])[ \t])?[ \t]*)(?P<fence>`{3,}|~{3,})"
-    r"(?P<info>[^`\n]*)$"
-)
+_INDENT = re.compile(r"(?:[ \t]*(?:[-*+>]|\d{1,3}[.)])[ \t])?[ \t]*")
+_FENCE = re.compile(rf"(?P<before>{_INDENT.pattern})(?P<fence>`{{3,}}|~{{3,}})(?P<info>[^`]*)")
 _DEEPER = 4
 """Further indentation from which a fence with a language belongs to the content of a block."""
 _DEEPEST = 3
 _PROSE = ("", "markdown", "md", "text", "txt")
 """Languages of prose, which may hold further blocks."""
-_THINKING = re.compile(r"<(?P<tag>think(?:ing)?)>.*?(?:</(?P=tag)>|\Z)", re.DOTALL | re.IGNORECASE)
-_THINKING_TAG = re.compile(r"<(?P<end>/?)think(?:ing)?>", re.IGNORECASE)
+_LANGUAGE = re.compile(r"\s*(?:[\w+.#-]*|\{[^}]*\})(?:\s*[{:=(,].*|\s+\w+=.*)?\s*")
+_CODE_AFTER_LANGUAGE = re.compile(r"[ \t]*\w*[ \t]+(?=(?:import|from|def|class)\b|@)")
 
 
 @dataclass(frozen=True)
@@ -37,6 +35,11 @@ class _Open:
     info: str
     lines: list[str] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        code = _CODE_AFTER_LANGUAGE.match(self.info)
+        if code is not None:  # the first line of code stands beside the language
+            self.lines.append(self.info[code.end() :])
+
     @property
     def language(self) -> str:
         return (re.split(r"[\s{,:]", self.info.strip().lower()) or [""])[0].lstrip("{.")
@@ -46,65 +49,98 @@ class _Open:
 
     def is_followed_by(self, indent: int, fence: str, info: str) -> bool:
         """True where the fence opens another block, although this one was not closed."""
-        return bool(info.strip()) and self._counts(fence) and indent < self.indent + _DEEPER
+        opens = _LANGUAGE.fullmatch(info) or _CODE_AFTER_LANGUAGE.match(info)
+        return opens is not None and self._counts(fence) and indent < self.indent + _DEEPER
+
+    def ends_with(self, before: str, fence: str) -> bool:
+        """True where the fence ends the block beside code or prose."""
+        is_comment = "#" in before
+        return self._counts(fence) and self.language not in _PROSE[1:] and not is_comment
 
     def _counts(self, fence: str) -> bool:
         return fence[0] == self.fence[0] and len(fence) >= len(self.fence)
 
 
-def split_blocks(text: str, depth: int = 0) -> tuple[list[Block], str]:
-    """Split a text into code blocks, also those within a prose block or cut off by the text's end,
-    and prose. A fence with a language ends an open block."""
-    blocks: list[Block] = []
+def split(text: str, depth: int = 0) -> list[Block | str]:
+    """Split a text into code blocks and the prose between them, in their order.
+
+    A block may stand within a prose block, begin behind words or end behind code in their line, or
+    be cut off by the text's end. A fence with a language ends an open block.
+    """
+    parts: list[Block | str] = []
     prose: list[str] = []
     block: _Open | None = None
+
+    def close(*, closed: bool) -> None:
+        nonlocal block
+        assert block is not None
+        parts.append("\n".join(prose))
+        prose.clear()
+        parts.extend(_closed(block, depth, closed=closed))
+        block = None
+
     for line in text.split("\n"):
-        match = _FENCE.match(line)
-        fence = None
-        if match is not None:
-            fence = len(match["indent"].expandtabs(4)), match["fence"], match["info"]
-        if block is None:
-            if fence is None:
-                prose.append(line)
-            else:
-                block = _Open(*fence)
-        elif fence is not None and block.closes(*fence[1:]):
-            _close(block, blocks, prose, depth, closed=True)
-            block = None
-        elif fence is not None and block.is_followed_by(*fence):
+        before, fence, info = _fence(line)
+        is_first = _INDENT.fullmatch(before) is not None
+        indent = len(before.expandtabs(4)) if is_first else 0
+        if not fence:
+            (prose if block is None else block.lines).append(line)
+        elif block is None and (is_first or re.fullmatch(r"[\w+.#-]*\s*", info)):
+            prose += [] if is_first else [before]
+            block = _Open(indent, fence, info)
+        elif block is None:
+            prose.append(line)
+        elif is_first and block.closes(fence, info):
+            close(closed=True)
+        elif is_first and block.is_followed_by(indent, fence, info):
             if block.language in _PROSE:
                 prose += block.lines
             else:
-                _close(block, blocks, prose, depth, closed=True)
-            block = _Open(*fence)
+                close(closed=True)
+            block = _Open(indent, fence, info)
+        elif block.ends_with(before, fence):
+            block.lines += [] if is_first else [before]
+            close(closed=True)
+            prose.append(info)
         else:
             block.lines.append(line)
     if block is not None:
-        _close(block, blocks, prose, depth, closed=False)
-    return blocks, re.sub(r"\n{3,}", "\n\n", "\n".join(prose)).strip()
+        close(closed=False)
+    return [*parts, "\n".join(prose)]
 
 
-def _close(
-    block: _Open, blocks: list[Block], prose: list[str], depth: int, *, closed: bool
-) -> None:
-    prose.append("")
+def split_blocks(text: str) -> tuple[list[Block], str]:
+    """The code blocks of a text, and the prose around them."""
+    parts = split(text)
+    return [part for part in parts if isinstance(part, Block)], joined_prose(parts)
+
+
+def joined_prose(parts: list[Block | str]) -> str:
+    """The prose of a text's parts, with a blank line for each block."""
+    prose = "\n".join("" if isinstance(part, Block) else part for part in parts)
+    return re.sub(r"\n{3,}", "\n\n", prose).strip()
+
+
+def _fence(line: str) -> tuple[str, str, str]:
+    """The only fence of a line with the text before and after it; all empty without one. Tildes
+    count at the line's start alone."""
+    match = _FENCE.fullmatch(line)
+    if match is not None:
+        return match["before"], match["fence"], match["info"]
+    before, fence, after = line.partition("```")
+    info = after.lstrip("`")
+    if not fence or "`" in info:
+        return "", "", ""
+    return before, fence + "`" * (len(after) - len(info)), info
+
+
+def _closed(block: _Open, depth: int, *, closed: bool) -> list[Block | str]:
+    """A block, or the parts of a prose block that holds others."""
     lines = block.lines
     if all(line.lstrip().startswith(">") for line in lines):
         lines = [re.sub(r"^[ \t]*> ?", "", line) for line in lines]
     body = textwrap.dedent("\n".join(lines)) + "\n"
-    has_blocks = re.search(r"^[ \t]*(?:```|~~~)", body, re.MULTILINE)
+    has_blocks = "```" in body or "~~~" in body
     if depth < _DEEPEST and block.language in _PROSE and has_blocks:
-        inner, around = split_blocks(body, depth + 1)
-        blocks += inner
-        prose.append(around)
-    else:
-        blocks.append(Block(block.language, body, closed))
-
-
-def without_thinking(text: str) -> str:
-    """The text without thoughts in `<think>` tags; all of it if nothing else is left."""
-    spoken = _THINKING.sub("", text)
-    ends = [match.end() for match in _THINKING_TAG.finditer(spoken) if match["end"]]
-    if ends:  # thoughts without an opening tag
-        spoken = spoken[ends[-1] :]
-    return spoken if spoken.strip() else _THINKING_TAG.sub("", text)
+        return split(body, depth + 1)
+    return [Block(block.language, body, closed)]

@@ -340,7 +340,7 @@ def test_constants_and_comments_before_the_function_without_a_fence() -> None:
     code = f"import torch\n\nSCALE: float = 2.0\n# of height\nLIMIT = 3.0\n\n\n{FUNCTION}"
     reply = parse_reply(f"<answer>\n{code}\n</answer>\nDone\n")
     assert reply.source == code + "\n"
-    assert reply.reasoning == "<answer>\n\n</answer>\nDone"
+    assert reply.reasoning == "", "nothing after the end of a tagged answer counts"
 
 
 def test_an_indented_listing() -> None:

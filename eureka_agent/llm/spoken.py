@@ -1,0 +1,147 @@
+"""The answer in a reply's text, without the thoughts that a server left in it.
+
+Servers know the thoughts of a model by its special tokens and send them apart. Where one does not
+know the model, they stand in the text, in the form that the model was trained with.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_TAG = re.compile(
+    r"<[|｜]?(?P<end>/?)(?P<name>[\w:▁-]{0,30}(?:think|thought|reason|reflect|scratch|monolog"
+    r"|analys|brainstorm|draft)[\w:▁-]{0,30})(?: [^<>\n]{0,100})?[|｜]?>"
+    r"|\[(?P<bracket_end>/|end )?think(?:ing)?\]"
+    r"|◁(?P<kimi_end>/?)think▷"
+    r"|<details type=\"reasoning\"[^<>\n]{0,100}>"
+    r"|(?P<other_end></details>|<channel\|>|<\|inner_suffix\|>)"
+    r"|<\|channel>thought\b|<\|inner_prefix\|>",
+    re.IGNORECASE,
+)
+"""Begin or end of thoughts: `<think>`, `<seed:think>`, `<|START_THINKING|>`,
+`<|begin_of_thought|>`, Mistral's `[THINK]`, Kimi's `◁think▷`, Gemma's `<|channel>thought` to
+`<channel|>`, Apertus' `<|inner_prefix|>`, Open WebUI's `<details>`."""
+_DEEPEST = 20
+"""Most tags of thoughts within each other."""
+_GRANITE = re.compile(
+    r"\s*here(?: is|'s) my thought process:.*?^here(?: is|'s) my response:",
+    re.IGNORECASE | re.DOTALL | re.MULTILINE,
+)
+_ANSWER_END = re.compile(
+    r"</(?:final[_ ]?)?(?:answer|response|output|solution|result)>"
+    r"|<\|(?:end_of_(?:solution|box)|END_(?:RESPONSE|TEXT))\|>",
+    re.IGNORECASE,
+)
+_MARK = re.compile(
+    r"<\|[^|<>\n]{1,40}\|>|<｜[^｜<>\n]{1,40}｜>|<(?:end|start)_of_turn>|<eos>|</s>\s*\Z"
+    r"|</?(?:final[_ ]?)?(?:answer|response|output|solution|result)>",
+    re.IGNORECASE,
+)
+"""Tokens and tags around an answer."""
+_HARMONY = re.compile(r"<\|(start|channel|constrain|message|end|return|call)\|>")
+_IS_HARMONY = re.compile(r"<\|(?:channel|message)\|>")
+_BARE_HARMONY = re.compile(r"(?:assistant)?(?:analysis|commentary)(?=[A-Z])")
+"""Harmony whose tokens a server removed, and left their words."""
+_BARE_FINAL = re.compile(r"assistant(?:final|<\|channel\|>final)")
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """The parts of a reply's text."""
+
+    text: str
+    """The answer, without its tags; empty if the reply holds thoughts alone."""
+    thoughts: str = ""
+    """Thoughts that never end, to the reply's end."""
+
+
+def spoken(reply: str) -> Spoken:
+    """Take the answer out of a reply's text.
+
+    Text before an end of thoughts is thought, also where their begin is missing, since chat
+    templates may give it to the model. Nothing after the end of a tagged answer counts.
+    """
+    if _IS_HARMONY.search(reply):
+        return _harmony(reply)
+    if _BARE_HARMONY.match(reply.lstrip()):
+        final = list(_BARE_FINAL.finditer(reply))
+        return Spoken(_bare(reply[final[-1].end() :])) if final else Spoken("", reply)
+    pieces: list[str] = []
+    waiting: list[tuple[str, int]] = []  # names and places of the thoughts that are open
+    granite = _GRANITE.match(reply)
+    place = 0 if granite is None else granite.end()
+    for tag in _TAG.finditer(reply):
+        name, ends = _name(tag)
+        if ends and not _is_quoted(reply, tag):
+            names = [each for each, _ in waiting]
+            if name in names:
+                del waiting[names.index(name) :]
+            elif name != "details":
+                waiting.clear()
+                pieces.clear()
+            else:
+                continue
+            place = place if waiting else tag.end()
+        elif not ends and len(waiting) < _DEEPEST and _begins_line(reply, tag.start(), place):
+            if not waiting:
+                pieces.append(reply[place : tag.start()])
+            waiting.append((name, tag.end()))
+    if waiting:
+        return Spoken(_bare("".join(pieces)), reply[waiting[0][1] :])
+    return Spoken(_bare("".join([*pieces, reply[place:]])))
+
+
+def _name(tag: re.Match[str]) -> tuple[str, bool]:
+    """Name of a tag without the words for begin and end, and True for an end."""
+    name = (tag["name"] or "").casefold()
+    if not name:
+        text = tag[0].casefold()
+        kinds = ("details", "channel", "inner")
+        name = next((kind for kind in kinds if kind in text), "think")
+        return name, bool(tag["bracket_end"] or tag["kimi_end"] or tag["other_end"])
+    bare = re.sub(r"^(?:start|begin|end)(?:_of)?_|ing$|s$", "", name)
+    return bare.replace("thought", "think"), bool(tag["end"]) or name.startswith("end")
+
+
+def _is_quoted(text: str, tag: re.Match[str]) -> bool:
+    """True for a tag in quotation marks, which is spoken of."""
+    before, after = text[tag.start() - 1 : tag.start()], text[tag.end() : tag.end() + 1]
+    return before == after and before in ("`", '"', "'")
+
+
+def _begins_line(text: str, place: int, last: int) -> bool:
+    """True where only blanks or another tag stand before a place in its line. `last`: the end of
+    the last thought."""
+    start = max(last, place - 200)
+    before = text[max(start, text.rfind("\n", start, place) + 1) : place].rstrip()
+    return not before or before.endswith((">", "▷"))
+
+
+def _harmony(reply: str) -> Spoken:
+    """The messages of Harmony's channel `final` (gpt-oss), or those without a channel."""
+    final: list[str] = []
+    bare: list[str] = []
+    header, state, place = "", "message", 0
+    named = False
+    for token in [*_HARMONY.finditer(reply), None]:
+        text = reply[place : len(reply) if token is None else token.start()]
+        if state == "message" and header == "final":
+            final.append(text)
+        elif state == "message" and not header and place:
+            bare.append(text)
+        elif state == "channel":
+            header, named = (text.split() or [""])[0].casefold(), True
+        if token is not None:
+            place, state = token.end(), token[1]
+            header = "" if state in ("start", "end", "return", "call") else header
+    found = final if named else bare
+    return Spoken(_bare("\n".join(found))) if found else Spoken("", reply)
+
+
+def _bare(text: str) -> str:
+    """The text without marks, up to the end of its last tagged answer."""
+    ends = list(_ANSWER_END.finditer(text))
+    if ends and text[: ends[-1].start()].strip():
+        text = text[: ends[-1].start()]
+    return _MARK.sub("\n", text)
