@@ -44,6 +44,17 @@ def browser() -> Iterator[Browser]:
         started.close()
 
 
+def cut_off(page: Page) -> list[str]:
+    """Beginnings of tables that are wider than their places, so that columns are out of sight."""
+    script = (
+        "[...document.querySelectorAll('.wide:has(table)')]"
+        ".filter((each) => each.scrollWidth > each.clientWidth)"
+        ".map((each) => each.innerText.slice(0, 80))"
+    )
+    found: list[str] = page.evaluate(script)
+    return found
+
+
 def _keep_picture(page: Page) -> None:
     """Keep what a tab shows at its test's end, where `EUREKA_SCREENSHOTS` names a folder."""
     folder = os.environ.get("EUREKA_SCREENSHOTS")

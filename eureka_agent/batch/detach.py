@@ -9,6 +9,7 @@ from pathlib import Path
 
 from eureka_agent.archive.storage_errors import storage_errors
 from eureka_agent.errors import EurekaError
+from eureka_agent.invocation import PROGRAM
 
 OUTPUT = "output.txt"
 """Output of a detached batch, in its folder; its last line is `done`."""
@@ -34,6 +35,7 @@ def detach(arguments: list[str], folder: Path) -> str:
             stderr=output,
             start_new_session=True,
             pass_fds=(writing,),
+            env={**os.environ, PROGRAM: os.environ.get(PROGRAM) or sys.argv[0]},  # for its hints
         )
         os.close(writing)
         ready = line.readline().strip()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import shlex
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -11,6 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from eureka_agent import wording
 from eureka_agent.archive.run_folder import reading
 from eureka_agent.batch.allocation import PromisingFirst
 from eureka_agent.batch.file import BatchSettings
@@ -18,11 +20,12 @@ from eureka_agent.batch.folder import STOP_FILE
 from eureka_agent.batch.limits import EnvSteps, TimeLeft, cut_short, limits_on_models
 from eureka_agent.batch.machine_trouble import MachineWait, Trouble, trouble_in
 from eureka_agent.batch.one_search import Active, kind, run_search, steps_in, used_steps
-from eureka_agent.batch.queue import Entry, Event, Queue, State
+from eureka_agent.batch.queue import CANCELLING, ENDED, Entry, Event, Queue, State
 from eureka_agent.errors import DiskFullError, EnvironmentLoadError, EurekaError, SettingsError
 from eureka_agent.fleet.devices import CPU
 from eureka_agent.fleet.machine import Machine
 from eureka_agent.fleet.share import Share
+from eureka_agent.invocation import command
 from eureka_agent.journal.entries import (
     AttemptEnded,
     AttemptRepeated,
@@ -118,7 +121,7 @@ class BatchDriver:
                     await self._end_all()
                     return None
                 self._look_for_stop_file()
-                if self.stopping and not self._machine.busy:
+                if self.stopping and not self.trainings_under_way:
                     await self._end_all()
                     return None
         except BaseException as error:  # a cancellation, a full disk, a dead engine
@@ -150,8 +153,20 @@ class BatchDriver:
     def stop(self, reason: str) -> None:
         """Begin nothing more; end when the trainings under way have ended."""
         self.stopping = reason
-        self.record("stopping", reason)
+        waits_for = wording.plural(self.trainings_under_way, "training")
+        self.record("stopping", f"{reason}; it ends after {waits_for} under way")
         self._hold()
+
+    @property
+    def trainings_under_way(self) -> int:
+        """Trainings that run or are about to."""
+        return self._machine.under_way
+
+    def state_in_words(self, entry: Entry) -> str:
+        """The state of a search, or `CANCELLING`."""
+        active = self.active.get(entry.name)
+        cancelled = active is not None and active.ending is State.CANCELLED
+        return CANCELLING if cancelled and entry.state not in ENDED else entry.state.value
 
     def pause(self, search: str | None = None) -> None:
         """Begin nothing more in a search, or in all."""
@@ -170,8 +185,10 @@ class BatchDriver:
         else:
             self.paused_searches.discard(search)
             self._left_out.discard(search)
-            now = State.RUNNING if search in self.active else State.WAITING
-            self.queue.set_state(search, now)
+            active = self.active.get(search)
+            if active is not None and active.ending is not None:
+                active.ending = State.WAITING  # it begins again once it is saved
+            self._set_state(search, State.WAITING if active is None else State.RUNNING)
         self.record("resumed", search=search)
         self._hold()
 
@@ -181,17 +198,20 @@ class BatchDriver:
         if search in self.active:
             self._end(self.active[search], State.CANCELLED)
         else:
-            self.queue.set_state(search, State.CANCELLED, "cancelled before it began")
+            self._set_state(search, State.CANCELLED, self._way_back(search))
             self._changed.set()
+
+    def _way_back(self, search: str) -> str:
+        again = command(shlex.join(["batch", "resume", str(self.queue.folder), search]))
+        return f"`{again}` brings it back"
 
     def retune(self, search: str, changes: Mapping[str, Any]) -> None:
         """Change settings of a search that may change; one under way is saved and goes on with
         them."""
-        entry = next(each for each in self.queue.entries() if each.name == search)
-        self.queue.change_settings(search, {**entry.settings, **changes})
+        self.queue.change_settings(search, {**self.queue.entry(search).settings, **changes})
         text = ", ".join(f"{name} = {value}" for name, value in changes.items())
         self.record("retuned", text, search)
-        if search in self.active:
+        if search in self.active and self.active[search].ending is None:
             self._end(self.active[search], State.WAITING)
 
     def retune_batch(self, settings: BatchSettings) -> None:
@@ -270,7 +290,8 @@ class BatchDriver:
         try:
             await self._run(active)
         except asyncio.CancelledError:
-            self._set_state(name, active.ending or State.STOPPED)
+            ending = active.ending or State.STOPPED
+            self._set_state(name, ending, self._way_back(name) if ending in ENDED else "")
         except LimitReachedError as error:
             self._left_out.add(name)
             self._set_state(name, State.WAITING, error.message)
@@ -347,13 +368,14 @@ class BatchDriver:
                 gc.collect()  # it left cycles, and the collector comes seldom by itself
 
     def _end(self, active: Active, state: State) -> None:
+        if active.ending is None:  # a second cancellation would keep it from saving
+            active.task.cancel()
         active.ending = state
-        active.task.cancel()
 
     async def _end_all(self) -> None:
         """Save what is under way and end it; at once on a second cancellation."""
         for active in self.active.values():
-            if active.ending is None:  # a second cancellation would keep it from saving
+            if active.ending is None:
                 self._end(active, State.STOPPED)
         tasks = [active.task for active in self.active.values()]
         while pending := [task for task in tasks if not task.done()]:

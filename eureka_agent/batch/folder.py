@@ -83,6 +83,17 @@ def bring_up_to_date(queue: Queue, searches: Sequence[PlannedSearch]) -> None:
             queue.set_state(entry.name, State.WAITING, "its run folder is gone")
 
 
+def bring_back(queue: Queue, search: str | None) -> None:
+    """Queue a cancelled search again; None: all of them, where no other search is left. Raises
+    EurekaError for an unknown one."""
+    entries = queue.entries() if search is None else (queue.entry(search),)
+    if search is None and any(entry.state not in ENDED for entry in entries):
+        return
+    for entry in entries:
+        if entry.state is State.CANCELLED:
+            queue.set_state(entry.name, State.WAITING)
+
+
 def has_begun(folder: Path, entry: Entry) -> bool:
     """True if the search has a run. What a killed process left of a run that was not yet complete
     is removed."""

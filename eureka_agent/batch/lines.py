@@ -12,7 +12,7 @@ from rich.text import Text
 
 from eureka_agent.batch.queue import Event
 from eureka_agent.batch.session import BatchEnd
-from eureka_agent.batch.summary import COLUMNS, Row, cells, counts
+from eureka_agent.batch.summary import COLUMNS, NUMBERS, Row, cells, counts
 from eureka_agent.text import one_line
 
 STYLES = {
@@ -22,9 +22,9 @@ STYLES = {
     "stopped": "yellow",
     "running": "cyan",
     "paused": "yellow",
+    "cancelling": "yellow",
 }
 _LONGEST_TEXT = 300
-_NUMBERS = ("generations", "trained", "best", "human", "vs human", "time")
 
 
 def event_line(event: Event) -> str:
@@ -39,7 +39,7 @@ def render_rows(rows: Sequence[Row]) -> RenderableType:
     """The searches, a line each, and the totals."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in COLUMNS:
-        table.add_column(column, justify="right" if column in _NUMBERS else "left", no_wrap=True)
+        table.add_column(column, justify="right" if column in NUMBERS else "left", no_wrap=True)
     for row in rows:
         name, state, *rest = cells(row)
         table.add_row(name, Text(state, STYLES.get(state, "")), *rest)

@@ -17,7 +17,7 @@ from eureka_agent import __version__
 from eureka_agent.archive.run_folder import BATCH_FILE
 from eureka_agent.archive.sqlite_files import check_files, connect
 from eureka_agent.archive.storage_errors import is_full, reason_of
-from eureka_agent.errors import DiskFullError, RunFolderError
+from eureka_agent.errors import DiskFullError, EurekaError, RunFolderError, did_you_mean
 from eureka_agent.invocation import command
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -57,6 +57,8 @@ class State(StrEnum):
 
 ENDED = (State.FINISHED, State.FAILED, State.CANCELLED)
 """States from which a batch does not go on by itself."""
+CANCELLING = "cancelling"
+"""State in words of a search whose trainings are saved before it is cancelled."""
 _STATES = frozenset(state.value for state in State)
 
 
@@ -168,6 +170,13 @@ class Queue:
             Entry(name, json.loads(settings), State(state), tries, message)
             for name, settings, state, tries, message in rows
         )
+
+    def entry(self, name: str) -> Entry:
+        """One search. Raises EurekaError for a name that no search has."""
+        entries = {entry.name: entry for entry in self.entries()}
+        if name not in entries:
+            raise EurekaError(f"no search {name!r} in this batch", did_you_mean(name, entries))
+        return entries[name]
 
     def add(self, searches: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
         """Queue new searches, all or none."""

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from eureka_agent.batch.file import BatchSettings
 from eureka_agent.batch.matrix import OF_THE_BATCH
-from eureka_agent.batch.queue import ENDED, Entry, State
+from eureka_agent.batch.queue import CANCELLING, ENDED, Entry, State
 from eureka_agent.errors import EurekaError, SettingsError, did_you_mean
 from eureka_agent.settings import FREE_SETTINGS, SearchSettings, parse_settings
 
 if TYPE_CHECKING:
     from eureka_agent.batch.driver import BatchDriver
 
+_BROUGHT_BACK = (State.CANCELLED, State.FAILED, CANCELLING)
 ACTIONS = ("status", "pause", "resume", "cancel", "retune", "stop")
 
 
@@ -26,7 +27,7 @@ class Requests:
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Do what a request asks for. Raises EurekaError for one that makes no sense."""
         action, search = request.get("action"), request.get("search")
-        entry = None if search is None else self._entry(str(search))
+        entry = None if search is None else self._driver.queue.entry(str(search))
         match action:
             case "status":
                 pass
@@ -49,12 +50,6 @@ class Requests:
                 raise EurekaError(f"no action {action!r}", did_you_mean(str(action), ACTIONS))
         return self._status()
 
-    def _entry(self, name: str) -> Entry:
-        entries = {entry.name: entry for entry in self._driver.queue.entries()}
-        if name not in entries:
-            raise EurekaError(f"no search {name!r} in this batch", did_you_mean(name, entries))
-        return entries[name]
-
     def _pause(self, entry: Entry | None) -> None:
         if entry is None:
             if not self._driver.paused:
@@ -73,10 +68,10 @@ class Requests:
         if entry is None:
             if self._driver.paused:
                 self._driver.resume()
-        elif entry.name in self._driver.active or entry.state is State.WAITING:
-            if entry.name in self._driver.paused_searches:
-                self._driver.resume(entry.name)
-        elif entry.state in (State.CANCELLED, State.FAILED):
+        elif entry.state is not State.FINISHED and (
+            entry.name in self._driver.paused_searches
+            or self._driver.state_in_words(entry) in _BROUGHT_BACK
+        ):
             self._driver.resume(entry.name)
 
     def _cancel(self, entry: Entry) -> None:
@@ -112,5 +107,6 @@ class Requests:
         return {
             "paused": driver.paused,
             "stopping": driver.stopping,
-            "searches": {each.name: each.state.value for each in driver.queue.entries()},
+            "trainings": driver.trainings_under_way,
+            "searches": {each.name: driver.state_in_words(each) for each in driver.queue.entries()},
         }

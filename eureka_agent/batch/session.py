@@ -21,7 +21,13 @@ from eureka_agent.archive.storage_errors import FILE_NAME
 from eureka_agent.batch.control import NobodyListensError, ask, listening
 from eureka_agent.batch.driver import BatchDriver
 from eureka_agent.batch.file import BatchFile, BatchSettings
-from eureka_agent.batch.folder import BATCH_COPY, STOP_FILE, bring_up_to_date, check_folder
+from eureka_agent.batch.folder import (
+    BATCH_COPY,
+    STOP_FILE,
+    bring_back,
+    bring_up_to_date,
+    check_folder,
+)
 from eureka_agent.batch.limits import shared_budget
 from eureka_agent.batch.matrix import PlannedSearch
 from eureka_agent.batch.notifications import Notifications, notifier
@@ -134,7 +140,8 @@ async def run_batch(
                 await driver.run()
             finally:
                 task.cancel()
-                end = _end(queue, summary, driver.stopping)
+                reason = driver.stopping and f"stopped because {driver.stopping}"
+                end = _end(queue, summary, reason)
                 told.ended(folder.name, counted(end.states.values()))
                 await told.finish()
         return end
@@ -220,13 +227,18 @@ async def _budget(settings: BatchSettings, queue: Queue) -> Budget | None:
 
 
 def ask_batch(folder: Path, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Send a request to the process that works on a batch. Raises NobodyListensError."""
+    """Send a request to the process that works on a batch. Without one, `resume` queues what was
+    cancelled, and others raise NobodyListensError."""
     path = status(folder)["socket"]
-    again = shlex.join(["batch", str(folder / BATCH_COPY), "--folder", str(folder)])
-    hint = f"go on with it: `{command(again)}`"
-    if path is None or not is_held(folder):
-        raise NobodyListensError(f"nobody works on the batch {folder.name!r}", hint)
-    return ask(Path(path), request)
+    again = command(shlex.join(["batch", str(folder / BATCH_COPY), "--folder", str(folder)]))
+    if path is not None and is_held(folder):
+        return ask(Path(path), request)
+    if request["action"] != "resume":
+        message = f"nobody works on the batch {folder.name!r}"
+        raise NobodyListensError(message, f"go on with it: `{again}`")
+    with locked(folder, "batch", "give the same command again"), closing(Queue(folder)) as queue:
+        bring_back(queue, request["search"])
+    return {"searches": status(folder)["searches"], "again": again}
 
 
 def status(folder: Path) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
@@ -20,7 +19,7 @@ from eureka_agent.errors import RunFolderError
 from eureka_agent.records import RunStatus, Stage
 from eureka_agent.report.html.batch_page import batch_page
 from eureka_agent.report.run_report import RunReport
-from eureka_agent.report.verdict import best_fitness
+from eureka_agent.report.verdict import best_fitness, fitness_text, why_not_normalized
 from eureka_agent.search.summary import run_overview
 from eureka_agent.text import one_line
 
@@ -45,11 +44,15 @@ class Row:
     """Attempts that were trained to their end."""
     attempts: int = 0
     best: str = ""
-    """Best fitness with its deviation over fresh seeds, as text."""
+    """Best fitness with its deviation over fresh seeds and its unit, as text."""
     best_fitness: float | None = None
+    human: str = ""
+    """The human reward's fitness with its unit, as text."""
     human_fitness: float | None = None
     human_normalized: float | None = None
     """1 is the human reward, 0 the sparse one."""
+    why_not_normalized: str = ""
+    """Why there is no such number, in few words."""
     env_steps: int = 0
     money: Decimal | None = None
     """US dollars; None where unknown."""
@@ -88,7 +91,8 @@ class Summary:
         title = self._folder.name
         write_text(self._folder / "summary.md", markdown(title, state, rows))
         write_text(self._folder / "summary.csv", as_csv(rows))
-        write_text(self._folder / "summary.html", batch_page(title, state, counts(rows), rows))
+        page = batch_page(title, state, counts(rows), rows, NUMBERS, by_column, LEGEND)
+        write_text(self._folder / "summary.html", page)
         return rows
 
 
@@ -128,8 +132,10 @@ def _row_of(report: RunReport, entry: Entry, ended: int) -> Row:
         len(report.attempts),
         best_fitness(report),
         best,
+        "" if human is None else fitness_text(report, human.mean),
         None if human is None else human.mean,
         None if score is None else score.human_normalized,
+        why_not_normalized(report),
         report.cost.env_steps,
         report.cost.money if report.cost.requests else Decimal(0),
         report.seconds,
@@ -152,29 +158,41 @@ def counts(rows: Sequence[Row]) -> dict[str, str]:
     }
 
 
-COLUMNS = ("search", "state", "task", "generations", "trained", "best", "human", "vs human", "time")
+TEXTS = ("search", "state", "task")
+NUMBERS = ("generations", "trained", "best fitness", "human", "vs human", "time")
+COLUMNS = (*TEXTS, *NUMBERS)
+LEGEND = (
+    "Trained: of the attempts, those trained to their end. Fitness: mean ± standard deviation over"
+    " fresh seeds. Vs human: 1 is the human reward, 0 the sparse one; no number where they cannot"
+    " be told apart."
+)
 
 
 def cells(row: Row) -> tuple[str, ...]:
     """The row's cells as text, by `COLUMNS`."""
-    normalized = row.human_normalized
     return (
         row.search,
         row.state,
         one_line(row.task, _LONGEST_TASK),
-        row.generations,
-        f"{row.trained}/{row.attempts}" if row.attempts else "",
-        row.best,
-        wording.number(row.human_fitness) if row.human_fitness is not None else "",
-        f"{normalized:.2f}" if normalized is not None and math.isfinite(normalized) else "",
-        wording.clock_time(row.seconds) if row.seconds else "",
+        row.generations or wording.MISSING,
+        f"{row.trained}/{row.attempts}" if row.attempts else wording.MISSING,
+        row.best or wording.MISSING,
+        row.human or wording.MISSING,
+        row.why_not_normalized or wording.number(row.human_normalized),
+        wording.duration(row.seconds) if row.seconds else wording.MISSING,
     )
+
+
+def by_column(row: Row) -> dict[str, str]:
+    """The cells of a page's table by their titles, where the search is the row's head and the task
+    stands elsewhere."""
+    return dict(zip(COLUMNS, cells(row), strict=True)) | {"designer": row.designer}
 
 
 def markdown(title: str, state: str, rows: Sequence[Row]) -> str:
     """The summary as Markdown."""
     facts = ", ".join(f"{value} {name}" for name, value in counts(rows).items())
-    lines = [f"# {title}", "", f"{state}. {facts}.", ""]
+    lines = [f"# {title}", "", f"{state}. {facts}.", "", LEGEND, ""]
     lines += [f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}"]
     for row in rows:
         lines.append(f"| {' | '.join(cell.replace('|', '¦') for cell in cells(row))} |")

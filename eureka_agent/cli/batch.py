@@ -12,6 +12,7 @@ from eureka_agent.cli.batch_start import START, start
 from eureka_agent.cli.command import Command, Group, UsageError
 from eureka_agent.cli.output import FORMAT, print_json, say
 from eureka_agent.invocation import command
+from eureka_agent.wording import plural
 
 
 class BatchGroup(Group):
@@ -64,7 +65,17 @@ def _ask(folder: str, output_format: str, request: Mapping[str, Any]) -> None:
     for name, state in answer["searches"].items():
         if request.get("search") in (None, name):
             say(f"{name}: {state}")
-    if answer.get("paused"):
+    _say_held(answer, folder)
+
+
+def _say_held(answer: Mapping[str, Any], folder: str) -> None:
+    """Say that a batch is paused or at rest, or what it waits for before it ends."""
+    if again := answer.get("again"):
+        say(f"nobody works on the batch: go on with `{again}`")
+    elif answer["stopping"]:
+        waits_for = plural(answer["trainings"], "training")
+        say(f"stopping: nothing new begins, and it ends after {waits_for} under way")
+    elif answer["paused"]:
         say(f"paused: go on with `{command(f'batch resume {folder}')}`")
 
 
@@ -77,24 +88,32 @@ def status(folder: str, output_format: str) -> None:
     \b
     eureka batch status nightly
     """
-    from contextlib import closing
+    from contextlib import closing, suppress
+    from dataclasses import replace
 
+    from eureka_agent.batch.control import NobodyListensError
     from eureka_agent.batch.folder import find_batch
     from eureka_agent.batch.lines import render_rows
     from eureka_agent.batch.queue import Queue
+    from eureka_agent.batch.session import ask_batch
     from eureka_agent.batch.session import status as batch_status
     from eureka_agent.batch.summary import row_to_json, rows_of
     from eureka_agent.report.console import list_console
 
     found = find_batch(folder)
     facts = batch_status(found)
+    with suppress(NobodyListensError):
+        facts |= ask_batch(found, {"action": "status"})
     with closing(Queue(found, reading=True)) as queue:
-        rows = rows_of(queue)
+        states = facts["searches"]
+        rows = [replace(row, state=states.get(row.search, row.state)) for row in rows_of(queue)]
     if output_format == "json":
         print_json({**facts, "rows": [row_to_json(row) for row in rows]})
         return
     list_console().print(render_rows(rows))
     say("a process works on it" if facts["running"] else "nobody works on it now")
+    if "stopping" in facts:
+        _say_held(facts, folder)
 
 
 @batch.command(cls=Command)
@@ -115,10 +134,13 @@ def pause(folder: str, search: str | None, output_format: str) -> None:
 @_search
 @FORMAT
 def resume(folder: str, search: str | None, output_format: str) -> None:
-    """Go on with SEARCH, or with the whole batch.
+    """Go on with SEARCH, also with a cancelled one, or with the whole batch.
+
+    Where no process works on the batch, SEARCH waits in it, and the command that goes on is named.
 
     \b
     eureka batch resume nightly
+    eureka batch resume nightly walkers-hopper-seed1
     """
     _ask(folder, output_format, {"action": "resume", "search": search})
 

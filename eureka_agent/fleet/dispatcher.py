@@ -75,9 +75,9 @@ class Dispatcher:
                     self.in_background(self._send(free, job))
 
     @property
-    def busy(self) -> bool:
-        """True while a worker has jobs."""
-        return any(worker.jobs for worker in self._workers)
+    def under_way(self) -> int:
+        """Jobs that workers have."""
+        return sum(len(worker.jobs) for worker in self._workers)
 
     async def drop(self, job: TrainingJob) -> None:
         """Drop a cancelled job and give its slot to the next."""

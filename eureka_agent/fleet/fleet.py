@@ -123,9 +123,9 @@ class Fleet:
         self._dispatcher.dispatch()
 
     @property
-    def busy(self) -> bool:
-        """True while a training runs or is about to."""
-        return self._dispatcher.busy
+    def under_way(self) -> int:
+        """Trainings that run or are about to."""
+        return self._dispatcher.under_way
 
     async def close(self) -> None:
         """End all workers. Callers that wait get a CancelledError."""

@@ -93,6 +93,6 @@ class Machine:
             fleet.dispatch()
 
     @property
-    def busy(self) -> bool:
-        """True while a training runs or is about to."""
-        return any(fleet.busy for fleet in self._fleets.values())
+    def under_way(self) -> int:
+        """Trainings that run or are about to."""
+        return sum(fleet.under_way for fleet in self._fleets.values())

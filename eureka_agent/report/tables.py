@@ -90,7 +90,7 @@ class _RunsTable:
                 Text(one_line(report.sentence, LONGEST_TASK), overflow="ellipsis", no_wrap=True),
                 *([f"{trained}/{len(report.attempts)}"] if wide else []),
                 _best_fitness(report),
-                wording.clock_time(report.seconds),
+                wording.duration(report.seconds),
                 *([wording.file_size(self._sizes[place])] if self._sizes else []),
             )
         yield table

@@ -79,7 +79,7 @@ def _on_baselines(report: RunReport) -> RunVerdict:
             certainty = f"not sure, no interval: fewer than {FEWEST_SEEDS} seeds of one of them"
         elif not interval:
             certainty = "not sure: the scores differ too much from seed to seed"
-    scores = [f"{each.name} {_fitness(report, each.mean, each.std)}" for each in baselines]
+    scores = [f"{each.name} {fitness_text(report, each.mean, each.std)}" for each in baselines]
     return RunVerdict(
         best=f"no search (--iterations 0): {', '.join(scores) or 'no baseline was trained'}",
         against=against,
@@ -96,16 +96,32 @@ def _without_iterations(report: RunReport) -> list[str]:
 
 
 def best_fitness(report: RunReport) -> str:
-    """`2.00 ± 0.10` over fresh seeds, or the best attempt's fitness in the search, or its strength;
-    a dash."""
+    """`2.00 ± 0.10 m` over fresh seeds, or the best attempt's fitness in the search, or its
+    strength; a dash."""
     score = report.best_score
     if (strong := report.by_strength) is not None:
         return wording.strength(strong.strength, strong.deviation)
-    if not report.is_measured:
+    if report.best is None or not report.is_measured:
         return wording.MISSING
     if score is not None and score.mean is not None:
-        return wording.plus_minus(score.mean, score.std)
-    return wording.number(report.best.fitness if report.best is not None else None)
+        return fitness_text(report, score.mean, score.std)
+    return fitness_text(report, report.best.fitness)
+
+
+def why_not_normalized(report: RunReport) -> str:
+    """Why the best attempt has no human-normalised score, in few words; empty where it has one."""
+    score, human, sparse = report.best_score, *map(report.score, BASELINES)
+    reasons = {
+        "": score is not None and score.human_normalized is not None,
+        "no fitness ranks": report.by_strength is not None or not report.is_measured,
+        "no human reward": "human" not in report.description.baselines,
+        "baselines are off": not report.settings.trains_baselines,
+        "not finished": report.status is not RunStatus.FINISHED,
+        "nothing trained": report.best is None,
+        "no finals": score is None,
+        "not trained": human is None or sparse is None,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "human ≈ sparse")
 
 
 def attempt_name(report: RunReport, attempt: Attempt) -> str:
@@ -131,11 +147,11 @@ def _best(report: RunReport) -> str:
         return f"{name}: {strength} after {answers} between clips"
     if score is None or score.mean is None:
         seeds = wording.plural(len(best.fitness_per_seed), "seed")
-        return f"{name}: fitness {_fitness(report, best.fitness)} in the search, over {seeds}"
+        return f"{name}: fitness {fitness_text(report, best.fitness)} in the search, over {seeds}"
     failed = sum(value is None for value in score.fitness)
     failures = f", {failed} of which failed" if failed else ""
     seeds = wording.plural(len(score.seeds), "fresh seed")
-    return f"{name}: fitness {_fitness(report, score.mean, score.std)} over {seeds}{failures}"
+    return f"{name}: fitness {fitness_text(report, score.mean, score.std)} over {seeds}{failures}"
 
 
 def _judge(report: RunReport) -> str:
@@ -209,13 +225,13 @@ def _certainty(report: RunReport) -> str:
         )
     belief = belief_in_best(report)
     if belief is not None:
-        further = f"further seeds may be expected to give {_fitness(report, belief.expected)}"
+        further = f"further seeds may be expected to give {fitness_text(report, belief.expected)}"
         parts.append(
             f"the best of its {len(report.finalists)} finalists with a probability of"
             f" {belief.chance:.0%} ({further})"
         )
         hour = wording.plural(belief.more, "more reward")
-        gained = _fitness(report, belief.gain) if belief.gain else "nothing"
+        gained = fitness_text(report, belief.gain) if belief.gain else "nothing"
         parts.append(f"another hour, {hour}, would as likely as not gain {gained}")
     return "; ".join(parts) or "one reward alone: there is nothing to tell it apart from"
 
@@ -322,6 +338,7 @@ def _how_attempts_stand(report: RunReport) -> str:
     return f"of {amount}, {named}"
 
 
-def _fitness(report: RunReport, mean: float | None, deviation: float | None = None) -> str:
-    unit = report.description.fitness_unit
+def fitness_text(report: RunReport, mean: float | None, deviation: float | None = None) -> str:
+    """`2.00 ± 0.10 m`; a dash for an unknown mean."""
+    unit = report.description.fitness_unit if mean is not None else ""
     return wording.plus_minus(mean, deviation) + (f" {unit}" if unit not in ("", "1") else "")

@@ -11,7 +11,7 @@ from eureka_agent.archive.run_folder import BATCH_FILE, list_batches
 from eureka_agent.archive.run_lock import is_held
 from eureka_agent.batch.queue import Queue
 from eureka_agent.batch.session import state_in_words
-from eureka_agent.batch.summary import Summary, counts
+from eureka_agent.batch.summary import LEGEND, NUMBERS, Summary, by_column, counts
 from eureka_agent.errors import EurekaError, RunFolderError
 from eureka_agent.invocation import command
 from eureka_agent.web.rendering import render
@@ -65,6 +65,9 @@ class Batches:
             state=state_in_words(entries, running=is_held(folder)),
             running=is_held(folder),
             totals=counts(rows),
+            numbers=NUMBERS,
+            cells=by_column,
+            legend=LEGEND,
             rows=[(address(f"{name}:{row.search}") if row.task else "", row) for row in rows],
             events=[(_iso(event.time), event) for event in events],
             steer=command("batch --help"),

@@ -16,7 +16,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TypeVar
 
-from eureka_agent import wording
 from eureka_agent.archive.growing import GrowingArchive
 from eureka_agent.archive.run_folder import (
     SETTINGS_FILE,
@@ -32,7 +31,7 @@ from eureka_agent.errors import EurekaError, RunFolderError
 from eureka_agent.records import Attempt, Message, Stage
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.tables import MARKS, fitness_mark
-from eureka_agent.report.verdict import best_fitness
+from eureka_agent.report.verdict import best_fitness, fitness_text
 from eureka_agent.search.summary import attempt_of, run_overview
 
 MOST_OPEN = 4
@@ -214,14 +213,14 @@ def _card(folder: Path) -> RunCard:
 
 
 def _facts_of(report: RunReport) -> RunCard:
-    description, human, unit = report.description, report.score("human"), report.merit_unit_note
+    description, human = report.description, report.score("human")
     return RunCard(
         name=report.run_name,
         status=report.status.value,
         sentence=report.sentence,
         place=f"{description.environment} · {description.task}",
-        best=best_fitness(report) + (unit if report.best is not None else ""),
-        human="" if human is None else wording.plus_minus(human.mean, human.std),
+        best=best_fitness(report),
+        human="" if human is None else fitness_text(report, human.mean, human.std),
         mark=(mark := fitness_mark(report)),
         mark_meaning=MARKS.get(mark, ""),
         trained=sum(attempt.stage is Stage.TRAINED for attempt in report.attempts),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
 import socket
 import sqlite3
@@ -169,6 +171,24 @@ def test_a_detached_batch_is_steered_over_its_socket(
     queue(eureka, "UPDATE about SET value = ? WHERE name = 'socket'", facts["socket"])
     assert "nobody works on the batch" in eureka("batch", "pause", "night", status=2)
     Path(facts["socket"]).unlink()
+
+
+def test_a_cancelled_search_is_brought_back_by_the_commands_that_are_named(
+    eureka: CommandLine,
+) -> None:
+    write(eureka, "0, 1", at_once=1)
+    process = eureka.popen("batch", "night.yaml")
+    wait_for(lambda: process_events(eureka, "cartpole-seed0", "running"), process)
+    eureka("batch", "cancel", "night", "cartpole-seed1")
+    process.communicate(timeout=120)
+    assert states(eureka) == {"cartpole-seed0": "finished", "cartpole-seed1": "cancelled"}
+    assert "nothing is left to do" in eureka("batch", "night.yaml")
+    (back,) = re.findall(r"`eureka (batch resume .*?)`", eureka("batch", "status", "night"))
+    said = eureka(*shlex.split(back))
+    assert "cartpole-seed1: waiting" in said
+    (again,) = re.findall(r"`eureka (batch .*?)`", said)
+    eureka(*shlex.split(again))
+    assert set(states(eureka).values()) == {"finished"}
 
 
 def stop_process(eureka: CommandLine) -> None:

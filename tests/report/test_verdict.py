@@ -19,7 +19,7 @@ from eureka_agent.report.cost import cost_sentence
 from eureka_agent.report.markdown import markdown
 from eureka_agent.report.run_report import RunCost, RunReport
 from eureka_agent.report.tables import render_end, render_run
-from eureka_agent.report.verdict import verdict
+from eureka_agent.report.verdict import verdict, why_not_normalized
 
 FOLDER = "runs/20261121-035500_jumper_jump"
 
@@ -377,3 +377,20 @@ def test_trainings_that_confirm_the_best_are_counted_apart(
         report, attempts=(confirm(first, 1.0, 2.0), *others), cost=RunCost(search_trainings=6)
     )
     assert "6 trainings (4 of proposals, 2 to train the best of them again)" in cost_sentence(again)
+
+
+def test_a_missing_comparison_with_the_human_reward_has_its_reason(report: RunReport) -> None:
+    def reason(**changes: object) -> str:
+        return why_not_normalized(replace(report, **changes))  # type: ignore[arg-type]
+
+    alike = tuple(each.model_copy(update={"human_normalized": None}) for each in report.scores)
+    without_human = report.description.model_copy(update={"human_reward": None})
+    off = report.settings.model_copy(update={"baselines": False})
+    assert reason() == ""
+    assert reason(scores=alike) == "human ≈ sparse"
+    assert reason(scores=alike[:1]) == "not trained"
+    assert reason(scores=alike[1:]) == "no finals"
+    assert reason(scores=(), best=None) == "nothing trained"
+    assert reason(scores=(), best=None, status=RunStatus.STOPPED) == "not finished"
+    assert reason(scores=alike[:1], settings=off) == "baselines are off"
+    assert reason(scores=alike[:1], description=without_human) == "no human reward"

@@ -113,7 +113,7 @@ def test_the_list_of_runs_marks_what_cannot_be_compared(
     report: RunReport, written: RunReport
 ) -> None:
     listed = printed(render_runs([report, written]))
-    assert listed.count("2.50 ± 0.50 *") == 1
+    assert listed.count("2.50 ± 0.50 m *") == 1
     assert listed.count("2.50 ± 0.50") == 2
     assert "* by a fitness that a language model wrote for that run" in listed
     assert "*" not in printed(render_runs([report]))

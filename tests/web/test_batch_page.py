@@ -34,6 +34,10 @@ def test_the_list_links_to_the_batch_and_the_batch_to_its_runs(client: httpx.Cli
     assert "&lt;b&gt;x" in page
     assert "no &lt;i&gt;engine&lt;/i&gt;" in page
     assert "<b>x" not in page
+    # fresh seeds gave 3.0 and 3.2 m against 2.5 and 2.7 m
+    assert '<td data-title="best fitness" class="number">3.10 ± 0.14 m</td>' in page
+    assert '<td data-title="human" class="number">2.60 m</td>' in page
+    assert "1 is the human reward, 0 the sparse one" in page
     run = client.get("/runs/night%3Ajumper-seed0")
     assert run.status_code == 200
     assert 'href="/runs/night%3Ajumper-seed0/attempts/' in run.text

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from browsers import watched
+from browsers import cut_off, watched
 from page_runs import HOSTILE, add_trained, finish, new_run
 from page_server import PageServer, serving
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
@@ -106,6 +106,21 @@ def test_no_page_is_wider_than_a_phone_and_all_are_dark_at_night(
             assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
             background = page.evaluate("getComputedStyle(document.body).backgroundColor")
             assert max(int(part) for part in background[4:-1].split(",")) < 60, path
+    context.close()
+
+
+@pytest.mark.parametrize("width", [1200, 800, 390])
+def test_no_table_has_columns_out_of_sight(
+    browser: Browser, server: PageServer, width: int
+) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 800})
+    context.add_cookies([cookie(server)])  # type: ignore[list-item]
+    paths = ["/", PLAIN, f"{PLAIN}/attempts", f"{PLAIN}/attempts/2-01"]
+    paths += [f"{PLAIN}/compare?attempt=1-01&attempt=2-01"]
+    with watched(context, server.origin) as page:
+        for path in paths:
+            page.goto(f"{server.origin}{path}")
+            assert cut_off(page) == [], path
     context.close()
 
 

@@ -33,7 +33,7 @@ def test_the_list_has_all_runs_and_why_one_cannot_be_opened(client: httpx.Client
     assert "3 runs, newest first" in text
     # fitness over two fresh seeds, 3.0 and 3.2, against 2.5 and 2.7: ± is the sample deviation
     assert (
-        "jump high jumper · jump · 20260101-000000_jumper_jump finished 3.10 ± 0.14 (m) 2.60 ± 0.14 2 of 4"
+        "jump high jumper · jump · 20260101-000000_jumper_jump finished 3.10 ± 0.14 m 2.60 ± 0.14 m 2 of 4"
         in text
     )
     assert "$0.0200" in text

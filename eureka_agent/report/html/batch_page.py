@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from eureka_agent.report.html.assets import asset, content_security_policy
 from eureka_agent.report.html.document import templates
 
 
-def batch_page(title: str, state: str, totals: Mapping[str, str], rows: Sequence[Any]) -> str:
-    """The document. `rows`: see `batch.summary.Row`."""
+def batch_page(
+    title: str,
+    state: str,
+    totals: Mapping[str, str],
+    rows: Sequence[Any],
+    numbers: Sequence[str],
+    cells: Callable[[Any], Mapping[str, str]],
+    legend: str,
+) -> str:
+    """The document. `rows`: see `batch.summary.Row`; `numbers`: titles of the columns of numbers;
+    `cells`: a row's cells by title; `legend`: a sentence on them."""
     tasks: dict[str, list[Any]] = {}
     for row in rows:
         tasks.setdefault(row.task or "not begun", []).append(row)
@@ -22,6 +31,9 @@ def batch_page(title: str, state: str, totals: Mapping[str, str], rows: Sequence
             title=title,
             state=state,
             totals=totals,
+            numbers=numbers,
+            cells=cells,
+            legend=legend,
             tasks={task: _ranked(members) for task, members in tasks.items()},
             styles=styles,
             policy=content_security_policy((), styles),

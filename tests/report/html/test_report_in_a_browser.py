@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 import av
 import numpy as np
 import pytest
+from browsers import cut_off
 
+from eureka_agent.batch.summary import LEGEND, NUMBERS, Row, by_column
 from eureka_agent.records import CurvePoint
 from eureka_agent.report.curves import write_curves_csv
+from eureka_agent.report.html.batch_page import batch_page
 from eureka_agent.report.html.document import write_html_report
 from eureka_agent.report.run_report import RunReport
 
@@ -99,6 +102,7 @@ def test_the_document_works_in_a_browser(
     page.wait_for_function(f"figure => ({DRAWN})(figure) !== {before}", arg=curves.element_handle())
     # nothing is wider than the screen, but what scrolls by itself
     assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert cut_off(page) == [] or width < 800
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert background == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(20, 23, 28)")
     assert page.title().startswith("hop </script>")
@@ -141,4 +145,37 @@ def test_new_data_is_drawn_into_a_figure(browser: Browser, document: Path) -> No
     )
     assert legend[1:] == [1, 1, "false"]  # a hidden line stays hidden
     assert legend[0].split()[:2] == ["3-07", "4.5"]
+    page.close()
+
+
+@pytest.mark.parametrize("width", [1200, 800, 390])
+def test_the_summary_of_a_batch_has_every_column_in_sight(
+    browser: Browser, tmp_path: Path, width: int
+) -> None:
+    row = Row(
+        "walkers-quadruped-anthropic-claude-seed1",
+        "finished",
+        "quadruped · run",
+        designer="anthropic/claude-sonnet",
+        generations="12/12",
+        trained=96,
+        attempts=120,
+        best="1,234.56 ± 123.45 m/s",
+        best_fitness=1234.56,
+        human="1,100.12 m/s",
+        human_fitness=1100.12,
+        why_not_normalized="human ≈ sparse",
+        seconds=36_000.0,
+        message="it could not begin: " + "the reason is long, " * 20,
+    )
+    page_of_it = batch_page("night", "Finished", {}, [row, row], NUMBERS, by_column, LEGEND)
+    (tmp_path / "summary.html").write_text(page_of_it, encoding="utf-8")
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    page.goto((tmp_path / "summary.html").as_uri())
+    assert cut_off(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    for text in ("1,234.56 ± 123.45 m/s", "1,100.12 m/s", "human ≈ sparse", "10 h 0 min"):
+        place = page.locator("tr").filter(has_text=text).first.get_by_text(text).bounding_box()
+        assert place is not None
+        assert place["x"] + place["width"] <= width
     page.close()
