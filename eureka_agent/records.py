@@ -706,6 +706,8 @@ class Message(Record):
     request: str
     """The conversation as Markdown."""
     reply: str
+    reasoning: str = ""
+    """The reasoning, where the server sent it apart from the reply."""
     finish_reason: str = "stop"
     """`eureka_agent.llm.interface.FinishReason`."""
     cost: Cost = Field(default_factory=Cost)

@@ -7,6 +7,7 @@ import re
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.configured_model import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, ImagePart, Role
+from eureka_agent.llm.no_answer import no_answer
 from eureka_agent.llm.prompts import render, system_message
 from eureka_agent.llm.spoken import spoken
 from eureka_agent.records import Diagnosis, TaskDescription
@@ -40,8 +41,8 @@ class Analyst:
         diagnosis: Diagnosis,
         pictures: tuple[ImagePart, ...] = (),
     ) -> str:
-        """Explain a training; empty for a refusal or a spent budget. `pictures`: of its episodes.
-        Raises LanguageModelError."""
+        """Explain a training; empty for a spent budget. `pictures`: of its episodes. Raises
+        LanguageModelError, also for a reply without an explanation."""
         text = render(
             "analyse_order.md",
             source=reward.source,
@@ -53,9 +54,11 @@ class Analyst:
             message = await self._model.ask(Role.ANALYST, self._system, order, attempt=attempt)
         except BudgetSpentError:
             return ""
-        if message.finish_reason == FinishReason.REFUSED:
-            return ""
-        return clean_analysis(message.reply, cut_off=message.finish_reason == FinishReason.CUT_OFF)
+        cut_off = message.finish_reason == FinishReason.CUT_OFF
+        analysis = clean_analysis(message.reply, cut_off=cut_off)
+        if not analysis or message.finish_reason == FinishReason.REFUSED:
+            raise no_answer(message)
+        return analysis
 
 
 def clean_analysis(reply: str, *, cut_off: bool = False) -> str:

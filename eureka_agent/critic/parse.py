@@ -9,6 +9,8 @@ from eureka_agent import syntax
 from eureka_agent.critic.findings import finding
 from eureka_agent.records import Finding
 
+EMPTY, NO_PYTHON = "P101", "P103"
+"""Codes of the findings on an empty source and on one that is no Python."""
 MAX_SOURCE_CHARACTERS = 50_000
 MAX_NODES = 20_000
 """Most nodes of the syntax tree, several times those of a long hand-written source. `a<a<a` has one
@@ -29,7 +31,7 @@ def unreadable_file(reason: str, hint: str) -> Finding:
 def parse(source: str) -> tuple[ast.Module | None, list[Finding]]:
     """The syntax tree, or None with a finding."""
     if not source.strip():
-        return None, [finding("P101", "the source is empty", hint="define `compute_reward`")]
+        return None, [finding(EMPTY, "the source is empty", hint="define `compute_reward`")]
     if len(source) > MAX_SOURCE_CHARACTERS:
         message = (
             f"the source has {len(source)} characters, expected at most {MAX_SOURCE_CHARACTERS}"
@@ -56,7 +58,7 @@ def parse(source: str) -> tuple[ast.Module | None, list[Finding]]:
     except SyntaxError as error:
         message = f"not valid Python: {error.msg}"
         place = Finding(
-            code="P103",
+            code=NO_PYTHON,
             severity="error",
             message=message,
             line=error.lineno,
@@ -66,7 +68,7 @@ def parse(source: str) -> tuple[ast.Module | None, list[Finding]]:
         hint = fenced if "```" in source else "mend this line, or what is open above it"
         return None, [place.model_copy(update={"hint": hint})]
     except ValueError as error:  # a null byte, a lone surrogate
-        return None, [finding("P103", f"not valid Python: {error}", hint="give plain text")]
+        return None, [finding(NO_PYTHON, f"not valid Python: {error}", hint="give plain text")]
     except (RecursionError, MemoryError):
         return None, [
             finding(

@@ -11,6 +11,7 @@ from eureka_agent.critic.parse import parse
 from eureka_agent.critic.review_reply import Contradiction, Review, read_review
 from eureka_agent.llm.configured_model import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
+from eureka_agent.llm.no_answer import why_no_answer
 from eureka_agent.llm.prompts import render, system_message
 from eureka_agent.records import Finding, TaskDescription
 from eureka_agent.rewards import RewardSpecification
@@ -36,10 +37,6 @@ _NO_TERMS = {
     "dim",
 }
 """Names that are in every reward and so point at nothing."""
-_UNREADABLE = {
-    FinishReason.REFUSED: "the reviewer refused to answer",
-    FinishReason.CUT_OFF: "it was cut off at the bound on tokens",
-}
 
 
 class Reviewer:
@@ -69,13 +66,10 @@ class Reviewer:
         """
         order = ChatMessage("user", render("review_order.md", source=reward.source, doubts=doubts))
         message = await self._model.ask(Role.REVIEWER, self._system, order, attempt=attempt)
-        unreadable = _UNREADABLE.get(FinishReason(message.finish_reason), "")
-        review = None if unreadable else read_review(message.reply)
+        whole = message.finish_reason not in (FinishReason.CUT_OFF, FinishReason.REFUSED)
+        review = read_review(message.reply) if whole else None
         if review is None:
-            empty = not message.reply.strip()
-            reason = unreadable or (
-                "it was empty" if empty else "it held no JSON in the form that was asked for"
-            )
+            reason, _ = why_no_answer(message, "JSON in the form that was asked for")
             hint = "it blocks nothing; the reply is kept with the run's messages"
             return (
                 Finding(

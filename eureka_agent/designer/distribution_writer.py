@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eureka_agent.designer.distribution_reply import DistributionReply, parse_distributions
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.configured_model import ConfiguredModel
-from eureka_agent.llm.interface import ChatMessage, LanguageModelError, Role
+from eureka_agent.llm.interface import ChatMessage, FinishReason, LanguageModelError, Role
+from eureka_agent.llm.no_answer import ending_of, why_no_answer
 from eureka_agent.llm.prompts import render, system_message
 from eureka_agent.randomisation_records import Prior, RandomisedParameters
 from eureka_agent.records import TaskDescription
@@ -88,4 +89,6 @@ class DistributionWriter:
             (*request.known, *found),
             request.count - len(found),
         )
+        if not reply.distributions and ending_of(message) is not FinishReason.STOP:
+            reply = replace(reply, faults=(why_no_answer(message)[0],))
         return ChatMessage("assistant", message.reply.strip() or "(no answer)"), reply

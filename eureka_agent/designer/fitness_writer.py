@@ -8,16 +8,13 @@ from eureka_agent.designer.fitness_reply import FitnessReply, parse_fitness_repl
 from eureka_agent.errors import EurekaError
 from eureka_agent.llm.configured_model import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
+from eureka_agent.llm.no_answer import ending_of, why_no_answer
 from eureka_agent.llm.prompts import render
 from eureka_agent.records import Finding, Message, TaskDescription, Verdict, WrittenFitness
 from eureka_agent.rewards import CodeReward, RewardSpecification
 from eureka_agent.text import printable
 
 REVISIONS = 3
-_ENDINGS = {
-    FinishReason.CUT_OFF: "the reply was cut off at the bound on tokens",
-    FinishReason.REFUSED: "the model refused to answer",
-}
 
 
 class FitnessNotWrittenError(EurekaError):
@@ -105,10 +102,10 @@ def opening(description: TaskDescription, sentence: str) -> tuple[ChatMessage, .
 
 
 def _notes(message: Message, reply: FitnessReply) -> list[Finding]:
-    """A finding if the reply is incomplete because it was cut off or refused."""
-    note = _ENDINGS.get(FinishReason(message.finish_reason), "")
-    if not note or (reply.source and reply.words is not None):
+    """A finding if the reply is incomplete because it ended early or holds no answer."""
+    if ending_of(message) is FinishReason.STOP or (reply.source and reply.words is not None):
         return []
+    note, _ = why_no_answer(message)
     return [
         Finding(code="F706", severity="error", message=note, hint="answer in the form asked for")
     ]

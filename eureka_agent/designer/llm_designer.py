@@ -11,16 +11,21 @@ from eureka_agent.designer.interface import DesignRequest, ParentSummary, Reject
 from eureka_agent.designer.reply import parse_reply
 from eureka_agent.designer.source_tools import parameter_names
 from eureka_agent.llm.configured_model import ConfiguredModel
-from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
+from eureka_agent.llm.interface import ChatMessage, FinishReason, LanguageModelError, Role
+from eureka_agent.llm.no_answer import Replied, ending_of, why_no_answer
 from eureka_agent.llm.prompts import fenced, render, system_message
 from eureka_agent.llm.spoken import spoken
 from eureka_agent.records import NOT_ASKED, Message, Proposal, Verdict
 from eureka_agent.rewards import CodeReward
 from eureka_agent.text import clipped, printable
 
-REPLY_NOTES = {
+MOST_UNANSWERED = 8
+"""Most replies in a row without a reward. Then it is one fault, and the search ends."""
+PATIENCE_AFTER_AN_ANSWER = 4
+"""Times as many once a reply has held one."""
+_NOTES = {
     FinishReason.CUT_OFF: "The reply was cut off at the bound on tokens.",
-    FinishReason.REFUSED: "The model refused to answer.",
+    FinishReason.REASONING_ALONE: "The reward stands in the reasoning, after which nothing came.",
 }
 STANDARD_ERRORS = 2.0
 """Least difference of two means that counts, in standard errors by the spread between seeds: 95 %
@@ -40,9 +45,16 @@ class LanguageModelDesigner:
         self.name = ", ".join(model.name for model in models)
         self._models = {model.name: model for model in models}
         self._first = models[0].name
+        self._answered = False
+        self._unanswered = 0
+        """Last replies in a row without a reward."""
+        self._given_up: LanguageModelError | None = None
 
     async def propose(self, request: DesignRequest) -> Proposal:
-        """A new proposal. Its source is empty if the reply held no code."""
+        """A new proposal. Its source is empty if the reply held no code. Raises LanguageModelError
+        also after too many replies without a reward."""
+        if self._given_up is not None:  # somebody wants another try
+            self._given_up, self._unanswered = None, 0
         return await self._ask(request, opening(request))
 
     async def revise(
@@ -53,6 +65,8 @@ class LanguageModelDesigner:
 
         A model that refused or said nothing is asked once more, with a word about that.
         """
+        if self._given_up is not None:
+            raise self._given_up
         request = replace(request, rejections=(*request.rejections, Rejection(rejected, verdict)))
         return await self._ask(request, (*opening(request), *_rejected_answers(request.rejections)))
 
@@ -64,7 +78,24 @@ class LanguageModelDesigner:
             sample=request.seed + request.revision,
             attempt=request.attempt,
         )
-        return _proposal(request, message)
+        proposal = _proposal(request, message)
+        self._count(proposal)
+        return proposal
+
+    def _count(self, proposal: Proposal) -> None:
+        """Count a reply without a reward. Raises LanguageModelError after too many in a row."""
+        if proposal.reward.source:
+            self._answered, self._unanswered = True, 0
+            return
+        self._unanswered += 1
+        if self._unanswered >= MOST_UNANSWERED * (PATIENCE_AFTER_AN_ANSWER**self._answered):
+            what, help_ = why_no_reward(proposal)
+            self._given_up = LanguageModelError(
+                f"{proposal.reward.author}: {self._unanswered} replies in a row hold no reward, the"
+                f" last one because {what}",
+                help_ or "ask another --model",
+            )
+            raise self._given_up
 
 
 def opening(request: DesignRequest) -> tuple[ChatMessage, ChatMessage]:
@@ -94,8 +125,8 @@ def opening(request: DesignRequest) -> tuple[ChatMessage, ChatMessage]:
     if request.told:
         order = f"{render('parts/feedback.md', told=request.told)}\n{order}"
     if request.rejections and not _said_something(request.rejections[-1].proposal):
-        refused = request.rejections[-1].proposal.finish_reason == FinishReason.REFUSED
-        order = f"{order}\n{render('again.md', refused=refused)}"
+        ending = ending_of(request.rejections[-1].proposal).value
+        order = f"{order}\n{render('again.md', ending=ending)}"
     system = system_message("system.md", request.description, request.sentence, request.settings)
     return system, ChatMessage("user", order)
 
@@ -147,6 +178,7 @@ def _rejected_answers(rejections: Sequence[Rejection]) -> Iterator[ChatMessage]:
                 source=rejected.reward.source,
                 lines=rejected.reward.source.split("\n"),
                 cut_off=rejected.finish_reason == FinishReason.CUT_OFF,
+                problem="" if rejected.reward.source else parse_reply(rejected.reply).problem,
             )
             yield ChatMessage("assistant", _answer(rejected))
             yield ChatMessage("user", findings)
@@ -158,8 +190,10 @@ def _said_something(rejected: Proposal) -> bool:
 
 
 def _proposal(request: DesignRequest, message: Message) -> Proposal:
-    reply = parse_reply(message.reply, cut_off=message.finish_reason == FinishReason.CUT_OFF)
-    note = REPLY_NOTES.get(FinishReason(message.finish_reason), "")
+    cut_off = message.finish_reason == FinishReason.CUT_OFF
+    reply = parse_reply(message.reply, message.reasoning, cut_off=cut_off)
+    note = _NOTES.get(FinishReason(message.finish_reason), "")
+    note = note if reply.source else f"{why_no_reward(message)[0]}."
     return Proposal(
         reward=CodeReward(source=reply.source, author=message.model),
         reasoning="\n\n".join(part for part in (reply.reasoning, note) if part),
@@ -172,6 +206,14 @@ def _proposal(request: DesignRequest, message: Message) -> Proposal:
         finish_reason=message.finish_reason,
         cost=message.cost,
     )
+
+
+def why_no_reward(replied: Replied) -> tuple[str, str]:
+    """The reason why no reward is taken from a reply, and what could help."""
+    problem = parse_reply(replied.reply).problem
+    if problem and ending_of(replied) in (FinishReason.STOP, FinishReason.OTHER):
+        return problem, ""
+    return why_no_answer(replied, "`compute_reward`")
 
 
 def _answer(rejected: Proposal) -> str:

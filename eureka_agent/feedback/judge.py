@@ -15,6 +15,7 @@ from eureka_agent.llm.interface import (
     Role,
 )
 from eureka_agent.llm.json_objects import objects
+from eureka_agent.llm.no_answer import ending_of, no_answer, why_no_answer
 from eureka_agent.llm.prompts import render
 from eureka_agent.llm.spoken import spoken
 from eureka_agent.records import Message, TaskDescription
@@ -64,6 +65,10 @@ async def check_sight(model: ConfiguredModel) -> None:
         raise
     if _COLOUR not in spoken(message.reply).text.casefold():
         answer = clipped(one_line(message.reply, _LONGEST_ANSWER), _LONGEST_ANSWER)
+        if not answer or ending_of(message) is not FinishReason.STOP:
+            nothing = no_answer(message, "name of the colour that it is shown")
+            nothing.hint = "; ".join(filter(None, (nothing.hint, _hint())))
+            raise nothing
         raise BlindModelError(
             f"{model.name} does not see: shown a {_COLOUR} square and asked for its colour, it"
             f" answers {answer!r}",
@@ -105,7 +110,7 @@ class ModelJudge:
 def parse_judgement(message: Message) -> tuple[Grade | None, str]:
     """The grade in a reply, and what is wrong with a reply that has none."""
     if message.finish_reason == FinishReason.REFUSED:
-        return None, "the model refused to compare them"
+        return None, why_no_answer(message)[0]
     for value in objects(spoken(printable(message.reply)).text):
         if isinstance(value, dict):
             found = {str(name).strip().casefold(): content for name, content in value.items()}
@@ -113,4 +118,4 @@ def parse_judgement(message: Message) -> tuple[Grade | None, str]:
             answer = answer.removeprefix("the ").removesuffix(" policy").removesuffix(" one")
             if answer in _GRADES:
                 return _GRADES[answer], ""
-    return None, "the reply names none of first, second, alike, cannot tell"
+    return None, why_no_answer(message, "grade: first, second, alike or cannot tell")[0]

@@ -9,8 +9,9 @@ from typing import Any, Protocol
 from eureka_agent.feedback.measures import parse_measure
 from eureka_agent.feedback_records import LONGEST_WORDS, Given, Reading, Wish
 from eureka_agent.llm.configured_model import ConfiguredModel
-from eureka_agent.llm.interface import ChatMessage, FinishReason, LanguageModelError, Role
+from eureka_agent.llm.interface import ChatMessage, Role
 from eureka_agent.llm.json_objects import objects
+from eureka_agent.llm.no_answer import no_answer
 from eureka_agent.llm.prompts import render, system_message
 from eureka_agent.llm.spoken import spoken
 from eureka_agent.records import Attempt, TaskDescription
@@ -61,11 +62,9 @@ class ModelReader:
         message = await self._model.ask(Role.READER, self._system, ChatMessage("user", order))
         reading = parse_reading(message.reply, message.model, self._description)
         if reading is None:
-            refused = message.finish_reason == FinishReason.REFUSED
-            what = "refused to read the wish" if refused else "gave no reading of the wish"
-            raise LanguageModelError(
-                f"{message.model} {what}", "say it in other words, or go on without a reading"
-            )
+            error = no_answer(message, "reading of the wish")
+            error.hint = error.hint or "say it in other words, or go on without a reading"
+            raise error
         return reading
 
 

@@ -27,7 +27,7 @@ from eureka_agent.llm.interface import (
     FinishReason,
 )
 from eureka_agent.llm.parts import for_anthropic
-from eureka_agent.llm.replies import joined_text, listed, part, tokens
+from eureka_agent.llm.replies import completed, listed, part, read_content, tokens
 from eureka_agent.llm.retry import Retries
 
 BASE_URL_VARIABLE = "ANTHROPIC_BASE_URL"
@@ -35,7 +35,9 @@ ENDINGS = {
     "end_turn": FinishReason.STOP,
     "stop_sequence": FinishReason.STOP,
     "max_tokens": FinishReason.CUT_OFF,
+    "model_context_window_exceeded": FinishReason.CUT_OFF,
     "refusal": FinishReason.REFUSED,
+    "tool_use": FinishReason.TOOL_CALL,
 }
 
 
@@ -100,9 +102,9 @@ class AnthropicModel:
         usage = part(message, "usage")
         read = part(usage, "cache_read_input_tokens")
         written = part(usage, "cache_creation_input_tokens")
-        return Completion(
-            text=joined_text([block for block in blocks if part(block, "type") == "text"]),
-            finish_reason=ENDINGS.get(str(part(message, "stop_reason")), FinishReason.OTHER),
+        return completed(
+            read_content(blocks),
+            ENDINGS.get(str(part(message, "stop_reason")), FinishReason.OTHER),
             prompt_tokens=tokens(part(usage, "input_tokens"), read, written),
             completion_tokens=tokens(part(usage, "output_tokens")),
             cached_tokens=tokens(read),

@@ -30,12 +30,23 @@ SPENT_CODES = frozenset(
     )
 )
 """Codes in the body of a 429 that no wait changes."""
+_TYPES = {
+    401: ("authentication",),
+    402: ("billing",),
+    403: ("permission",),
+    404: ("notfound",),
+    429: ("ratelimit", "ratelimitexceeded", "toomanyrequests", "resourceexhausted"),
+    500: ("api", "server", "internal", "internalserver"),
+    503: ("unavailable", "serviceunavailable", "engineoverloaded"),
+    504: ("timeout", "deadlineexceeded"),
+    529: ("overloaded",),
+}
+_STATUSES = {kind: status for status, kinds in _TYPES.items() for kind in kinds}
+"""Status for an error, by its type or code in a body, as `_plain` has it."""
 REFUSAL_CODES = frozenset(
     ("content_filter", "content_policy_violation", "invalid_prompt", "bio_policy")
 )
 """Codes of a filter in front of the model: a refusal is data."""
-BAD_BODIES = (ValueError, RecursionError)
-"""Errors that an SDK lets pass for a body that is no JSON, or is nested too deeply."""
 
 
 class Trouble(StrEnum):
@@ -72,8 +83,10 @@ class RequestFailedError(Exception):
         code: str | None = None,
         headers: Mapping[str, str] | None = None,
         asked_wait: str | None = None,
+        kind: str = "",
     ) -> None:
-        """`words`: the server's message; `asked_wait`: a wait in the body, as `<seconds>s`."""
+        """`words`: the server's message; `asked_wait`: a wait in the body, as `<seconds>s`; `kind`:
+        name of an error that the HTTP status does not tell."""
         super().__init__(words)
         self.trouble = trouble
         self.words = words
@@ -81,6 +94,7 @@ class RequestFailedError(Exception):
         self.code = code
         self._headers = {name.lower(): value for name, value in (headers or {}).items()}
         self._asked_wait = asked_wait
+        self._kind = kind
 
     @property
     def passing(self) -> bool:
@@ -113,7 +127,7 @@ class RequestFailedError(Exception):
     def short(self) -> str:
         """Description in a few words, for the line on a retry."""
         return {
-            Trouble.STATUS: f"HTTP {self.status}",
+            Trouble.STATUS: self._kind or f"HTTP {self.status}",
             Trouble.TIMEOUT: "no answer in time",
             Trouble.UNREACHABLE: "not reached",
             Trouble.DROPPED: "the connection broke off",
@@ -121,12 +135,16 @@ class RequestFailedError(Exception):
 
 
 class UnusableAnswerError(Exception):
-    """An answer that must not be read, raised below an SDK, which wraps it in its own error."""
+    """An answer that must not be read, raised below an SDK, which may wrap it in its own error."""
 
     def __init__(self, failure: RequestFailedError) -> None:
         super().__init__(str(failure))
         self.failure = failure
 
+
+BAD_BODIES = (UnusableAnswerError, ValueError, RecursionError)
+"""Errors that an SDK may let pass: of an answer that was not read to its end, and of a body that is
+no JSON, or is nested too deeply."""
 
 _REQUEST_PATHS = ("/chat/completions", "/responses", "/v1/messages")
 
@@ -188,19 +206,19 @@ class Service:
                 advice = self.address_hint
             case Trouble.STATUS, 401 | 403:  # the words of a 401 are often the key
                 words = told if status == 403 else ""
-                message = f"{where} does not accept the key (HTTP {status}){words}"
+                message = f"{where} does not accept the key ({failure.short}){words}"
                 advice = f"check {self.key_name}"
             case Trouble.STATUS, 402:
-                message = f"{where} asks to be paid first (HTTP 402){told}"
+                message = f"{where} asks to be paid first ({failure.short}){told}"
                 advice = "check the account"
             case Trouble.STATUS, 404:
-                message = f"{where} was not found (HTTP 404){told}"
+                message = f"{where} was not found ({failure.short}){told}"
                 advice = f"check the model's name; {self.address_hint}"
             case Trouble.STATUS, 429:
-                message = f"{where} refuses more requests (HTTP 429){wait}{told}{again}"
+                message = f"{where} refuses more requests ({failure.short}){wait}{told}{again}"
                 advice = "check the quota or wait"
             case Trouble.STATUS, _:
-                message = f"{where} answers with HTTP {status}{wait}{told}{again}"
+                message = f"{where} answers with {failure.short}{wait}{told}{again}"
         return LanguageModelError(message, advice)
 
     def _redirect_advice(self, target: str) -> str:
@@ -268,15 +286,15 @@ def failure_in_body(error: Any) -> RequestFailedError | None:
     """Read an error in a body with a good status; None where there is none."""
     if not isinstance(error, dict | str):
         error = {name: getattr(error, name, None) for name in ("message", "code", "type")}
-    words, code, _ = _words_of_body({"error": error})
-    if not words:
+    words, code, _, status = _words_of_body({"error": error})
+    if not words and code is None:
         return None
-    # other codes are a provider's own
-    statuses = {"server_error": 500, "rate_limit_exceeded": 429}
-    number = statuses.get(code or "", 400)
-    if code is not None and re.fullmatch(r"[45][0-9]{2}", code):
-        number = int(code)
-    return RequestFailedError(Trouble.STATUS, words, status=number, code=code)
+    kind = "an error" if code is None else f"the error {one_line(code, 60)!r}"
+    if status is None and code is not None and re.fullmatch("[45][0-9]{2}", code):
+        status, kind = int(code), ""
+    return RequestFailedError(
+        Trouble.STATUS, words or str(code), status=status or 400, code=code, kind=kind
+    )
 
 
 def _status_failure(error: BaseException) -> RequestFailedError:
@@ -287,26 +305,32 @@ def _status_failure(error: BaseException) -> RequestFailedError:
     except (AttributeError, RuntimeError, ValueError):  # no body, or one that was never read
         text = ""
     try:
-        words, code, wait = _words_of_body(json.loads(text))
+        words, code, wait, told = _words_of_body(json.loads(text))
     except (ValueError, RecursionError):
         words, code, wait = ("" if text.lstrip().startswith("<") else text), None, None
+        told = None
     headers = dict(getattr(response, "headers", None) or {})
     words = words or str(getattr(response, "reason_phrase", ""))
     status = getattr(response, "status_code", None) or getattr(error, "status_code", None)
+    kind = ""
+    # servers say `api_error` and the like of any error that has no type of its own
+    if told not in (None, 500, status):
+        kind, status = f"HTTP {status}, {one_line(str(code), 60)}", told
     return RequestFailedError(
-        Trouble.STATUS, words, status=status, code=code, headers=headers, asked_wait=wait
+        Trouble.STATUS, words, status=status, code=code, headers=headers, asked_wait=wait, kind=kind
     )
 
 
-def _words_of_body(body: Any) -> tuple[str, str | None, str | None]:
-    """Message, code and asked wait of an error's body; each provider has its own form."""
+def _words_of_body(body: Any) -> tuple[str, str | None, str | None, int | None]:
+    """Message, code, asked wait and the type's status of an error's body; each provider has its own
+    form."""
     if isinstance(body, list) and body:
         body = body[0]
     if not isinstance(body, dict):
-        return "", None, None
+        return "", None, None, None
     error = body.get("error") or body.get("detail") or body
     if not isinstance(error, dict):
-        return str(error), None, None
+        return str(error), None, None, _STATUSES.get(_plain(body.get("error_type")))
     words = error.get("message") or error.get("detail") or ""
     code = error.get("code") or error.get("type")
     detail = error.get("details")
@@ -315,7 +339,15 @@ def _words_of_body(body: Any) -> tuple[str, str | None, str | None]:
     parts = detail if isinstance(detail, list) else []  # Gemini's
     waits = (each.get("retryDelay") for each in parts if isinstance(each, dict))
     wait = next((each for each in waits if isinstance(each, str)), None)
-    return str(words), None if code is None else str(code), wait
+    kinds = [detail.get("error_code") if isinstance(detail, dict) else None, error.get("type")]
+    kinds += [error.get("code"), error.get("status")]
+    status = next((_STATUSES[_plain(kind)] for kind in kinds if _plain(kind) in _STATUSES), None)
+    return str(words), None if code is None else str(code), wait, status
+
+
+def _plain(kind: object) -> str:
+    """`overloaded` for `overloaded_error`, `OVERLOADED` and `OverloadedError`."""
+    return re.sub(r"[^a-z]", "", str(kind).lower()).removesuffix("error")
 
 
 def _words_of_error(error: BaseException) -> str:

@@ -214,6 +214,7 @@ class Gateway:
             model=model,
             request=_storable(transcript(request.messages)),
             reply=_storable(completion.text),
+            reasoning=_storable(completion.reasoning),
             finish_reason=completion.finish_reason.value,
             cost=cost.model_copy(update={"money": self._budget.money(model, cost)}),
             created=datetime.now(UTC).isoformat(timespec="seconds"),

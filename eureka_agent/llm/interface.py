@@ -106,14 +106,19 @@ class FinishReason(StrEnum):
     CUT_OFF = "cut_off"
     """Ended at the bound on tokens."""
     REFUSED = "refused"
+    TOOL_CALL = "tool_call"
+    """Ended with the call of a tool, though none was offered."""
+    REASONING_ALONE = "reasoning_alone"
+    """Ended without a text after its reasoning."""
     OTHER = "other"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Completion:
-    """A reply. Text is empty for a refusal; tokens are None where they are not counted."""
+    """A reply. Tokens are None where they are not counted."""
 
     text: str
+    """The answer; for a refusal its words, if there are any."""
     finish_reason: FinishReason
     prompt_tokens: int | None
     """Tokens of the whole prompt, those read from and written to a cache included."""
@@ -123,6 +128,8 @@ class Completion:
     """Prompt tokens read from the provider's cache."""
     cache_write_tokens: int | None = None
     """Prompt tokens written to the provider's cache, where that has its own price."""
+    reasoning: str = ""
+    """The reasoning, where the server sends it apart from the text."""
     batched: bool = False
     """True for a reply from a batch."""
     seconds: float = 0.0

@@ -30,7 +30,7 @@ from eureka_agent.llm.failures import (
 )
 from eureka_agent.llm.interface import Completion, CompletionRequest, FinishReason
 from eureka_agent.llm.parts import for_chat, for_responses
-from eureka_agent.llm.replies import joined_text, listed, part, read_chat, tokens
+from eureka_agent.llm.replies import completed, listed, part, read_chat, read_content, tokens
 from eureka_agent.llm.retry import Retries
 
 BASE_URL_VARIABLE = "OPENAI_BASE_URL"
@@ -146,19 +146,15 @@ def _read_response(response: Any) -> Completion:
     if status == "failed":
         failure = failure_in_body(part(response, "error"))
         raise failure or RequestFailedError(Trouble.OTHER, "without a reason")
-    messages = [item for item in listed(response, "output") if part(item, "type") == "message"]
-    contents = [content for item in messages if isinstance(content := part(item, "content"), list)]
-    parts = [found for content in contents for found in content]
+    content = read_content(listed(response, "output"))
     ending = FinishReason.STOP if status in ("completed", None) else FinishReason.OTHER
     if status == "incomplete":
         reason = part(response, "incomplete_details", "reason")
         ending = FinishReason.REFUSED if reason == "content_filter" else FinishReason.CUT_OFF
-    if any(part(found, "type") == "refusal" for found in parts):
-        ending = FinishReason.REFUSED
     usage = part(response, "usage")
-    return Completion(
-        text=joined_text([found for found in parts if part(found, "type") == "output_text"]),
-        finish_reason=ending,
+    return completed(
+        content,
+        ending,
         prompt_tokens=tokens(part(usage, "input_tokens")),
         completion_tokens=tokens(part(usage, "output_tokens")),
         cached_tokens=tokens(part(usage, "input_tokens_details", "cached_tokens")),

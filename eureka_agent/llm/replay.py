@@ -103,6 +103,7 @@ class ReplayModel:
             raise MissingReplyError(*self._missing(request))
         return Completion(
             text=message.reply,
+            reasoning=message.reasoning,
             finish_reason=FinishReason(message.finish_reason),
             prompt_tokens=0,
             completion_tokens=0,

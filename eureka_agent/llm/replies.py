@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import Any
 
 from eureka_agent.llm.failures import RequestFailedError, Trouble, failure_in_body
@@ -11,8 +13,30 @@ from eureka_agent.records import known_tokens
 CHAT_ENDINGS = {
     "stop": FinishReason.STOP,
     "length": FinishReason.CUT_OFF,
+    "model_length": FinishReason.CUT_OFF,
     "content_filter": FinishReason.REFUSED,
+    "tool_calls": FinishReason.TOOL_CALL,
+    "function_call": FinishReason.TOOL_CALL,
 }
+LONGEST_REASONING = 400_000
+"""Most characters of a reply's reasoning that are kept, from its end."""
+_TEXTS = ("text", "output_text")
+_REASONING = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
+"""Fields of a chat message with its reasoning: servers do not agree on a name."""
+_WORDS = ("thinking", "reasoning", "summary", "content", "text")
+"""Fields of a part with reasoning, each a text or a list of parts."""
+_MOST_LEVELS = 4
+_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})", re.MULTILINE)
+
+
+@dataclass
+class Content:
+    """The content of a reply, by kind."""
+
+    text: str = ""
+    reasoning: str = ""
+    refusal: str = ""
+    calls_tool: bool = False
 
 
 def part(thing: Any, *names: str) -> Any:
@@ -27,15 +51,71 @@ def listed(thing: Any, name: str) -> list[Any]:
     found = part(thing, name)
     if isinstance(found, list):
         return found
-    raise failure_in_body(part(thing, "error")) or RequestFailedError(Trouble.NONSENSE)
+    is_error = "error" in (part(thing, "object"), part(thing, "type"))
+    error = part(thing, "error") or (thing if is_error else None)
+    raise failure_in_body(error) or RequestFailedError(Trouble.NONSENSE)
 
 
-def joined_text(content: Any) -> str:
-    """Text of a string or a list of parts, without surrogates, which no file can store."""
-    parts = content if isinstance(content, list) else [content]
-    texts = [found if isinstance(found, str) else part(found, "text") for found in parts]
-    joined = "".join(text for text in texts if isinstance(text, str))
-    return joined.encode("utf-8", "replace").decode()
+def read_content(content: Any) -> Content:
+    """Read a text, a list of parts, or a list of messages with parts.
+
+    Texts that follow each other are one text, which some servers split within a sentence. A text
+    begins a line of its own after anything else, and where code fences would meet.
+    """
+    read = Content()
+    apart = False
+    for each in content if isinstance(content, list) else [content]:
+        kind = "text" if isinstance(each, str) else str(part(each, "type") or "text")
+        inner = Content()
+        if kind in _TEXTS:
+            inner.text = each if isinstance(each, str) else _string(part(each, "text"))
+        elif kind == "message":
+            inner = read_content(part(each, "content"))
+            apart = True
+        elif kind == "refusal":
+            inner.refusal = _string(part(each, "refusal"))
+        elif "reasoning" in kind or "thinking" in kind:
+            inner.reasoning = _words(each)
+        inner.calls_tool = inner.calls_tool or kind.endswith(("tool_use", "_call"))
+        read.text = _joined(read.text, inner.text, apart)
+        read.reasoning = _joined(read.reasoning, inner.reasoning, True)
+        read.refusal += inner.refusal
+        read.calls_tool = read.calls_tool or inner.calls_tool
+        if inner.text or kind not in _TEXTS:
+            apart = kind not in _TEXTS
+    return read
+
+
+def completed(
+    content: Content,
+    ending: FinishReason,
+    *,
+    prompt_tokens: int | None,
+    completion_tokens: int | None,
+    cached_tokens: int | None,
+    cache_write_tokens: int | None,
+) -> Completion:
+    """The completion with this content, without surrogates, which no file can store."""
+    if content.refusal:
+        ending = FinishReason.REFUSED
+    elif not content.text.strip() and ending in (FinishReason.STOP, FinishReason.OTHER):
+        if content.calls_tool:
+            ending = FinishReason.TOOL_CALL
+        elif content.reasoning.strip():
+            ending = FinishReason.REASONING_ALONE
+    text, reasoning = (
+        each.encode("utf-8", "replace").decode()
+        for each in (content.text or content.refusal, content.reasoning[-LONGEST_REASONING:])
+    )
+    return Completion(
+        text=text,
+        reasoning=reasoning,
+        finish_reason=ending,
+        prompt_tokens=prompt_tokens,
+        completion_tokens=completion_tokens,
+        cached_tokens=cached_tokens,
+        cache_write_tokens=cache_write_tokens,
+    )
 
 
 def tokens(*amounts: Any) -> int | None:
@@ -53,21 +133,28 @@ def read_chat(response: Any) -> Completion:
     """Read a reply of Chat Completions. Raises RequestFailedError for an invalid one."""
     choices = listed(response, "choices")
     first = choices[0] if choices else None
+    broken_off = failure_in_body(part(first, "error"))
+    if broken_off is not None:
+        raise broken_off
     message = part(first, "message")
-    ending = CHAT_ENDINGS.get(str(part(first, "finish_reason")), FinishReason.OTHER)
-    text = joined_text(part(message, "content"))
-    silent = not text and part(message, "provider_specific_fields", "refusal")
-    if part(message, "refusal") or silent:
-        ending = FinishReason.REFUSED
+    content = read_content(part(message, "content"))
+    fields = (_words(part(message, name)) for name in _REASONING)
+    content.reasoning = next((each for each in fields if each.strip()), content.reasoning)
+    content.refusal = content.refusal or _string(part(message, "refusal"))
+    if not content.text:
+        hidden = part(message, "provider_specific_fields", "refusal")
+        content.refusal = content.refusal or _string(hidden)
+    content.calls_tool = content.calls_tool or bool(
+        part(message, "tool_calls") or part(message, "function_call")
+    )
     usage = part(response, "usage")
     details = part(usage, "prompt_tokens_details")
     prompt = tokens(part(usage, "prompt_tokens")) or None  # litellm gives 0 for unknown
-    completion = None if prompt is None else tokens(part(usage, "completion_tokens"))
-    return Completion(
-        text=text,
-        finish_reason=ending,
+    return completed(
+        content,
+        CHAT_ENDINGS.get(str(part(first, "finish_reason")), FinishReason.OTHER),
         prompt_tokens=prompt,
-        completion_tokens=completion,
+        completion_tokens=None if prompt is None else tokens(part(usage, "completion_tokens")),
         cached_tokens=tokens(part(details, "cached_tokens")),
         cache_write_tokens=tokens(part(details, "cache_write_tokens")),
     )
@@ -78,3 +165,25 @@ def refused() -> Completion:
     return Completion(
         text="", finish_reason=FinishReason.REFUSED, prompt_tokens=None, completion_tokens=None
     )
+
+
+def _string(found: Any) -> str:
+    return found if isinstance(found, str) else ""
+
+
+def _words(found: Any, levels: int = _MOST_LEVELS) -> str:
+    """Text of reasoning, in whichever of its fields and lists it is."""
+    if isinstance(found, str) or found is None or levels == 0:
+        return _string(found)
+    parts = found if isinstance(found, list) else [part(found, name) for name in _WORDS]
+    return "\n".join(filter(None, (_words(each, levels - 1) for each in parts)))
+
+
+def _joined(before: str, after: str, apart: bool) -> str:
+    """Two texts as one, on lines of their own if they are `apart` or a fence is between them."""
+    if not before or not after or before.endswith("\n"):
+        return before + after
+    last = before.rpartition("\n")[2]
+    closes = _FENCE.match(last) and len(_FENCE.findall(before)) % 2 == 0
+    line_end = "\n" if apart or closes or _FENCE.match(after) else ""
+    return before + line_end + after

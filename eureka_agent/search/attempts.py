@@ -9,9 +9,12 @@ from eureka_agent.archive.artefacts import write_proposal, write_verdict
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.gate import only_gate_refused, with_gate_warnings
+from eureka_agent.critic.parse import EMPTY, NO_PYTHON
 from eureka_agent.designer.interface import Designer, DesignRequest, Rejection
+from eureka_agent.designer.llm_designer import why_no_reward
 from eureka_agent.journal.entries import Judged, Observer, Proposed
 from eureka_agent.llm.budget import BudgetSpentError
+from eureka_agent.llm.interface import FinishReason
 from eureka_agent.records import Attempt, Operator, Proposal, Stage, Verdict
 from eureka_agent.search.attempt_training import AttemptTrainer
 from eureka_agent.search.drafts import Drafts
@@ -156,6 +159,7 @@ class AttemptRunner:
         verdict = await self._critic.judge(
             attempt.proposal.reward, memory=self._memory.before(attempt.iteration, attempt.sample)
         )
+        verdict = with_ending(verdict, attempt.proposal)
         return self._judged(attempt, await self._after_gate(attempt, verdict))
 
     async def _after_gate(self, attempt: Attempt, verdict: Verdict) -> Verdict:
@@ -186,6 +190,20 @@ class AttemptRunner:
             write_proposal(self._run.folder, judged)
         write_verdict(self._run.folder, judged)
         return judged
+
+
+def with_ending(verdict: Verdict, proposal: Proposal) -> Verdict:
+    """The verdict with the reason why a model's reply holds no reward, or a part of one."""
+    if not verdict.findings or not proposal.prompt:
+        return verdict
+    first, *others = verdict.findings
+    if first.code == EMPTY:
+        message, hint = why_no_reward(proposal)
+        first = first.model_copy(update={"message": message, "hint": hint or first.hint})
+    elif first.code == NO_PYTHON and proposal.finish_reason == FinishReason.CUT_OFF:
+        message = f"{first.message}; the reply was cut off at the bound on tokens (--reply-tokens)"
+        first = first.model_copy(update={"message": message})
+    return verdict.model_copy(update={"findings": (first, *others)})
 
 
 def failures(attempts: Sequence[Attempt]) -> list[Attempt]:

@@ -64,9 +64,9 @@ class _Counted:
         self.tokens = 0
 
     async def ask(self, model: LanguageModel, request: CompletionRequest) -> Message:
-        """Count a request. The reply is empty."""
+        """Count a request. The reply says nothing."""
         self.tokens = _tokens(request.messages)
-        return Message(role=request.role.value, model=model.name, request="", reply="")
+        return Message(role=request.role.value, model=model.name, request="", reply="…")
 
 
 def _tokens(messages: Sequence[ChatMessage]) -> int:

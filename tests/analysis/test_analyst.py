@@ -60,14 +60,25 @@ async def test_it_is_told_what_was_measured(description: TaskDescription) -> Non
     assert DIAGNOSIS.text in order
 
 
+async def test_without_budget_there_is_no_analysis(description: TaskDescription) -> None:
+    assert await analysed(description, BudgetSpentError("spent")) == ""
+
+
 @pytest.mark.parametrize(
-    "reply",
-    [Cut("I cannot", FinishReason.REFUSED), "", " \n\t", "```\n```", BudgetSpentError("spent")],
+    ("reply", "why"),
+    [
+        (Cut("I cannot", FinishReason.REFUSED), "the model refused to answer: 'I cannot'"),
+        (Cut("", FinishReason.CUT_OFF), "--reply-tokens"),
+        (Cut("", FinishReason.REASONING_ALONE), "reasoning alone"),
+        (" \n\t", "is empty"),
+        ("```\n```", "holds no answer"),
+    ],
 )
-async def test_without_words_there_is_no_analysis(
-    description: TaskDescription, reply: str | Cut | Exception
+async def test_a_reply_without_words_is_an_error_that_says_why(
+    description: TaskDescription, reply: str | Cut, why: str
 ) -> None:
-    assert await analysed(description, reply) == ""
+    with pytest.raises(LanguageModelError, match=f"gave no answer: .*{why}"):
+        await analysed(description, reply)
 
 
 async def test_what_was_cut_off_is_kept_and_says_so(description: TaskDescription) -> None:

@@ -13,11 +13,17 @@ from scripted_gateway import Cut, NamedModel, ScriptedGateway
 
 from eureka_agent.designer.given import given_reward
 from eureka_agent.designer.interface import DesignRequest, FailureSummary, ParentSummary, Rejection
-from eureka_agent.designer.llm_designer import LONGEST_ANSWER_SHOWN, LanguageModelDesigner, opening
+from eureka_agent.designer.llm_designer import (
+    LONGEST_ANSWER_SHOWN,
+    MOST_UNANSWERED,
+    PATIENCE_AFTER_AN_ANSWER,
+    LanguageModelDesigner,
+    opening,
+)
 from eureka_agent.designer.source_tools import number_constants
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.configured_model import ConfiguredModel
-from eureka_agent.llm.interface import FinishReason, Role
+from eureka_agent.llm.interface import FinishReason, LanguageModelError, Role
 from eureka_agent.llm.prompts import render, system_message
 from eureka_agent.records import (
     NOT_ASKED,
@@ -576,7 +582,9 @@ def test_what_is_not_known_of_a_variable_is_not_said(description: TaskDescriptio
     ("reply", "note"),
     [
         (Cut("", FinishReason.REFUSED), "refused"),
-        (Cut("Let me think, first", FinishReason.CUT_OFF), "cut off"),
+        (Cut("Let me think, first", FinishReason.CUT_OFF), "--reply-tokens"),
+        (Cut("", FinishReason.TOOL_CALL), "called a tool"),
+        (Cut("", FinishReason.REASONING_ALONE), "reasoning alone"),
         ("I would reward height.", "I would reward height."),
     ],
 )
@@ -646,6 +654,11 @@ async def test_a_revision_without_code_asks_for_it(
         (" \n", "empty"),
         (Cut("", FinishReason.REFUSED), "refusal"),
         (Cut("I'd rather not.", FinishReason.REFUSED), "refusal"),
+        (Cut("", FinishReason.CUT_OFF), "cut off before any answer"),
+        (Cut("<think>Hm, a draft", FinishReason.CUT_OFF), "cut off before any answer"),
+        (Cut("", FinishReason.TOOL_CALL), "There are no tools here"),
+        (Cut("", FinishReason.REASONING_ALONE), "reasoning alone"),
+        ("<think>\nA draft.\n</think>\n", "reasoning alone"),
     ],
 )
 async def test_who_refused_or_said_nothing_is_asked_plainly(
@@ -707,6 +720,36 @@ async def test_who_refuses_again_is_asked_for_another_answer(description: TaskDe
     await designer.revise(again, second, verdict)
     assert gateway.requests[1].messages == gateway.requests[2].messages
     assert gateway.requests[1].sample != gateway.requests[2].sample
+
+
+NOTHING = Cut("", FinishReason.CUT_OFF)
+
+
+async def test_replies_without_a_reward_are_one_fault(description: TaskDescription) -> None:
+    gateway = ScriptedGateway(*[NOTHING] * MOST_UNANSWERED, fenced(REWARD))
+    designer, request = designer_of(gateway), design_request(description)
+    verdict = Verdict(findings=(EMPTY,))
+    rejected = await designer.propose(request)
+    for _ in range(MOST_UNANSWERED - 2):
+        rejected = await designer.revise(request, rejected, verdict)
+    with pytest.raises(LanguageModelError, match=r"8 replies in a row .*--reply-tokens") as caught:
+        await designer.propose(request)
+    assert "--reply-tokens" in caught.value.hint
+    with pytest.raises(LanguageModelError, match="8 replies in a row"):
+        await designer.revise(request, rejected, verdict)
+    assert len(gateway.requests) == MOST_UNANSWERED, "a revision under way asks no more"
+    assert (await designer.propose(request)).reward.source == REWARD, "another try is asked"
+
+
+async def test_a_model_that_answered_once_has_more_tries(description: TaskDescription) -> None:
+    more = MOST_UNANSWERED * PATIENCE_AFTER_AN_ANSWER
+    one_less = [NOTHING] * (MOST_UNANSWERED - 1)
+    gateway = ScriptedGateway(*one_less, fenced(REWARD), *[NOTHING] * more)
+    designer, request = designer_of(gateway), design_request(description)
+    for _ in range(len(gateway.replies) - 1):
+        await designer.propose(request)
+    with pytest.raises(LanguageModelError, match=f"{more} replies in a row"):
+        await designer.propose(request)
 
 
 async def test_a_very_long_answer_is_not_sent_back_whole(description: TaskDescription) -> None:

@@ -90,13 +90,14 @@ async def test_a_reply_is_read_leniently(
 @pytest.mark.parametrize(
     ("reply", "fault"),
     [
-        ("", "the reply names none"),
-        ("The first is better.", "the reply names none"),
-        ('{"better": "third"}', "the reply names none"),
-        ('{"better": ["first"]}', "the reply names none"),
-        ("[" * 5000 + "{" * 5000, "the reply names none"),
+        ("", "the reply is empty"),
+        ("The first is better.", "the reply holds no grade"),
+        ('{"better": "third"}', "the reply holds no grade"),
+        ('{"better": ["first"]}', "the reply holds no grade"),
+        ("[" * 5000 + "{" * 5000, "the reply holds no grade"),
         (Cut('{"better": "first"}', FinishReason.REFUSED), "the model refused"),
-        (Cut('```json\n{"bett', FinishReason.CUT_OFF), "the reply names none"),
+        (Cut('```json\n{"bett', FinishReason.CUT_OFF), "the reply was cut off"),
+        (Cut("", FinishReason.TOOL_CALL), "the model called a tool"),
     ],
 )
 async def test_a_reply_that_says_nothing_is_told(

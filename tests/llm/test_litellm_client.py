@@ -97,7 +97,7 @@ async def test_a_body_that_nobody_can_read_is_one_line(
     [
         ("stop", "", FinishReason.STOP),
         ("cut_off", "half of it", FinishReason.CUT_OFF),
-        ("refused", "", FinishReason.REFUSED),
+        ("refused", "I will not", FinishReason.REFUSED),
         ("filtered", "", FinishReason.REFUSED),
     ],
 )

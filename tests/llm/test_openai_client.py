@@ -121,8 +121,8 @@ async def test_a_response_that_failed_on_the_server_is_tried_again(
     reply = await OpenAIModel("tiny", access).complete(BOUND)
     assert reply.finish_reason is FinishReason.REFUSED
     assert [line.split(",")[0] for line in waits.told] == [
-        "openai/tiny: HTTP 500",
-        "openai/tiny: HTTP 429",
+        "openai/tiny: the error 'server_error'",
+        "openai/tiny: the error 'rate_limit_exceeded'",
     ]
     model_server.answers = [Raw(b'{"id": "r", "status": "failed", "error": null, "output": []}')]
     with pytest.raises(LanguageModelError, match="failed: without a reason"):
@@ -161,9 +161,12 @@ async def test_odd_contents_of_compatible_servers(
     assert (reply.text, reply.prompt_tokens) == (text, None)
 
 
-@pytest.mark.parametrize("content", [5, True, None, "abc", {"type": "output_text", "text": "abc"}])
-async def test_a_message_whose_content_is_no_list_is_empty(
-    model_server: ModelServer, content: object
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [(5, ""), (True, ""), (None, ""), ("abc", "abc"), ({"type": "output_text", "text": "a"}, "a")],
+)
+async def test_a_message_whose_content_is_no_list(
+    model_server: ModelServer, content: object, text: str
 ) -> None:
     body = {"id": "1", "object": "response", "status": "completed"}
     model_server.answers = [
@@ -171,7 +174,7 @@ async def test_a_message_whose_content_is_no_list_is_empty(
     ]
     model = OpenAIModel("tiny", Access(base_url=model_server.base_url, api="responses"))
     reply = await model.complete(BOUND)
-    assert (reply.text, reply.finish_reason) == ("", FinishReason.STOP)
+    assert (reply.text, reply.finish_reason) == (text, FinishReason.STOP)
 
 
 async def test_a_reply_without_choices_is_empty(model_server: ModelServer) -> None:

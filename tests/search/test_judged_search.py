@@ -222,8 +222,8 @@ async def test_replies_that_say_nothing_count_for_nothing(searcher: Searcher, ju
     assert sum(each.grade is None for each in compared) == 2
     faults = [each for each in searcher.notices if "cannot tell" in each]
     assert sorted(each.partition(": ")[2] for each in faults) == [
-        "the model refused to compare them",
-        "the reply names none of first, second, alike, cannot tell",
+        "the model refused to answer: 'No.'",
+        "the reply holds no grade: first, second, alike or cannot tell",
     ]
 
 

@@ -21,6 +21,8 @@ from command_line import CommandLine
 from model_rewards import answer
 from model_server import Asked, HttpFailure, ModelServer, Reply, Stall
 
+from eureka_agent.designer.llm_designer import MOST_UNANSWERED
+
 pytestmark = pytest.mark.slow
 KEY = "sk-secret-key-of-the-test"
 PROMPT_TOKENS, REPLY_TOKENS = 1_000, 200
@@ -402,3 +404,33 @@ def test_a_run_with_replies_is_kept_and_named(
     )
     assert found is not None, errors
     assert Path(found[1]) == eureka.run_folder()
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (Reply(ending="cut_off", reasoning="I weigh the terms again and again."), "--reply-tokens"),
+        (Reply(text="I cannot help.", ending="refused"), "the model refused"),
+        (Reply(reasoning="I think so."), "reasoning alone"),
+    ],
+)
+def test_replies_without_an_answer_end_a_search_that_says_why(
+    eureka: CommandLine,
+    server: ModelServer,
+    command: Callable[..., tuple[str, ...]],
+    reply: Reply,
+    why: str,
+) -> None:
+    """It ends after as many requests as tell a fault, not after all retries, and can go on."""
+    answers, server.answers = server.answers, [reply]
+    failed = eureka(*command(samples=6), status=2)
+    folder = eureka.run_folder()
+    assert "8 replies in a row hold no reward" in failed
+    assert why in failed
+    assert len(server.requests) < 3 * MOST_UNANSWERED
+    assert why in (folder / "log.txt").read_text()
+    assert why in (folder / "report.md").read_text()
+    assert reply.reasoning in (folder / "messages.jsonl").read_text()
+    server.answers = answers
+    eureka("resume", str(folder))
+    assert "trained" in eureka("show", str(folder))

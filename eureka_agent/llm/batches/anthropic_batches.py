@@ -41,17 +41,6 @@ MISSING = {
     "canceled": "its batch was canceled before it was asked",
 }
 """Reason of a missing reply, by the type of a result."""
-STATUSES = {
-    "rate_limit_error": 429,
-    "api_error": 500,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-}
-"""HTTP status of an error, by its type."""
 _FAILURES = (anthropic.AnthropicError, *BAD_BODIES)
 
 
@@ -152,8 +141,5 @@ class AnthropicBatches:
                 return failure
         if kind in MISSING:
             return undone(MISSING[kind])
-        error = failure_in_body(part(result, "error", "error") or part(result, "error"))
-        if error is None:
-            return RequestFailedError(Trouble.NONSENSE)
-        status = STATUSES.get(error.code or "", 400)
-        return RequestFailedError(Trouble.STATUS, error.words, status=status, code=error.code)
+        error = part(result, "error", "error") or part(result, "error")
+        return failure_in_body(error) or RequestFailedError(Trouble.NONSENSE)
