@@ -39,11 +39,15 @@ _MOST_PARTS = 200
 """Most blocks of a reply and texts between them, from the last one."""
 _DISCARDED = re.compile(
     r"[\s#*_>-]*(?:for (?:comparison|reference)[,:]?|instead of|not)?\s*(?:the|an?|my)?\s*"
-    r"(?:earlier|previous|old|original|first (?:try|attempt|draft)|discarded|rejected|abandoned"
-    r"|alternative|optional|unused|wrong|bad|naive)\b",
+    r"(?:(?:earlier|previous|old|original|discarded|rejected|abandoned|alternative|unused|option|variant)\b"
+    r"|(?:first|wrong|bad|naive) (?:try|attempt|draft|version|one|idea)\b|before\s*(?:[(:*]|$))",
     re.IGNORECASE,
 )
 """Begin of a line about a reward that the model has left behind."""
+_TAKEN_BACK = re.compile(
+    r"\b(?:wait|oops|hmm|wrong|incorrect|mistaken?|corrected)\b|\breplace `", re.IGNORECASE
+)
+"""Words after a reward that take it back."""
 
 
 @dataclass(frozen=True)
@@ -107,21 +111,17 @@ def _parse(text: str, *, cut_off: bool = False) -> Reply:
     ]
     whole = [each for each in found if salvage.is_whole(each.source, ENTRY_POINT)]
     if not found:
-        return _wrapped(text) or _reply("", text)
+        problem = f"the reply holds no function `{ENTRY_POINT}`"
+        return _wrapped(text) or Reply("", _reply("", text).reasoning, problem)
     main = whole[-1] if whole and found[-1].is_excerpt else found[-1]
     prose = joined_prose(
         [main.around if place == main.place else part for place, part in enumerate(parts)]
     )
+    others = {each.source for each in whole if each.place < main.place} - {main.source}
     problem = ""
-    older = {each.source for each in whole if each.place < main.place}
-    if older - {main.source} and _is_discarded(parts[: main.place]):
-        problem = "the reply holds several rewards, and the last one is told as an earlier one"
-    after = parts[main.place + 1 :]
-    if cut_off and any(isinstance(part, Block) or part.strip() for part in after):
-        problem = "the reply was cut off while it went on after a reward"
-    new += [line for part in after if isinstance(part, Block) for line in _changes(part, main)]
-    if any(line.strip() and line.strip() not in main.source for line in new):
-        problem = "the reply changes a part of its reward, and the whole one is not there"
+    if others and _is_discarded(parts[: main.place]):
+        problem = "the reply holds several rewards, and it is not clear which one counts"
+    problem = problem or _doubt(main, parts[main.place + 1 :], new, cut_off=cut_off)
     if problem:
         return Reply("", clipped(prose, LONGEST_REASONING), problem)
     codes[main.place] = main.source
@@ -169,6 +169,25 @@ def _wrapped(text: str) -> Reply | None:
     return _reply(inner.source, _joined(around, inner.reasoning))
 
 
+def _doubt(main: _Candidate, after: list[Block | str], new: list[str], *, cut_off: bool) -> str:
+    """The reason why a reward may not be the model's answer, by the parts after it; empty if there
+    is none. `new`: lines of replacements."""
+    blocks = [part for part in after if isinstance(part, Block)]
+    prose = "\n".join(part for part in after if isinstance(part, str)).strip()
+    if cut_off and (blocks or prose):
+        return "the reply was cut off while it went on after a reward"
+    changes = [line for block in blocks for line in _changes(block, main)]
+    for line in (*new, *changes, *salvage.added_lines(prose)):
+        if line.strip() and line.strip() not in main.source:
+            return "the reply changes a part of its reward, and does not show the whole"
+    is_unread = re.search(rf"def\s+{ENTRY_POINT}\b", prose) is not None
+    is_missing = any(not each.body.strip() and each.language.startswith("py") for each in blocks)
+    is_promised = not blocks and prose.endswith(":")
+    if is_unread or is_missing or is_promised or _TAKEN_BACK.search(prose):
+        return "the reply goes on after its reward, as if another one followed"
+    return ""
+
+
 def _is_discarded(parts: list[Block | str]) -> bool:
     """True where the prose before a definition tells it as an earlier one."""
     lines = [line for part in parts[-1:] if isinstance(part, str) for line in part.split("\n")]
@@ -179,12 +198,10 @@ def _is_discarded(parts: list[Block | str]) -> bool:
 def _changes(block: Block, main: _Candidate) -> list[str]:
     """Lines of a later block that replace some of the reward's: those that a diff adds, and
     assignments to names of the function."""
-    if block.language in ("diff", "patch"):
-        return [line[1:] for line in block.body.split("\n") if line.startswith("+")]
-    if ENTRY_POINT in block.body:
+    if ENTRY_POINT in block.body and block.language not in ("diff", "patch", ""):
         return []
     names = salvage.names_assigned(main.source, ENTRY_POINT) & salvage.names_defined(block.body)
-    return block.body.split("\n") if names else []
+    return salvage.added_lines(block.body) or (block.body.split("\n") if names else [])
 
 
 def _with_helpers(codes: list[str], main: int) -> str:

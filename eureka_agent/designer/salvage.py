@@ -36,7 +36,9 @@ _OLD_BEGINS = re.compile(
 _OLD_ENDS = re.compile(
     r"[ \t]*(?:={5,9}|</(?:search|old\w{0,20}|original|before)>)[ \t]*", re.IGNORECASE
 )
-_DIFF_HEADER = re.compile(r"^(?:@@.*|---.*|\+\+\+.*|diff .*|index [0-9a-f]+.*|\\ No newline.*)$")
+_DIFF_HEADER = re.compile(
+    r"^(?:@@.*|---.*|\*\*\* .*|\+\+\+.*|diff .*|index [0-9a-f]+.*|\\ No newline.*)$"
+)
 # it has no ambiguous part, since a model may write a line of 50,000 hashes
 _ELISION = re.compile(
     r"^[ \t]*+#?[ \t]*+(?:\.{3}|…)|\([ \t]*+(?:\.{3}|…)|^[^#\n]*+#[^\n]*\b(?:unchanged|(?:same )?as"
@@ -184,7 +186,8 @@ def from_json(text: str, function: str) -> tuple[str, str] | None:
             each for each in strings if re.search(rf"^[ \t]*def\s+{function}\b", each, re.MULTILINE)
         ]
         if sources:
-            source = max(sources, key=len)
+            whole = [each for each in sources if is_whole(each, function)]
+            source = whole[-1] if whole else max(sources, key=len)
             return source, "\n\n".join(each for each in strings if each != source)
     return None
 
@@ -198,6 +201,14 @@ def from_diff(text: str) -> str | None:
         line[1:] if line[:1] in ("+", " ") else line for line in lines if not line.startswith("-")
     )
     return source if parses(source) else None
+
+
+def added_lines(text: str) -> list[str]:
+    """Lines that a diff in the text adds."""
+    lines = text.split("\n")
+    if not any(_DIFF_HEADER.match(line) or line.startswith("-") for line in lines):
+        return []
+    return [line[1:] for line in lines if line.startswith("+") and not _DIFF_HEADER.match(line)]
 
 
 def mended(source: str) -> str:
@@ -228,6 +239,8 @@ def _strings(value: Any) -> list[str]:
         match waiting.pop():
             case str() as text:
                 found.append(text)
+            case list() as values if all(isinstance(each, str) for each in values):
+                found.append("".join(values))  # lines, as in a notebook
             case list() as values:
                 waiting += reversed(values)
             case dict() as values:

@@ -14,7 +14,7 @@ _DEEPEST = 3
 _PROSE = ("", "markdown", "md", "text", "txt")
 """Languages of prose, which may hold further blocks."""
 _LANGUAGE = re.compile(r"\s*(?:[\w+.#-]*|\{[^}]*\})(?:\s*[{:=(,].*|\s+\w+=.*)?\s*")
-_CODE_AFTER_LANGUAGE = re.compile(r"[ \t]*\w*[ \t]+(?=(?:import|from|def|class)\b|@)")
+_CODE_AFTER_LANGUAGE = re.compile(r"[ \t]*(?:\w*[ \t]+)?(?=(?:import|from|def)[ \t]|@)")
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,8 @@ def split(text: str, depth: int = 0) -> list[Block | str]:
         before, fence, info = _fence(line)
         is_first = _INDENT.fullmatch(before) is not None
         indent = len(before.expandtabs(4)) if is_first else 0
+        if block is not None and fence == 2 * block.fence:  # an end, and a begin glued to it
+            fence = block.fence
         if not fence:
             (prose if block is None else block.lines).append(line)
         elif block is None and (is_first or re.fullmatch(r"[\w+.#-]*\s*", info)):

@@ -39,6 +39,13 @@ _MARK = re.compile(
     re.IGNORECASE,
 )
 """Tokens and tags around an answer."""
+_OTHER_TURN = re.compile(
+    r"(?:<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>)\s*user\b|<\|user\|>|\[INST\]"
+)
+"""Begin of a user's turn, with which a model goes on that nothing stopped."""
+_TAGS_BEFORE_CODE = re.compile(
+    r"^([ \t]*(?:<[^<>\n]{1,80}>){1,5})(?=(?:import|from|def)[ \t])", re.MULTILINE
+)
 _HARMONY = re.compile(r"<\|(start|channel|constrain|message|end|return|call)\|>")
 _IS_HARMONY = re.compile(r"<\|(?:channel|message)\|>")
 _BARE_HARMONY = re.compile(r"(?:assistant)?(?:analysis|commentary)(?=[A-Z])")
@@ -105,9 +112,11 @@ def _name(tag: re.Match[str]) -> tuple[str, bool]:
 
 
 def _is_quoted(text: str, tag: re.Match[str]) -> bool:
-    """True for a tag in quotation marks, which is spoken of."""
-    before, after = text[tag.start() - 1 : tag.start()], text[tag.end() : tag.end() + 1]
-    return before == after and before in ("`", '"', "'")
+    """True for a tag in quotation marks or in a comment, which is spoken of."""
+    start = max(0, tag.start() - 200)
+    before = text[max(start, text.rfind("\n", start, tag.start()) + 1) : tag.start()]
+    quotes = before[-1:] + text[tag.end() : tag.end() + 1]
+    return quotes in ("``", '""', "''") or "  # " in before
 
 
 def _begins_line(text: str, place: int, last: int) -> bool:
@@ -140,8 +149,9 @@ def _harmony(reply: str) -> Spoken:
 
 
 def _bare(text: str) -> str:
-    """The text without marks, up to the end of its last tagged answer."""
+    """The text of the first turn without marks, up to the end of its last tagged answer."""
+    text = _OTHER_TURN.split(text, maxsplit=1)[0]
     ends = list(_ANSWER_END.finditer(text))
     if ends and text[: ends[-1].start()].strip():
         text = text[: ends[-1].start()]
-    return _MARK.sub("\n", text)
+    return _TAGS_BEFORE_CODE.sub(r"\1\n", _MARK.sub("\n", text))

@@ -1,6 +1,7 @@
 """The plan of a search within a budget: the settings that the user did not give.
 
-Nothing here trains, measures or reads a clock. Measurements come in as a `Speed`.
+Nothing here trains, measures or reads a clock. Wall time comes in as an estimate of it
+(`wall_time.py`).
 """
 
 from __future__ import annotations
@@ -13,15 +14,12 @@ from typing import NamedTuple
 from eureka_agent import wording
 from eureka_agent.errors import SettingsError
 from eureka_agent.search.budget import Budget, steps_text, time_text
-from eureka_agent.settings import MOST_ITERATIONS, SearchSettings, schedule_of
+from eureka_agent.settings import MOST_ITERATIONS, SearchSettings
 from eureka_agent.training_counts import TrainingCounts
 
 PLANNED_SETTINGS = ("iterations", "samples", "final_seeds", "finalists", "env_steps", "baselines")
 """Settings that a budget chooses unless they are given. Slots and workers follow from them
 (`capacity.py`)."""
-TRAINING_SHARE = 0.85
-"""Part of the wall time after the start that goes to trainings. The rest goes to designers, dry
-runs, evaluations, and waiting for the last training."""
 LEAST_SAMPLES, PREFERRED_SAMPLES, MOST_SAMPLES = 2, 8, 16
 LEAST_FINAL_SEEDS = 3
 LEAST_BASELINE_SEEDS = 2
@@ -49,17 +47,6 @@ DRAFTED = Shape(2, 4, 12)
 small ones find more with as many trainings (benchmarks/LOG.md)."""
 
 
-@dataclass(frozen=True)
-class Speed:
-    """Measured speed of trainings on this machine."""
-
-    workers: int
-    steps_per_second: float
-    """Env steps of one worker while all workers train."""
-    start_seconds: float
-    """Seconds from the workers' start to their first env steps."""
-
-
 class CostModel:
     """The cost of a search with given settings, compared with a budget."""
 
@@ -67,20 +54,15 @@ class CostModel:
         self,
         budget: Budget,
         baselines: Callable[[SearchSettings], int],
-        *,
-        speed: Speed | None = None,
-        used_seconds: float = 0.0,
+        seconds: Callable[[SearchSettings], float] | None = None,
     ) -> None:
-        """`baselines` counts trainings that the cache lacks.
-
-        A budget in wall time needs a `speed`, and `used_seconds` of it have passed.
-        """
-        if budget.seconds is not None and speed is None:
-            raise ValueError("a budget in wall time needs a measured speed")
+        """`baselines` counts trainings that the cache lacks; `seconds` estimates the wall time of a
+        search, which a budget in wall time needs."""
+        if budget.seconds is not None and seconds is None:
+            raise ValueError("a budget in wall time needs an estimate of it")
         self.budget = budget
-        self.speed = speed
         self._baselines = baselines
-        self._used_seconds = used_seconds
+        self._seconds = seconds
 
     def fits(self, settings: SearchSettings) -> bool:
         """True if a search with these settings stays within the budget."""
@@ -90,49 +72,22 @@ class CostModel:
 
     def env_steps(self, settings: SearchSettings) -> float:
         """Env steps of the whole search."""
-        made = self._trainings(settings)
+        made = TrainingCounts.of(settings, baselines=self._baselines(settings))
         generation = made.candidates + made.confirmations
         return (
             settings.iterations * generation + made.outside_generations
         ) * settings.steps_of_a_training
 
     def seconds(self, settings: SearchSettings) -> float:
-        """Wall time of the whole search, with the time that has passed. A phase lasts as long as
-        the worker with the most trainings."""
-        assert self.speed is not None
-        made = self._trainings(settings)
-        workers = self.speed.workers
-        one_after_another = self._generations(settings, made, workers)
-        at_the_end = (made.finals, made.baselines, made.randomised)
-        one_after_another += sum(math.ceil(each / workers) for each in at_the_end)
-        training = settings.steps_of_a_training / self.speed.steps_per_second
-        return (
-            self._used_seconds
-            + self.speed.start_seconds
-            + one_after_another * training / TRAINING_SHARE
-        )
-
-    def _generations(self, settings: SearchSettings, made: TrainingCounts, workers: int) -> float:
-        """Trainings of a worker in sequence, over all generations.
-
-        In a steady search the next proposal takes a free slot, so no worker waits for another's
-        last training. Confirmations run beside it: they take env steps, and no phase.
-        """
-        alone = math.ceil(made.candidates / workers) + math.ceil(made.confirmations / workers)
-        if schedule_of(settings) == "generations":
-            return settings.iterations * alone
-        shared = (made.candidates + made.confirmations) / workers
-        # nothing overlaps with the last generation
-        return (settings.iterations - 1) * max(shared, 1.0) + alone
+        """Wall time of the whole search."""
+        assert self._seconds is not None
+        return self._seconds(settings)
 
     def needed(self, settings: SearchSettings) -> str:
         """The cost of these settings in the form of a budget, rounded up."""
         if self.budget.seconds is not None:
             return time_text(self.seconds(settings))
         return steps_text(self.env_steps(settings))
-
-    def _trainings(self, settings: SearchSettings) -> TrainingCounts:
-        return TrainingCounts.of(settings, baselines=self._baselines(settings))
 
 
 @dataclass(frozen=True)
@@ -314,12 +269,8 @@ def _sentence(asked: SearchSettings, found: SearchSettings, costs: CostModel) ->
     if found.randomise:
         sizes.append(wording.plural(found.randomise, "distribution") + " of parameters")
     sizes.append(f"{found.env_steps:,} env steps a training")
-    if costs.speed is not None:
-        rate = wording.count(costs.speed.workers * costs.speed.steps_per_second)
-        cost = (
-            f"at most about {wording.duration(costs.seconds(found))} at the {rate} env steps/s that"
-            " were measured"
-        )
+    if costs.budget.seconds is not None:
+        cost = f"about {wording.duration(costs.seconds(found))}"
     else:
         cost = f"at most about {wording.count(costs.env_steps(found))} env steps"
     reduced = [

@@ -7,39 +7,25 @@ since the driver does not load them: a search opens each anew.
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
-from eureka_agent.archive.baseline_cache import code_fingerprint
 from eureka_agent.archive.record_cache import RecordCache
-from eureka_agent.archive.run_folder import runs_folder, versions
+from eureka_agent.archive.run_folder import runs_folder
 from eureka_agent.base_record import Record
 from eureka_agent.errors import EnvironmentLoadError, EurekaError
 from eureka_agent.fleet.devices import Hardware
 from eureka_agent.fleet.dry_runner import DryRunner
-from eureka_agent.fleet.fleet import Fleet
-from eureka_agent.fleet.jobs import Population
-from eureka_agent.fleet.kernels import kernels_for
 from eureka_agent.fleet.problem import Problem
-from eureka_agent.journal.entries import Notice, Observer
+from eureka_agent.journal.entries import Observer
 from eureka_agent.protocol.events import Opened
 from eureka_agent.sandbox.wall import Wall
-from eureka_agent.search.budget_plan import PREFERRED_SAMPLES
-from eureka_agent.search.capacity import plan_capacity
-from eureka_agent.search.pace import SETTINGS_OF_PACE, Pace, measure_pace
+from eureka_agent.search.pace import CACHE, Pace, pace_of, this_machine
 from eureka_agent.search.preparation import measure_task
-from eureka_agent.settings import SearchSettings, training_part
+from eureka_agent.settings import SearchSettings
 from eureka_agent.simulation.catalogue import GYMNASIUM_PREFIX, find_folder
 from eureka_agent.simulation.fingerprints import fingerprint_of, folder_files
-
-CACHE = "plans"
-"""Folder of the records, beside the cached baselines."""
-
-_MOST_TRAININGS = 64
-"""Most trainings of a measurement, each of which has a process; two in a worker at least."""
 
 
 class OpenedTask(Record):
@@ -59,11 +45,7 @@ class Calibration:
         self._observer = observer
         self._scratch = scratch
         self._cache = RecordCache(runs_folder(), CACHE)
-        self._machine = {
-            "machine": platform.node(),
-            "versions": versions(),
-            "code": code_fingerprint(),
-        }
+        self._machine = this_machine()
         self._files: dict[str, str] = {}
         self._failed: dict[tuple[str, str | None, str], EurekaError] = {}
         """Errors of tasks that could not be opened."""
@@ -109,59 +91,8 @@ class Calibration:
     ) -> Pace:
         """The pace of such trainings, from the cache or measured. Raises EurekaError if trainings
         cannot be started."""
-        capacity = plan_capacity(settings, hardware.places)
-        # a GPU steps all slots at all times, a CPU those in use: a few of them tell the rest, and
-        # searches of other sizes share them
-        slots = capacity.slots
-        if hardware.kind == "cpu":
-            few = max(2, _MOST_TRAININGS // capacity.workers)
-            slots = min(settings.slots, PREFERRED_SAMPLES, few)
-        training, description = training_part(settings), task.opened.description
-        key = {
-            "environment": description.fingerprint,
-            "task": description.task,
-            "settings": training.model_dump(mode="json", include=set(SETTINGS_OF_PACE)),
-            "devices": hardware.names,
-            "workers": capacity.workers,
-            "slots": slots,
-            "wall": wall.name,
-            **self._machine,
-        }
-        known = self._cache.find(key, Pace)
-        if known is not None:
-            return known
-        text = f"measuring the pace of trainings in {description.environment!r} for some seconds"
-        self._observer(Notice(text=text))
-        problem = Problem(description.environment, description.task)
-        scratch = self._scratch()
-        kernels = await kernels_for(
-            hardware,
-            wall,
-            problem,
-            training,
-            description.environment_fingerprint,
-            runs_folder(),
-            scratch,
-        )
-        population = Population(
-            problem,
-            training,
-            slots,
-            settings.training_timeout,
-            settings.snapshot_interval,
-            kernels,
-        )
-        devices = hardware.devices(capacity.workers)
-        async with Fleet(wall, scratch / "pace", capacity.workers, devices) as fleet:
-            pace = await measure_pace(
-                fleet,
-                population,
-                description,
-                capacity.workers,
-                measured=datetime.now(UTC).date().isoformat(),
-            )
-        self._cache.put(key, pace)
-        return pace
+        description = task.opened.description
+        return await pace_of(settings, description, hardware, wall, self._scratch(), self._observer)
 
     def _fingerprint(self, reference: str) -> str:
         """Fingerprint of an environment's files, without loading them; empty without files."""

@@ -8,11 +8,10 @@ measured pace (`wall_time.py`).
 from __future__ import annotations
 
 import asyncio
-import time
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,25 +24,15 @@ from eureka_agent.records import TaskDescription, Verdict, WrittenFitness
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.budget import parse_budget
-from eureka_agent.search.budget_plan import PREFERRED_SAMPLES, Speed
 from eureka_agent.search.calibration import Calibration, OpenedTask
 from eureka_agent.search.capacity import plan_capacity
 from eureka_agent.search.models import Models, models_of
-from eureka_agent.search.pace import Pace
 from eureka_agent.search.planning import MissingBaselines, plan_within
 from eureka_agent.search.preparation import check_randomise, checked, effective_settings
 from eureka_agent.search.request_counts import count_requests
-from eureka_agent.search.speed import MEASURED_SECONDS
 from eureka_agent.search.time_limit import time_limit
 from eureka_agent.search.unmeasured import with_defaults
-from eureka_agent.search.wall_time import (
-    PROPOSAL_SECONDS,
-    REPLY_SECONDS,
-    Latency,
-    scores_of_randomised,
-    scoring_of,
-    wall_time,
-)
+from eureka_agent.search.wall_time import REPLY_SECONDS, SearchTimes
 from eureka_agent.search.written_fitness import Acceptance
 from eureka_agent.settings import SearchSettings
 from eureka_agent.training_counts import TrainingCounts
@@ -123,73 +112,46 @@ class Estimator:
         asked, models, wall, task, hardware, settings = await self._opened(values)
         description = task.opened.description
         notes: list[str] = []
-        if asked.budget is not None and (timed or parse_budget(asked.budget).seconds is None):
-            settings, sentence = await self._within_budget(
-                settings, values, task, hardware, wall, asked.budget
-            )
-            notes.append(sentence)
         live = None if models is None or models.replayed else models
+        analyses = live is not None and live.analyst is not None
         baselines = _baselines(settings, description, hardware)
+        times: SearchTimes | None = None
+
+        async def measured(sized: SearchSettings) -> SearchTimes:
+            nonlocal times
+            pace = await self._calibration.pace(sized, task, hardware, wall)
+            before, designs = task.seconds, live is not None
+            if asked.fitness != "task":  # the task is opened with its own metric, then without
+                before += task.seconds + (REPLY_SECONDS if designs else 0.0)
+            times = SearchTimes(
+                description, pace, hardware.places, baselines, before, designs, analyses
+            )
+            return times
+
+        budget = None if asked.budget is None else parse_budget(asked.budget)
+        if budget is not None and (timed or budget.seconds is None):
+            plan = await plan_within(budget, settings, values, baselines, measured)
+            settings = plan.settings
+            notes.append(plan.text)
         seconds = busy = None
         if timed:
-            pace = await self._calibration.pace(settings, task, hardware, wall)
-            latency = Latency.of(
-                settings,
-                designs=live is not None,
-                analyses=live is not None and live.analyst is not None,
-            )
-            times = _Times(task, hardware, pace, baselines, latency)
+            times = times or await measured(settings)
             settings, seconds = _within_time(settings, times, notes)
-            busy = replace(times, latency=Latency.of(settings, designs=False, analyses=False)).of(
-                settings
-            )
-        counts = TrainingCounts.of(settings, baselines=baselines)
+            busy = replace(times, designs=False, analyses=False).seconds(settings)
+        counts = TrainingCounts.of(settings, baselines=baselines(settings))
         roles = [] if live is None else await count_requests(live, settings, description)
         estimate = _sum(settings, counts, seconds, roles)
         workers = plan_capacity(settings, hardware.places).workers
         notes += _limits(settings, estimate)
         notes += _assumed(models, roles, batched=settings.llm_batch)
-        if timed:
-            notes.append(f"the pace of trainings was measured on {pace.measured}")
+        if times is not None:
+            notes.append(f"the pace of trainings was measured on {times.pace.measured}")
             if settings.cluster != "off":
                 notes.append("it is that of this machine alone, without the cluster")
         devices = hardware.sentence(workers)
         return SearchPlan(
             estimate, settings, description, counts, roles, devices, busy, tuple(notes)
         )
-
-    async def _within_budget(
-        self,
-        settings: SearchSettings,
-        values: Mapping[str, Any],
-        task: OpenedTask,
-        hardware: Hardware,
-        wall: Wall,
-        budget: str,
-    ) -> tuple[SearchSettings, str]:
-        """The settings that a budget chooses, and a sentence on it. The search will measure its
-        speed anew, so it may choose others."""
-        used = task.seconds
-
-        async def measure(largest: SearchSettings) -> Speed:
-            nonlocal used
-            pace = await self._calibration.pace(largest, task, hardware, wall)
-            slots = min(plan_capacity(largest, hardware.places).slots, PREFERRED_SAMPLES)
-            return pace.speed(largest, max(1, min(slots, PREFERRED_SAMPLES // pace.workers)))
-
-        if parse_budget(budget).seconds is not None:
-            used += MEASURED_SECONDS
-        began = time.monotonic() - used
-        plan = await plan_within(
-            parse_budget(budget),
-            settings,
-            values,
-            task.opened.description,
-            hardware,
-            began,
-            measure,
-        )
-        return plan.settings, plan.text
 
     # ── what is known once ────────────────────────────────────────────────────────────────────────
 
@@ -213,49 +175,19 @@ class Estimator:
         return self._scratch
 
 
-@dataclass(frozen=True)
-class _Times:
-    """Wall times of searches of one task."""
-
-    task: OpenedTask
-    hardware: Hardware
-    pace: Pace
-    baselines: int
-    latency: Latency
-
-    def of(self, settings: SearchSettings) -> float:
-        """Seconds of the whole search."""
-        asks = self.latency.design > PROPOSAL_SECONDS
-        before = self.task.seconds
-        if settings.fitness != "task":  # the task is opened with its own metric, then without
-            before += self.task.seconds + (REPLY_SECONDS if asks else 0.0)
-        description = self.task.opened.description
-        if settings.randomise:
-            before += scores_of_randomised(settings, description, self.pace)
-            before += REPLY_SECONDS if asks else 0.0
-        return before + wall_time(
-            settings,
-            TrainingCounts.of(settings, baselines=self.baselines),
-            self.pace,
-            plan_capacity(settings, self.hardware.places).slots,
-            scoring_of(settings, description, self.pace),
-            self.latency,
-        )
-
-
 def _within_time(
-    settings: SearchSettings, times: _Times, notes: list[str]
+    settings: SearchSettings, times: SearchTimes, notes: list[str]
 ) -> tuple[SearchSettings, float]:
     """The settings with as many generations as the time limit allows, and the seconds."""
 
     def with_generations(number: int) -> SearchSettings:
         return settings.model_copy(update={"iterations": number})
 
-    seconds, limit = times.of(settings), time_limit(settings)
+    seconds, limit = times.seconds(settings), time_limit(settings)
     if limit is None or seconds <= limit.seconds:
         return settings, seconds
     possible = _most_within(
-        lambda number: times.of(with_generations(number)) <= limit.seconds, settings.iterations
+        lambda number: times.seconds(with_generations(number)) <= limit.seconds, settings.iterations
     )
     if possible < settings.iterations:
         generations = wording.plural(settings.iterations, "generation")
@@ -263,7 +195,7 @@ def _within_time(
     else:
         notes.append(f"one generation takes longer than {limit.text}")
     settings = with_generations(possible)
-    return settings, times.of(settings)
+    return settings, times.seconds(settings)
 
 
 async def _nobody(fitness: WrittenFitness, verdict: Verdict, folder: Path) -> Acceptance | None:
@@ -271,13 +203,14 @@ async def _nobody(fitness: WrittenFitness, verdict: Verdict, folder: Path) -> Ac
     return None
 
 
-def _baselines(settings: SearchSettings, description: TaskDescription, hardware: Hardware) -> int:
-    """Trainings of baselines that no earlier run has left in the cache."""
-    if not settings.trains_baselines:
-        return 0
+def _baselines(
+    settings: SearchSettings, description: TaskDescription, hardware: Hardware
+) -> Callable[[SearchSettings], int]:
+    """Counts trainings of baselines that no earlier run has left in the cache."""
     if settings.fitness != "task":  # a new metric has the sparse reward alone
-        return settings.seeds_of_baselines
-    return MissingBaselines(description, hardware)(settings)
+        return lambda sized: sized.seeds_of_baselines if sized.trains_baselines else 0
+    missing = MissingBaselines(description, hardware)
+    return lambda sized: missing(sized) if sized.trains_baselines else 0
 
 
 def _most_within(fits: Callable[[int], bool], most: int) -> int:

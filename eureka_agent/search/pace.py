@@ -1,16 +1,35 @@
 """Pace of trainings on this machine: seconds of an update, by the number of trainings that share a
-worker."""
+worker. It is kept beside the runs."""
 
 from __future__ import annotations
 
+import platform
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from eureka_agent.archive.baseline_cache import code_fingerprint
+from eureka_agent.archive.record_cache import RecordCache
+from eureka_agent.archive.run_folder import runs_folder, versions
 from eureka_agent.base_record import Record
+from eureka_agent.cluster.ray_cluster import Cluster
+from eureka_agent.fleet.devices import Hardware
 from eureka_agent.fleet.fleet import Fleet
 from eureka_agent.fleet.jobs import Population
+from eureka_agent.fleet.kernels import kernels_for
+from eureka_agent.fleet.problem import Problem
+from eureka_agent.journal.entries import Notice, Observer
 from eureka_agent.records import TaskDescription
-from eureka_agent.search.budget_plan import Speed
+from eureka_agent.sandbox.wall import Wall
+from eureka_agent.search.budget_plan import PREFERRED_SAMPLES
+from eureka_agent.search.capacity import plan_capacity
 from eureka_agent.search.speed import measure_speed
-from eureka_agent.settings import TrainingSettings
+from eureka_agent.settings import SearchSettings, training_part
 
+CACHE = "plans"
+"""Folder of the records, beside the cached baselines."""
+_MOST_TRAININGS = 64
+"""Most trainings of a measurement, each of which has a process; two in a worker at least."""
 SETTINGS_OF_PACE = frozenset(
     {"num_envs", "horizon", "hidden_sizes", "activation", "epochs", "minibatches"}
 )
@@ -37,10 +56,69 @@ class Pace(Record):
         """Seconds of an update of this many trainings in one worker."""
         return self.alone + (trainings - 1) * self.further
 
-    def speed(self, settings: TrainingSettings, trainings: int) -> Speed:
-        """The speed of a worker with this many trainings."""
-        env_steps = trainings * settings.num_envs * settings.horizon
-        return Speed(self.workers, env_steps / self.update_seconds(trainings), self.start_seconds)
+
+def this_machine() -> dict[str, Any]:
+    """Part of the records' keys."""
+    return {"machine": platform.node(), "versions": versions(), "code": code_fingerprint()}
+
+
+async def pace_of(
+    settings: SearchSettings,
+    description: TaskDescription,
+    hardware: Hardware,
+    wall: Wall,
+    scratch: Path,
+    observer: Observer,
+    cluster: Cluster | None = None,
+    *,
+    anew: bool = False,
+) -> Pace:
+    """The pace of such trainings, from the cache unless `anew`, or measured, of which `observer`
+    gets a notice. Raises EurekaError if trainings cannot be started."""
+    capacity = plan_capacity(settings, hardware.places)
+    # a GPU steps all slots at all times, a CPU those in use: a few of them tell the rest, and
+    # searches of other sizes share them
+    slots = capacity.slots
+    if hardware.kind == "cpu":
+        few = max(2, _MOST_TRAININGS // capacity.workers)
+        slots = min(settings.slots, PREFERRED_SAMPLES, few)
+    training = training_part(settings)
+    key = {
+        "environment": description.fingerprint,
+        "task": description.task,
+        "settings": training.model_dump(mode="json", include=set(SETTINGS_OF_PACE)),
+        "devices": hardware.names,
+        "workers": capacity.workers,
+        "slots": slots,
+        "wall": wall.name,
+        "cluster": cluster is not None,
+        **this_machine(),
+    }
+    cache = RecordCache(runs_folder(), CACHE)
+    known = None if anew else cache.find(key, Pace)
+    if known is not None:
+        return known
+    text = f"measuring the pace of trainings in {description.environment!r} for some seconds"
+    observer(Notice(text=text))
+    problem = Problem(description.environment, description.task)
+    fingerprint = description.environment_fingerprint
+    kernels = await kernels_for(
+        hardware, wall, problem, training, fingerprint, runs_folder(), scratch
+    )
+    population = Population(
+        problem, training, slots, settings.training_timeout, settings.snapshot_interval, kernels
+    )
+    devices = hardware.devices(capacity.workers)
+    async with Fleet(wall, scratch / "pace", capacity.workers, devices, cluster=cluster) as fleet:
+        pace = await measure_pace(
+            fleet,
+            population,
+            description,
+            capacity.workers,
+            measured=datetime.now(UTC).date().isoformat(),
+        )
+    cache.put(key, pace)
+    return pace
 
 
 async def measure_pace(

@@ -1,9 +1,7 @@
-"""The size of a new run from its budget, with the measurements and the cache that the plan
-needs."""
+"""The size of a new run from its budget, with the cache that the plan needs."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable, Collection
 
 from eureka_agent.archive.baseline_cache import BaselineCache
@@ -16,10 +14,10 @@ from eureka_agent.search.budget_plan import (
     PLANNED_SETTINGS,
     CostModel,
     Plan,
-    Speed,
     plan,
 )
 from eureka_agent.search.seeds import final_seeds
+from eureka_agent.search.wall_time import SearchTimes
 from eureka_agent.settings import SearchSettings
 
 
@@ -27,30 +25,21 @@ async def plan_within(
     budget: Budget,
     settings: SearchSettings,
     given: Collection[str],
-    description: TaskDescription,
-    hardware: Hardware,
-    began: float,
-    measure: Callable[[SearchSettings], Awaitable[Speed]],
+    baselines: Callable[[SearchSettings], int],
+    times: Callable[[SearchSettings], Awaitable[SearchTimes]],
 ) -> Plan:
-    """The settings that fit the budget. A budget in wall time needs a measured speed.
-
-    `given` settings stay as they are; the run began at `began` (`time.monotonic`); `measure` gives
-    the speed with some settings. Raises SettingsError if nothing fits.
-    """
+    """The settings that fit the budget; those `given` stay as they are. `times` measures the pace
+    with some settings, for a budget in wall time. Raises SettingsError if nothing fits."""
     if all(name in given for name in PLANNED_SETTINGS):
         return Plan(
             settings,
             f"the budget of {budget.text} chooses nothing: all that it could is set by hand",
         )
-    speed = None
+    seconds = None
     if budget.seconds is not None:
         samples = {} if "samples" in given else {"samples": MOST_SAMPLES}
-        largest = settings.model_copy(update=samples)
-        speed = await measure(largest)
-    baselines = MissingBaselines(description, hardware)
-    used_seconds = time.monotonic() - began
-    costs = CostModel(budget, baselines, speed=speed, used_seconds=used_seconds)
-    return plan(settings, given, costs)
+        seconds = (await times(settings.model_copy(update=samples))).seconds
+    return plan(settings, given, CostModel(budget, baselines, seconds))
 
 
 class MissingBaselines:

@@ -39,12 +39,11 @@ from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.advisers import recorded_of
 from eureka_agent.search.budget import parse_budget
-from eureka_agent.search.budget_plan import Speed
 from eureka_agent.search.capacity import plan_capacity
 from eureka_agent.search.context import ALONE, SearchContext
 from eureka_agent.search.models import Models, models_of
-from eureka_agent.search.planning import plan_within
-from eureka_agent.search.speed import measure_speed
+from eureka_agent.search.pace import pace_of
+from eureka_agent.search.planning import MissingBaselines, plan_within
 from eureka_agent.search.time_limit import time_limit
 from eureka_agent.search.unmeasured import (
     RANKED_BY,
@@ -52,6 +51,7 @@ from eureka_agent.search.unmeasured import (
     no_fitness,
     with_defaults,
 )
+from eureka_agent.search.wall_time import SearchTimes
 from eureka_agent.search.written_fitness import (
     AcceptedFitness,
     Confirm,
@@ -117,9 +117,9 @@ class Prepared:
             self.kernels,
         )
 
-    def new_fleet(self, scratch: Path, settings: SearchSettings | None = None) -> Fleet:
-        """A fleet for this run alone, or for one with other settings."""
-        workers = plan_capacity(settings or self.settings, self.hardware.places).workers
+    def new_fleet(self, scratch: Path) -> Fleet:
+        """A fleet for this run alone."""
+        workers = plan_capacity(self.settings, self.hardware.places).workers
         devices = self.hardware.devices(workers)
         return Fleet(self.wall, scratch, workers, devices, cluster=self.cluster)
 
@@ -166,17 +166,25 @@ async def prepared(
         )
         recorded |= {} if written is None else written.recorded()
         if budget is not None:
+            description = dry_runner.description
+            baselines = MissingBaselines(description, hardware)
 
-            async def measure(largest: SearchSettings) -> Speed:
-                capacity = plan_capacity(largest, hardware.places)
-                async with ready.new_fleet(scratch / "speed", largest) as fleet:
-                    population = ready.population(capacity.slots)
-                    description = dry_runner.description
-                    return await measure_speed(fleet, population, description, capacity.workers)
+            async def times(sized: SearchSettings) -> SearchTimes:
+                pace = await pace_of(
+                    sized, description, hardware, wall, scratch, observer, cluster, anew=True
+                )
+                live = None if models is None or models.replayed else models
+                return SearchTimes(
+                    description,
+                    pace,
+                    hardware.places,
+                    baselines,
+                    before=time.monotonic() - began,
+                    designs=live is not None,
+                    analyses=live is not None and live.analyst is not None,
+                )
 
-            plan = await plan_within(
-                budget, settings, values, dry_runner.description, hardware, began, measure
-            )
+            plan = await plan_within(budget, settings, values, baselines, times)
             ready.settings, ready.seconds = plan.settings, time.monotonic() - began
             recorded |= {"budget": plan.text, "seconds_before": ready.seconds}
         ready.created = RunCreated(**recorded)

@@ -7,7 +7,7 @@ import asyncio
 import shlex
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.fleet import Fleet
@@ -15,11 +15,20 @@ from eureka_agent.fleet.jobs import Population
 from eureka_agent.invocation import command
 from eureka_agent.records import CurvePoint, TaskDescription
 from eureka_agent.rewards import RewardSpecification, baseline
-from eureka_agent.search.budget_plan import PREFERRED_SAMPLES, Speed
 
 MEASURED_SECONDS = 2.5
 """Time over which the env steps of every training are counted. It begins with its first points."""
 _NEVER_ENDING_ENV_STEPS = 10**12
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Measured speed of trainings on this machine."""
+
+    steps_per_second: float
+    """Env steps of one worker while all workers train."""
+    start_seconds: float
+    """Seconds from the workers' start to their first env steps."""
 
 
 async def measure_speed(
@@ -27,15 +36,14 @@ async def measure_speed(
     population: Population,
     description: TaskDescription,
     workers: int,
-    trainings: int | None = None,
+    trainings: int,
 ) -> Speed:
-    """Train the task's own reward for a few seconds, in this many trainings; by default about as
-    many as a generation of eight has candidates.
+    """Train the task's own reward for a few seconds, in this many trainings.
 
     Raises EurekaError if the trainings cannot be started or end at once.
     """
     began = time.monotonic()
-    watch = _Watch(trainings or max(workers, min(PREFERRED_SAMPLES, workers * population.slots)))
+    watch = _Watch(trainings)
     endless = population.settings.model_copy(update={"env_steps": _NEVER_ENDING_ENV_STEPS})
     reward = description.sparse_reward or description.human_reward or _any_reward(description)
     async with fleet.trainings(replace(population, settings=endless), on_progress=watch) as pool:
@@ -59,7 +67,7 @@ async def measure_speed(
             for task in (done, *training):
                 task.cancel()
             await asyncio.gather(done, *training, return_exceptions=True)
-    return Speed(workers, watch.steps_per_second() / workers, watch.first_steps_at() - began)
+    return Speed(watch.steps_per_second() / workers, watch.first_steps_at() - began)
 
 
 def _any_reward(description: TaskDescription) -> RewardSpecification:

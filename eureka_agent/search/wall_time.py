@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from eureka_agent.analysis.parameter_prior import values_to_score
 from eureka_agent.records import TaskDescription
+from eureka_agent.search.capacity import plan_capacity
 from eureka_agent.search.judging import AT_ONCE, COMPARISONS
 from eureka_agent.search.pace import Pace
 from eureka_agent.search.played_machine import Kind, PlayedMachine, Scoring
@@ -54,6 +56,38 @@ class Latency:
         analysis = REPLY_SECONDS if analyses else 0.0
         drafts = REPLY_SECONDS * further
         return cls(settings.concurrency, REPLY_SECONDS, analysis, REPLY_SECONDS * passes, drafts)
+
+
+@dataclass(frozen=True)
+class SearchTimes:
+    """Wall times of searches of one task, by their settings."""
+
+    description: TaskDescription
+    pace: Pace
+    places: int
+    """Cores or GPUs for trainings."""
+    baselines: Callable[[SearchSettings], int]
+    """Trainings of baselines that the cache lacks."""
+    before: float
+    """Seconds until workers may start to train."""
+    designs: bool
+    """True where a model designs."""
+    analyses: bool
+
+    def seconds(self, settings: SearchSettings) -> float:
+        """Seconds of the whole search."""
+        before = self.before
+        if settings.randomise:
+            before += scores_of_randomised(settings, self.description, self.pace)
+            before += REPLY_SECONDS if self.designs else 0.0
+        return before + wall_time(
+            settings,
+            TrainingCounts.of(settings, baselines=self.baselines(settings)),
+            self.pace,
+            plan_capacity(settings, self.places).slots,
+            scoring_of(settings, self.description, self.pace),
+            Latency.of(settings, designs=self.designs, analyses=self.analyses),
+        )
 
 
 def scoring_of(settings: SearchSettings, description: TaskDescription, pace: Pace) -> Scoring:

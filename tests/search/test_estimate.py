@@ -13,8 +13,10 @@ from model_rewards import answer
 from model_server import Asked, ModelServer
 from script_wall import ScriptWall
 
+from eureka_agent import wording
 from eureka_agent.errors import EurekaError
 from eureka_agent.search import estimate as estimates
+from eureka_agent.search.budget import parse_budget
 from eureka_agent.search.estimate import Estimate, Estimator, SearchPlan
 
 SIZES = {"iterations": 2, "samples": 3, "finalists": 2, "final_seeds": 2, "confirm": 1}
@@ -129,6 +131,21 @@ async def test_a_budget_chooses_before_the_estimate(
     found = await planned_with({"env": calibrated["env"], "budget": "500k"})
     assert found.estimate.env_steps <= 500_000
     assert found.notes[0].startswith("the budget of 500k gives ")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("budget", ["90s", "10m", "1h30m"])
+async def test_what_a_budget_of_time_chooses_takes_as_long_as_the_estimate_says(
+    calibrated: dict[str, Any], budget: str
+) -> None:
+    found = await planned_with({"env": calibrated["env"], "budget": budget})
+    seconds, most = found.estimate.seconds, parse_budget(budget).seconds
+    assert seconds is not None
+    assert most is not None
+    assert 0.7 * most < seconds <= most
+    assert f": about {wording.duration(seconds)}" in found.notes[0]
+    assert f" {wording.plural(found.settings.iterations, 'generation')} of " in found.notes[0]
+    assert not any("fit into" in note for note in found.notes)
 
 
 FAULTS: dict[str, tuple[dict[str, Any], str]] = {

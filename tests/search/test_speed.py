@@ -49,8 +49,8 @@ async def measured(
     settings = training_part(SearchSettings(env=str(puck)))
     population = Population(Problem(str(puck), "centre"), settings, capacity.slots)
     async with Fleet(ProcessWall(), scratch, capacity.workers) as fleet:
-        speed = await measure_speed(fleet, population, description, capacity.workers)
-    assert speed.workers == capacity.workers
+        trainings = capacity.workers * capacity.slots
+        speed = await measure_speed(fleet, population, description, capacity.workers, trainings)
     assert 0.0 < speed.start_seconds < time.monotonic() - began - MEASURED_SECONDS
     return speed.steps_per_second, time.monotonic() - began
 

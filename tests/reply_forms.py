@@ -1,0 +1,978 @@
+"""Replies in the forms in which servers of language models send them: which code is the answer?
+
+A form holds a draft that the model has discarded, and mostly an answer.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Literal
+
+Expected = Literal["good", "none", "good-or-none"]
+
+
+@dataclass(frozen=True)
+class Form:
+    """A reply of one form."""
+
+    name: str
+    """Begins with the server of which it is known."""
+    habit: str
+    """The reason why a server sends it, or a model writes it."""
+    text: str
+    expected: Expected
+    thoughts: str = ""
+    """Thoughts that the server sends apart."""
+    cut_off: bool = False
+    source: str = ""
+    """The expected source, where it is not `GOOD`."""
+    broken: str = ""
+    """A source that was cut off, which may be found as well, since it fails by itself."""
+
+
+GOOD = """import torch
+
+UPRIGHT_WEIGHT = 1.0
+CENTRE_WEIGHT = 0.2
+
+
+def compute_reward(pole_angle, cart_position):
+    upright = UPRIGHT_WEIGHT * torch.cos(pole_angle)
+    centre = -CENTRE_WEIGHT * cart_position.abs()
+    return upright + centre, {"upright": upright, "centre": centre}
+"""
+DRAFT = """import torch
+
+
+def compute_reward(pole_angle):
+    lean = pole_angle.abs()
+    return lean, {"draft_lean": lean}
+"""
+
+
+def fenced(code: str, info: str = "python", mark: str = "```") -> str:
+    return mark + info + "\n" + code + mark + "\n"
+
+
+def indent(text: str, by: str) -> str:
+    return "".join(by + line if line.strip() else line for line in text.splitlines(True))
+
+
+def quote(text: str) -> str:
+    return "".join("> " + line if line.strip() else ">\n" for line in text.splitlines(True))
+
+
+MUSE = (
+    "Okay, the user wants a reward for the cart-pole. The pole should stay upright. "
+    "Let me try the simplest thing first:\n\n"
+    + fenced(DRAFT)
+    + "\nHmm, that rewards leaning, the sign is wrong, and nothing holds the cart in the "
+    "middle. So I'd better use the cosine plus a small centring term.\n"
+)
+MUSE_PLAIN = (
+    "We need a reward function. Draft:\n\n"
+    + DRAFT
+    + "\nBut that rewards leaning. Use cos instead and add centring. Write final."
+)
+SAY = "Here is the reward function:\n\n"
+WHY = (
+    "\nThe cosine term is largest when the pole is upright; the second term keeps the cart "
+    "near the middle of the track.\n"
+)
+ANSWER = SAY + fenced(GOOD) + WHY
+HALF_COMPILES = GOOD[: GOOD.index(" + centre, {")]
+
+FORMS = [
+    Form(
+        "vllm-gpt-oss-raw-harmony",
+        "gpt-oss behind a server without a harmony parser and skip_special_tokens off: raw channels",
+        "<|channel|>analysis<|message|>"
+        + MUSE
+        + "<|end|><|start|>assistant<|channel|>final<|message|>"
+        + ANSWER
+        + "<|return|>",
+        "good",
+    ),
+    Form(
+        "vllm-gpt-oss-stripped",
+        "the same with special tokens stripped: 'analysis...assistantfinal...' glued together",
+        "analysis" + MUSE_PLAIN + "assistantfinal" + ANSWER,
+        "good",
+    ),
+    Form(
+        "vllm-gpt-oss-stripped-fenced-glue",
+        "stripped harmony where the analysis ends in a closing fence: '```assistantfinal```python'",
+        "analysisTry this:\n\n" + fenced(DRAFT).rstrip("\n") + "assistantfinal" + fenced(GOOD),
+        "good",
+    ),
+    Form(
+        "vllm-gpt-oss-two-analyses",
+        "gpt-oss emits several analysis messages before the final one (vllm#22403: 'got 7')",
+        "<|channel|>analysis<|message|>Think about the pole first.<|end|><|start|>assistant"
+        "<|channel|>analysis<|message|>"
+        + MUSE
+        + "<|end|><|start|>assistant<|channel|>final<|message|>"
+        + fenced(GOOD),
+        "good",
+    ),
+    Form(
+        "vllm-gpt-oss-analysis-only-stop",
+        "the parser ends in a non-terminal state: only the analysis, finish stop, no final channel",
+        "<|channel|>analysis<|message|>" + MUSE + "<|end|>",
+        "none",
+    ),
+    Form(
+        "vllm-gpt-oss-stripped-analysis-cut",
+        "stripped harmony cut off within the analysis: never a final message",
+        "analysis" + MUSE,
+        "none",
+        cut_off=True,
+    ),
+    Form(
+        "vllm-gpt-oss-content-null",
+        "content null with finish stop, everything in reasoning (vllm#45736, #41902)",
+        "",
+        "none",
+        thoughts=MUSE,
+    ),
+    Form(
+        "vllm-gpt-oss-final-constrain",
+        "header with a constraint between channel and message: '<|channel|>final <|constrain|>python'",
+        "<|channel|>analysis<|message|>" + MUSE + "<|end|><|start|>assistant<|channel|>final "
+        "<|constrain|>python<|message|>" + fenced(GOOD) + "<|return|>",
+        "good",
+    ),
+    Form(
+        "vllm-qwen3-close-only",
+        "the template prefills <think>, no reasoning parser: only </think> is in the text",
+        MUSE + "</think>\n\n" + ANSWER,
+        "good",
+    ),
+    Form(
+        "vllm-budget-injected-mid-answer",
+        "the budget counter misses the bare </think> and injects its closing phrase into the answer, "
+        "which the model then restarts (vllm PR 53572)",
+        "Here is the reward:\n\n```python\n"
+        + DRAFT[: DRAFT.index("    return")]
+        + "I have to give the solution based on the reasoning directly now.</think>\n\n"
+        + ANSWER,
+        "good",
+        thoughts="The pole should stay upright.",
+    ),
+    Form(
+        "vllm-budget-reentry",
+        "after a forced </think> the model opens <think> again, closes it, then answers (vllm#43708)",
+        "</think>\n\n<think>\n" + MUSE + "</think>\n\n" + ANSWER,
+        "good",
+        thoughts="We need a rew",
+    ),
+    Form(
+        "vllm-budget-reentry-unclosed",
+        "after a forced </think> the model re-enters <think> and is cut off there",
+        "\n\n<think>\n" + MUSE,
+        "none",
+        thoughts="We need a reward. The po",
+        cut_off=True,
+    ),
+    Form(
+        "vllm-minimax-m2-append-think",
+        "minimax_m2_append_think never splits, it prepends '<think>' to the content (vllm#34625)",
+        "<think>" + MUSE + "</think>\n\n" + ANSWER,
+        "good",
+    ),
+    Form(
+        "vllm-minimax-m3-mm-think",
+        "MiniMax M3's own tags leak into content while streaming (vllm#45687)",
+        "<mm:think>" + MUSE + "</mm:think>" + ANSWER,
+        "good",
+    ),
+    Form(
+        "vllm-granite-phrases",
+        "Granite 3.2 has no tags: 'Here is my thought process:' and 'Here is my response:'",
+        "Here is my thought process:\n\n" + MUSE + "\nHere is my response:\n\n" + ANSWER,
+        "good",
+    ),
+    Form(
+        "vllm-granite-phrases-cut",
+        "Granite 3.2 cut off before 'Here is my response:'",
+        "Here is my thought process:\n\n" + MUSE,
+        "none",
+        cut_off=True,
+    ),
+    Form(
+        "vllm-hunyuan-answer",
+        "Hunyuan A13B: <think>\\n..\\n</think>\\n<answer>\\n..\\n</answer> with the parser off",
+        "<think>\n" + MUSE + "\n</think>\n<answer>\n" + ANSWER + "\n</answer>",
+        "good",
+    ),
+    Form(
+        "vllm-ernie-response",
+        "ERNIE 4.5 thinking: </think> then <response>...</response>",
+        "<think>\n" + MUSE + "</think>\n\n<response>\n" + ANSWER + "</response>\n",
+        "good",
+    ),
+    Form(
+        "vllm-seed-oss",
+        "Seed-OSS: <seed:think> with budget reflections between thoughts",
+        "<seed:think>\n"
+        + MUSE
+        + "<seed:cot_budget_reflect>I have used 512 tokens, and there are 512 "
+        "tokens remaining for use.</seed:cot_budget_reflect>\nNow write it.</seed:think>" + ANSWER,
+        "good",
+    ),
+    Form(
+        "vllm-cohere-command-a",
+        "Command A Reasoning with special tokens kept",
+        "<|START_THINKING|>"
+        + MUSE
+        + "<|END_THINKING|><|START_RESPONSE|>"
+        + ANSWER
+        + "<|END_RESPONSE|>",
+        "good",
+    ),
+    Form(
+        "vllm-cohere-text-then-thinking-cut",
+        "Command A cut off within its thinking",
+        "<|START_THINKING|>" + MUSE,
+        "none",
+        cut_off=True,
+    ),
+    Form(
+        "vllm-kimi-vl-think",
+        "Kimi-VL-Thinking's own triangles, no parser knows them",
+        "◁think▷" + MUSE + "◁/think▷" + ANSWER,
+        "good",
+    ),
+    Form(
+        "vllm-exaone-thought",
+        "EXAONE Deep: <thought>..</thought>, the opener often prefilled",
+        MUSE + "</thought>\n\n" + ANSWER,
+        "good",
+    ),
+    Form(
+        "vllm-openthinker",
+        "OpenThinker / Sky-T1: <|begin_of_thought|> and <|begin_of_solution|>",
+        "<|begin_of_thought|>\n\n"
+        + MUSE
+        + "\n<|end_of_thought|>\n\n<|begin_of_solution|>\n\n"
+        + ANSWER
+        + "\n<|end_of_solution|>",
+        "good",
+    ),
+    Form(
+        "vllm-mistral-think-special",
+        "Magistral / Ministral 3 Reasoning with deepseek_r1 parser: [THINK] leaks",
+        "[THINK]" + MUSE + "[/THINK]" + ANSWER,
+        "good",
+    ),
+    Form(
+        "vllm-apertus",
+        "Apertus: <|inner_prefix|> deliberation <|inner_suffix|>",
+        "<|inner_prefix|>" + MUSE + "<|inner_suffix|>" + ANSWER + "<|assistant_end|>",
+        "good",
+    ),
+    Form(
+        "vllm-answer-in-thoughts-and-text",
+        "a working parser: the draft in reasoning, the answer in content",
+        ANSWER,
+        "good",
+        thoughts=MUSE,
+    ),
+    Form(
+        "vllm-cut-compiles",
+        "cut off where the broken source still compiles ('return upright')",
+        "First idea:\n\n"
+        + fenced(DRAFT)
+        + "\nThat has the wrong sign. Final:\n\n```python\n"
+        + HALF_COMPILES,
+        "good-or-none",
+        cut_off=True,
+        broken=HALF_COMPILES,
+    ),
+    Form(
+        "llama-draft-fence-open-at-close",
+        "a reasoning budget forces </think> while the draft's fence is still open",
+        "<think>Try:\n```python\n" + DRAFT[: DRAFT.index("    return")] + "</think>\n\n" + ANSWER,
+        "good",
+    ),
+    Form(
+        "llama-literal-tag-in-thoughts",
+        "the thoughts mention `</think>` in backticks; a splitter would end the thoughts there",
+        "<think>\nThe system prompt says I end with `</think>` before the code. Draft:\n\n"
+        + fenced(DRAFT)
+        + "\nWrong sign. I'll write the right one.\n</think>\n\n"
+        + ANSWER,
+        "good",
+    ),
+    Form(
+        "llama-desync-literal-close",
+        "the parser split at a literal </think> in the thoughts: their rest, with the draft, is in content",
+        "` before the code. Draft:\n\n"
+        + fenced(DRAFT)
+        + "\nWrong sign. I'll write the right one.\n</think>\n\n"
+        + ANSWER,
+        "good",
+        thoughts="The system prompt says I end with `",
+    ),
+    Form(
+        "llama-desync-literal-close-cut",
+        "the same desync, and the reply is cut off within the rest of the thoughts",
+        "` before the code. Draft:\n\n" + fenced(DRAFT) + "\nWrong sign, the pole would",
+        "none",
+        thoughts="The system prompt says I end with `",
+        cut_off=True,
+    ),
+    Form(
+        "llama-gemma4-channel",
+        "Gemma 4's asymmetric pair leaks: <|channel>thought .. <channel|>",
+        "<|channel>thought\n" + MUSE + "<channel|>" + ANSWER,
+        "good",
+    ),
+    Form(
+        "llama-gemma4-close-only",
+        "Gemma 4 with the thought channel opened in the prompt: only <channel|> is in the text",
+        MUSE + "<channel|>" + ANSWER,
+        "good",
+    ),
+    Form(
+        "llama-unclosed-think-stop",
+        "a small model forgets </think> and stops: thoughts with the draft only",
+        "<think>\n" + MUSE,
+        "none",
+    ),
+    Form(
+        "llama-unclosed-think-length",
+        "n_predict reached within the thoughts",
+        "<think>\n" + MUSE,
+        "none",
+        cut_off=True,
+    ),
+    Form(
+        "llama-close-only-cut-in-thoughts",
+        "prefilled <think>, no parser, cut off: no tag at all, the thoughts look like a reply",
+        MUSE + "So the better one uses",
+        "none",
+        cut_off=True,
+    ),
+    Form(
+        "llama-thoughts-after-answer",
+        "a distilled model answers, then thinks again in a new <think>",
+        fenced(GOOD)
+        + "\n<think>\nIs the simpler one enough?\n\n"
+        + fenced(DRAFT)
+        + "\nNo, it rewards leaning.\n</think>\n",
+        "good",
+    ),
+    Form(
+        "llama-thoughts-after-answer-cut",
+        "the same, cut off in the second thoughts",
+        fenced(GOOD) + "\n<think>\nIs the simpler one enough?\n\n" + fenced(DRAFT) + "\nHmm,",
+        "good-or-none",
+        cut_off=True,
+    ),
+    Form(
+        "llama-nested-think",
+        "nested thinking: the inner </think> doesn't end the thoughts",
+        "<think>\nOuter.\n<think>\nInner.\n</think>\n" + MUSE + "</think>\n\n" + ANSWER,
+        "good",
+    ),
+    Form(
+        "llama-im-end-leak",
+        "a GGUF with a wrong EOS: <|im_end|> glued to the closing fence",
+        "<think>\n" + MUSE + "</think>\n\n" + fenced(GOOD).rstrip("\n") + "<|im_end|>",
+        "good",
+    ),
+    Form(
+        "llama-runs-on-into-user-turn",
+        "wrong EOS: the model plays the user's next turn and a further answer",
+        fenced(GOOD)
+        + "<|im_end|>\n<|im_start|>user\nWhat would a bad reward look like?<|im_end|>\n"
+        "<|im_start|>assistant\n" + fenced(DRAFT),
+        "good-or-none",
+    ),
+    Form(
+        "llama-lfm2-tool-style",
+        "LFM2 writes a pythonic tool call instead of an answer",
+        fenced(DRAFT)
+        + '\nThat\'s only a draft.\n<|tool_call_start|>[write_file(path="reward.py", text='
+        + json.dumps(GOOD)
+        + ")]<|tool_call_end|>",
+        "good-or-none",
+    ),
+    Form(
+        "llama-mistral-unclosed",
+        "Magistral repeats itself to the limit, [THINK] never closed",
+        "[THINK]" + MUSE + MUSE + MUSE,
+        "none",
+        cut_off=True,
+    ),
+    Form(
+        "ollama-thinking-field",
+        "thinking in its own field, num_predict reached before the answer: content empty",
+        "",
+        "none",
+        thoughts=MUSE,
+        cut_off=True,
+    ),
+    Form(
+        "ollama-thoughts-hold-answer",
+        "the model wrote draft and answer in its thoughts and only a sentence as its reply",
+        "I've written the reward function above.",
+        "none",
+        thoughts=MUSE + fenced(GOOD),
+    ),
+    Form(
+        "ollama-num-ctx-cut",
+        "the small default context ends the reply in the prose after a draft",
+        "Let's begin with a simple version:\n\n"
+        + fenced(DRAFT)
+        + "\nThis rewards leaning, so we have to",
+        "none",
+        cut_off=True,
+    ),
+    Form(
+        "ollama-draft-then-wait-stop",
+        "a small model rejects its own code in prose and stops without another",
+        "Here is the code:\n\n"
+        + fenced(DRAFT)
+        + "\nWait, this gives more reward the further the pole leans. "
+        "This is wrong and must not be used. I would use the cosine instead.",
+        "none",
+    ),
+    Form(
+        "ollama-unfenced-both",
+        "a small model writes both versions without fences",
+        "Draft:\n\n" + DRAFT + "\nThat rewards leaning.\n\nFinal version:\n\n" + GOOD,
+        "good-or-none",
+    ),
+    Form(
+        "ollama-fenced-draft-unfenced-final",
+        "told 'only code, no markdown' the model fences its draft and not its answer",
+        "Draft:\n\n" + fenced(DRAFT) + "\nThe sign is wrong. Final code:\n\n" + GOOD,
+        "good-or-none",
+    ),
+    Form(
+        "ollama-unfenced-draft-fenced-final",
+        "the reverse: unfenced draft, fenced answer",
+        "Draft:\n\n" + DRAFT + "\nThe sign is wrong. Final code:\n\n" + fenced(GOOD),
+        "good",
+    ),
+    Form(
+        "ollama-info-glued",
+        "code on the opening fence's line: ```python import torch",
+        "Draft:\n" + fenced(DRAFT) + "Final:\n```python " + GOOD + "```",
+        "good",
+    ),
+    Form(
+        "ollama-info-missing-newline",
+        "no language and code on the opening fence's line: ```import torch",
+        "Draft:\n" + fenced(DRAFT) + "Final:\n```" + GOOD + "```",
+        "good",
+    ),
+    Form(
+        "ollama-close-glued-to-code",
+        "the closing fence stands behind the last line of code",
+        "Draft:\n"
+        + fenced(DRAFT).replace("\n```\n", "```\n")
+        + "\nFinal:\n```python\n"
+        + GOOD.rstrip("\n")
+        + "```\nDone.",
+        "good",
+    ),
+    Form(
+        "ollama-label-same-line",
+        "the opening fence after text on the same line",
+        "Draft: ```python\n" + DRAFT + "```\nFinal version: ```python\n" + GOOD + "```\n",
+        "good",
+    ),
+    Form(
+        "ollama-bold-label-fence",
+        "the opening fence after a bold label",
+        "**Draft** ```python\n" + DRAFT + "```\n\n**Final** ```python\n" + GOOD + "```\n",
+        "good",
+    ),
+    Form(
+        "ollama-single-backticks",
+        "the answer between single backtick lines after a fenced draft",
+        "Draft:\n\n" + fenced(DRAFT) + "\nFinal:\n\n`\n" + GOOD + "`\n",
+        "good-or-none",
+    ),
+    Form(
+        "ollama-json-draft-and-code",
+        "format json with both fields",
+        json.dumps({"draft": DRAFT, "final_code": GOOD}, indent=2),
+        "good-or-none",
+    ),
+    Form(
+        "ollama-json-after-fenced-draft",
+        "a fenced draft, then the answer as a JSON block",
+        "Draft:\n\n"
+        + fenced(DRAFT)
+        + "\nFinal answer as JSON:\n\n"
+        + fenced(json.dumps({"code": GOOD}) + "\n", "json"),
+        "good-or-none",
+    ),
+    Form(
+        "lmstudio-gemma4-word-thought-draft-only",
+        "the same, cut off before the answer",
+        "thought\n" + MUSE,
+        "none",
+        cut_off=True,
+    ),
+    Form(
+        "lmstudio-crlf",
+        "Windows line ends throughout",
+        ("Draft:\n\n" + fenced(DRAFT) + "\nFinal:\n\n" + fenced(GOOD)).replace("\n", "\r\n"),
+        "good",
+    ),
+    Form(
+        "lmstudio-details-thoughts",
+        "a front-end's folded thoughts in the text: <details><summary>",
+        '<details type="reasoning" done="true">\n<summary>Thought for 12 seconds</summary>\n'
+        + quote(MUSE)
+        + "</details>\n\n"
+        + ANSWER,
+        "good",
+    ),
+    Form(
+        "lmstudio-unclosed-details",
+        "folded thoughts never closed, cut off",
+        "<details>\n<summary>Thinking</summary>\n\n" + MUSE,
+        "none",
+        cut_off=True,
+    ),
+    Form(
+        "lmstudio-empty-content-all-reasoning",
+        "reasoning_content filled, content empty, finish stop (lmstudio-bug-tracker#1602)",
+        "",
+        "none",
+        thoughts=MUSE + "\nFinal:\n\n" + fenced(GOOD),
+    ),
+    Form(
+        "lmstudio-gpt-oss-final-only",
+        "LM Studio strips '<|start|>assistant' and leaves the channel markers",
+        "<|channel|>analysis<|message|>" + MUSE + "<|channel|>final<|message|>" + ANSWER,
+        "good",
+    ),
+    Form(
+        "lmstudio-german",
+        "the explanations are in German",
+        "Erster Entwurf:\n\n"
+        + fenced(DRAFT)
+        + "\nDas belohnt gerade das Kippen und ist also falsch. "
+        "Endgültige Fassung:\n\n"
+        + fenced(GOOD)
+        + "\nDer Kosinus ist am größten, wenn der Stab senkrecht steht.\n",
+        "good",
+    ),
+    Form(
+        "lmstudio-chinese",
+        "the explanations are in Chinese",
+        "初稿：\n\n"
+        + fenced(DRAFT)
+        + "\n这个奖励方向错了，会鼓励杆子倾斜。最终版本：\n\n"
+        + fenced(GOOD),
+        "good",
+    ),
+    Form(
+        "lmstudio-japanese-label",
+        "Japanese, the opening fence behind a full-width colon",
+        "下書き：```python\n" + DRAFT + "```\n符号が逆です。最終版：```python\n" + GOOD + "```\n",
+        "good",
+    ),
+    Form(
+        "lmstudio-russian-cut",
+        "Russian, cut off after the draft",
+        "Черновик:\n\n" + fenced(DRAFT) + "\nНо здесь знак неверный, поэтому",
+        "none",
+        cut_off=True,
+    ),
+    Form(
+        "sglang-glm-box-glued-code",
+        "GLM boxes bare code after a fenced draft",
+        "Draft:\n\n" + fenced(DRAFT) + "\nAnswer: <|begin_of_box|>" + GOOD + "<|end_of_box|>",
+        "good-or-none",
+    ),
+    Form(
+        "sglang-kimi-k2-sections",
+        "Kimi K2 with the tool parser off: tool-call sections as text",
+        fenced(DRAFT)
+        + "\nThat is wrong.<|tool_calls_section_begin|><|tool_call_begin|>functions.submit:0"
+        "<|tool_call_argument_begin|>"
+        + json.dumps({"source": GOOD})
+        + "<|tool_call_end|><|tool_calls_section_end|>",
+        "good-or-none",
+    ),
+    Form(
+        "sglang-qwen3-coder-xml",
+        "Qwen3-Coder's XML tool call as text",
+        fenced(DRAFT)
+        + "\nNow the real one.\n<tool_call>\n<function=write_file>\n<parameter=path>\nreward.py\n"
+        "</parameter>\n<parameter=content>\n" + GOOD + "</parameter>\n</function>\n</tool_call>",
+        "good-or-none",
+    ),
+    Form(
+        "sglang-force-reasoning-no-close",
+        "a forced reasoning parser with a model that never thinks: everything in reasoning",
+        "",
+        "none",
+        thoughts=ANSWER,
+    ),
+    Form(
+        "sglang-mimo-close-in-fence",
+        "the thoughts end with an unclosed fence that held only the draft's head; </think> on its own line",
+        "<think>\nTry\n```python\nimport torch\n\ndef compute_reward(pole_angle):\n</think>\n"
+        + fenced(GOOD),
+        "good",
+    ),
+    Form(
+        "sglang-scratchpad",
+        "<scratchpad> with an unfenced draft, <code> with the unfenced answer",
+        "<scratchpad>\n" + DRAFT + "\nwrong sign\n</scratchpad>\n<code>\n" + GOOD + "</code>\n",
+        "good-or-none",
+    ),
+    Form(
+        "anthropic-answer-bare-code",
+        "<answer> with bare code after <thinking> with a fenced draft",
+        "<thinking>\n" + MUSE + "</thinking>\n\n<answer>\n" + GOOD + "</answer>",
+        "good",
+    ),
+    Form(
+        "anthropic-artifact",
+        "artifact tags around bare code, after a fenced draft",
+        "A first sketch:\n\n" + fenced(DRAFT) + '\n<antArtifact identifier="reward" '
+        'type="application/vnd.ant.code" language="python" title="Reward">\n'
+        + GOOD
+        + "</antArtifact>\n",
+        "good-or-none",
+    ),
+    Form(
+        "anthropic-str-replace",
+        "the text editor's old/new pair as XML",
+        "<str_replace>\n<old_str>\n"
+        + DRAFT
+        + "</old_str>\n<new_str>\n"
+        + GOOD
+        + "</new_str>\n</str_replace>\n",
+        "good-or-none",
+    ),
+    Form(
+        "anthropic-let-me-reconsider",
+        "no thinking enabled: it thinks aloud in the text and corrects itself",
+        SAY
+        + fenced(DRAFT)
+        + "\nLet me reconsider: this increases with the lean, which is the opposite of what we "
+        "want. Here is the corrected function:\n\n" + ANSWER,
+        "good",
+    ),
+    Form(
+        "anthropic-rejected-after",
+        "the answer first, then a section on the alternative it rejected",
+        "## Reward function\n\n"
+        + fenced(GOOD)
+        + "\n## Earlier version (rejected, do not use)\n\n"
+        + fenced(DRAFT)
+        + "\nIt rewards leaning.\n",
+        "good-or-none",
+    ),
+    Form(
+        "anthropic-before-after",
+        "a 'Before' and an 'After' heading",
+        "### Before\n\n" + fenced(DRAFT) + "\n### After\n\n" + fenced(GOOD),
+        "good",
+    ),
+    Form(
+        "anthropic-after-before",
+        "'After' first, 'Before' for comparison second",
+        "### After\n\n" + fenced(GOOD) + "\n### Before (for comparison)\n\n" + fenced(DRAFT),
+        "good-or-none",
+    ),
+    Form(
+        "anthropic-replace-line",
+        "only a change to the draft, as prose with an inline snippet",
+        fenced(DRAFT) + "\nActually, that rewards leaning. Replace `lean = pole_angle.abs()` by "
+        "`lean = -pole_angle.abs()` and leave the rest as it is.\n",
+        "none",
+    ),
+    Form(
+        "anthropic-replace-line-fenced",
+        "only a change to the draft, as a fenced fragment",
+        fenced(DRAFT)
+        + "\nOne correction, the sign is wrong. Change the line to:\n\n"
+        + fenced("    lean = -pole_angle.abs()\n"),
+        "none",
+    ),
+    Form(
+        "anthropic-rest-unchanged",
+        "the corrected function is abbreviated: '# ... rest as before'",
+        fenced(DRAFT)
+        + "\nCorrected:\n\n"
+        + fenced(
+            "def compute_reward(pole_angle, cart_position):\n    # ... as before\n"
+            "    centre = -0.2 * cart_position.abs()\n    return lean + centre, {...}\n"
+        ),
+        "none",
+        broken="def compute_reward(pole_angle, cart_position):\n    # ... as before\n"
+        "    centre = -0.2 * cart_position.abs()\n    return lean + centre, {...}\n",
+    ),
+    Form(
+        "anthropic-function-calls",
+        "a tool call written as text",
+        '<function_calls>\n<invoke name="submit">\n<parameter name="source">'
+        + GOOD
+        + "</parameter>\n</invoke>\n</function_calls>",
+        "good-or-none",
+        thoughts=MUSE,
+    ),
+    Form(
+        "responses-commentary-then-final",
+        "two message items (phase commentary, then final_answer) joined into one text",
+        "I'll start from a simple lean penalty and check its sign.\n\n"
+        + fenced(DRAFT)
+        + "\nThe sign is wrong, so I'm switching to the cosine.\n\n"
+        + ANSWER,
+        "good",
+    ),
+    Form(
+        "responses-items-glued",
+        "two message items joined without a newline: fence glued to fence",
+        "Sketch:\n" + fenced(DRAFT).rstrip("\n") + fenced(GOOD).rstrip("\n"),
+        "good-or-none",
+    ),
+    Form(
+        "responses-incomplete-commentary",
+        "incomplete after the commentary item with a draft",
+        "I'll start from a simple lean penalty.\n\n" + fenced(DRAFT) + "\nNow I'll",
+        "none",
+        cut_off=True,
+    ),
+    Form(
+        "responses-apply-patch-add",
+        "apply_patch as text, adding the whole file",
+        "Draft:\n\n"
+        + fenced(DRAFT)
+        + "\n*** Begin Patch\n*** Add File: reward.py\n"
+        + "".join("+" + line for line in GOOD.splitlines(True))
+        + "*** End Patch\n",
+        "good-or-none",
+    ),
+    Form(
+        "responses-apply-patch-update",
+        "apply_patch as text, changing the draft",
+        fenced(DRAFT)
+        + "\n```\n*** Begin Patch\n*** Update File: reward.py\n@@ def compute_reward(pole_angle):\n"
+        "-    lean = pole_angle.abs()\n+    lean = -pole_angle.abs()\n*** End Patch\n```\n",
+        "none",
+    ),
+    Form(
+        "responses-aider-fix",
+        "aider's search/replace block changes one line of the draft",
+        fenced(DRAFT)
+        + "\nreward.py\n```python\n<<<<<<< SEARCH\n    lean = pole_angle.abs()\n=======\n"
+        "    lean = -pole_angle.abs()\n>>>>>>> REPLACE\n```\n",
+        "none",
+    ),
+    Form(
+        "responses-aider-whole",
+        "aider's block with the whole draft searched and the whole answer put in",
+        "reward.py\n```python\n<<<<<<< SEARCH\n"
+        + DRAFT
+        + "=======\n"
+        + GOOD
+        + ">>>>>>> REPLACE\n```\n",
+        "good-or-none",
+    ),
+    Form(
+        "responses-git-conflict",
+        "git's conflict marks between both versions",
+        fenced("<<<<<<< HEAD\n" + DRAFT + "=======\n" + GOOD + ">>>>>>> final\n"),
+        "good-or-none",
+    ),
+    Form(
+        "responses-ipynb",
+        "a notebook as JSON",
+        fenced(
+            json.dumps(
+                {
+                    "cells": [
+                        {"cell_type": "code", "source": DRAFT.splitlines(True)},
+                        {"cell_type": "code", "source": GOOD.splitlines(True)},
+                    ]
+                },
+                indent=1,
+            )
+            + "\n",
+            "json",
+        ),
+        "good-or-none",
+    ),
+    Form(
+        "any-nested-markdown",
+        "the whole reply in a ````markdown block",
+        "````markdown\n# Reward\n\nDraft:\n\n"
+        + fenced(DRAFT)
+        + "\nFinal:\n\n"
+        + fenced(GOOD)
+        + "````\n",
+        "good",
+    ),
+    Form(
+        "any-info-py3-caps",
+        "```Python3 and ```py as languages",
+        fenced(DRAFT, "py") + "\nwrong sign, so:\n\n" + fenced(GOOD, "Python3"),
+        "good",
+    ),
+    Form(
+        "any-usage-after",
+        "a usage example after the answer",
+        "Draft:\n\n"
+        + fenced(DRAFT)
+        + "\nFinal:\n\n"
+        + fenced(GOOD)
+        + "\nUsage:\n\n"
+        + fenced("reward, parts = compute_reward(angle, position)\nprint(reward.mean())\n"),
+        "good",
+    ),
+    Form(
+        "any-helper-block-then-function",
+        "a helper in its own block, which the answer needs",
+        "A helper:\n\n"
+        + fenced("import torch\n\n\ndef upright_term(angle):\n    return torch.cos(angle)\n")
+        + "\nThe reward:\n\n"
+        + fenced(
+            "def compute_reward(pole_angle):\n    upright = upright_term(pole_angle)\n"
+            '    return upright, {"upright": upright}\n'
+        ),
+        "good",
+        thoughts=MUSE,
+        source="import torch\n\n\ndef upright_term(angle):\n    return torch.cos(angle)\n\n\n"
+        "def compute_reward(pole_angle):\n    upright = upright_term(pole_angle)\n"
+        '    return upright, {"upright": upright}\n',
+    ),
+    Form(
+        "any-cut-in-prose-after-answer",
+        "cut off in the explanation after the closed answer, a draft before it",
+        "Draft:\n\n" + fenced(DRAFT) + "\nFinal:\n\n" + fenced(GOOD) + "\nThe cosine term is",
+        "good-or-none",
+        cut_off=True,
+    ),
+    Form(
+        "any-cut-opening-fence",
+        "cut off right at the answer's opening fence",
+        "Draft:\n\n" + fenced(DRAFT) + "\nThat's wrong. Final:\n\n```",
+        "none",
+        cut_off=True,
+    ),
+    Form(
+        "any-cut-after-info",
+        "cut off behind the answer's ```python",
+        "Draft:\n\n" + fenced(DRAFT) + "\nThat's wrong. Final:\n\n```python\n",
+        "none",
+        cut_off=True,
+    ),
+    Form(
+        "any-stop-after-final-label",
+        "finish stop, yet the answer's fence is opened and empty (a stop string ended it)",
+        "Draft:\n\n" + fenced(DRAFT) + "\nThat's wrong. Final:\n\n```python\n",
+        "none",
+    ),
+    Form(
+        "any-stop-after-promise",
+        "finish stop after a promise: 'Here is the corrected version:'",
+        "Draft:\n\n" + fenced(DRAFT) + "\nThat rewards leaning. Here is the corrected version:\n",
+        "none",
+    ),
+    Form(
+        "any-empty-final-block",
+        "the final block is closed and empty",
+        "Draft:\n\n" + fenced(DRAFT) + "\nFinal:\n\n```python\n```\n",
+        "none",
+    ),
+    Form(
+        "any-indented-final",
+        "the answer is an indented code block after a fenced draft",
+        "Draft:\n\n" + fenced(DRAFT) + "\nFinal:\n\n" + indent(GOOD, "    "),
+        "good-or-none",
+    ),
+    Form(
+        "any-commented-draft-in-answer",
+        "the answer carries the draft as comments in front",
+        fenced(
+            "".join("# " + line if line.strip() else "#\n" for line in DRAFT.splitlines(True))
+            + GOOD
+        ),
+        "good",
+        source="".join("# " + line if line.strip() else "#\n" for line in DRAFT.splitlines(True))
+        + GOOD,
+    ),
+    Form(
+        "any-docstring-fence",
+        "a fence within the answer's docstring",
+        fenced(DRAFT)
+        + "\nFinal:\n\n"
+        + fenced(
+            GOOD.replace(
+                "cart_position):\n",
+                'cart_position):\n    """Upright and centred.\n'
+                '\n    ```python\n    compute_reward(angle, position)\n    ```\n    """\n',
+            ),
+            mark="````",
+        ),
+        "good",
+        source=GOOD.replace(
+            "cart_position):\n",
+            'cart_position):\n    """Upright and centred.\n'
+            '\n    ```python\n    compute_reward(angle, position)\n    ```\n    """\n',
+        ),
+    ),
+    Form(
+        "any-tag-in-code",
+        "the answer's comment names </think>; it is no end of thoughts",
+        fenced(
+            GOOD.replace("UPRIGHT_WEIGHT = 1.0", "UPRIGHT_WEIGHT = 1.0  # chosen before </think>")
+        ),
+        "good-or-none",
+        thoughts=MUSE,
+        source=GOOD.replace(
+            "UPRIGHT_WEIGHT = 1.0", "UPRIGHT_WEIGHT = 1.0  # chosen before </think>"
+        ),
+    ),
+    Form(
+        "any-tag-in-prose-after",
+        "the prose after the answer mentions `<think>` in backticks",
+        "Draft:\n\n"
+        + fenced(DRAFT)
+        + "\nFinal:\n\n"
+        + fenced(GOOD)
+        + "\nI left out my `<think>` notes.\n",
+        "good",
+    ),
+    Form(
+        "any-option-chosen-first",
+        "two options, the first recommended in the end",
+        "Option A:\n\n"
+        + fenced(GOOD)
+        + "\nOption B:\n\n"
+        + fenced(DRAFT)
+        + "\nI recommend Option A; Option B rewards leaning.\n",
+        "good-or-none",
+    ),
+    Form(
+        "any-spanish-fenced",
+        "Spanish explanations, the label glued to the fence",
+        "Borrador:```python\n"
+        + DRAFT
+        + "```\nEl signo está mal. Versión definitiva:```python\n"
+        + GOOD
+        + "```",
+        "good",
+    ),
+    Form(
+        "any-korean-draft-only-cut",
+        "Korean, cut off after the draft",
+        "초안:\n\n" + fenced(DRAFT) + "\n하지만 부호가 반대이므로",
+        "none",
+        cut_off=True,
+    ),
+]
