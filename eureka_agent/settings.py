@@ -8,9 +8,18 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from eureka_agent.amounts import EXAMPLES, whole_number
 from eureka_agent.errors import SettingsError, close_match
 from eureka_agent.invocation import FIRST_SEARCH, command
 
@@ -40,6 +49,21 @@ def _scalar_type(annotation: Any) -> Any:
     if annotation is None or not arguments or get_origin(annotation) is Literal:
         return annotation
     return _scalar_type(next(part for part in arguments if part is not type(None)))
+
+
+def read_amount(value: Any) -> Any:
+    """Whole number of a text such as `200k`; another value as it is, also plain digits, which a
+    file has in quotes or after a zero. Raises a pydantic error for another text."""
+    if not isinstance(value, str) or value.isdecimal():
+        return value
+    try:
+        return whole_number(value)
+    except ValueError:
+        raise PydanticCustomError("amount", "expected a whole number") from None
+
+
+Amount = Annotated[int, BeforeValidator(read_amount)]
+"""Whole number in a file of settings."""
 
 
 class TrainingSettings(BaseModel):
@@ -97,7 +121,10 @@ class TrainingSettings(BaseModel):
     def _check_type(cls, value: Any, info: ValidationInfo) -> Any:
         """Refuse values that pydantic converts: `yes` to 1, "no" to False, True to 1."""
         kind = _scalar_type(cls.model_fields[str(info.field_name)].annotation)
-        members = value if isinstance(value, list | tuple) else (value,)
+        several = isinstance(value, list | tuple)
+        if kind is int:
+            value = [read_amount(each) for each in value] if several else read_amount(value)
+        members = value if several else (value,)
         if kind is bool and not isinstance(value, bool | None):
             raise PydanticCustomError("bool_type", "expected true or false")
         if kind in (int, float, Decimal):
@@ -522,6 +549,7 @@ def _plain_number(number: float | Decimal) -> str:
 
 _TYPES = {
     "int": "a whole number",
+    "amount": f"a whole number {EXAMPLES}",
     "float": "a number",
     "decimal": "a number",
     "finite": "a finite number",

@@ -5,10 +5,13 @@ import subprocess
 import sys
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from eureka_agent.cli.options import given_settings
+from eureka_agent.batch.file import BatchSettings
+from eureka_agent.cli.command import BadValueError, Number
+from eureka_agent.cli.options import Numbers, given_settings
 from eureka_agent.errors import SettingsError
 from eureka_agent.records import TaskDescription
 from eureka_agent.search.preparation import effective_settings
@@ -229,7 +232,7 @@ def test_a_number_in_a_file_is_written_as_a_number(tmp_path: Path, name: str) ->
     for text in ("yes", "true", "1:30", *quoted):
         config.write_text(f"{name}: {f'[{text}]' if several else text}\n")
         with pytest.raises(
-            SettingsError, match=rf"^setting '{name}' in .*, expected a (whole )?number\n"
+            SettingsError, match=rf"^setting '{name}' in .*, expected a (whole )?number\b"
         ):
             given_settings(config, {})
 
@@ -315,3 +318,50 @@ def test_the_strategy_unless_one_is_named(given: dict[str, object], name: str) -
     assert strategy_name(settings) == name
     refined = "greedy" if settings.strategy == "auto" else name
     assert strategy_name(settings, refined=True) == refined
+
+
+COUNTS = {
+    "200k": 200_000,
+    "1.5M": 1_500_000,
+    "2e5": 200_000,
+    "1.25e3": 1250,
+    "200_000": 200_000,
+    "2G": 2 * 10**9,
+    "0.5k": 500,
+    "3": 3,
+}
+
+
+@pytest.mark.parametrize("name", ["env_steps", "reply_tokens", "max_tokens", "num_envs"])
+@pytest.mark.parametrize("text", COUNTS)
+def test_a_count_is_typed_as_the_output_shows_it(name: str, text: str, tmp_path: Path) -> None:
+    most = {"num_envs": 1_000_000, "reply_tokens": 100_000_000}.get(name, 10**12)
+    expected = COUNTS[text]
+    if expected > most:
+        return
+    config = tmp_path / "search.yaml"
+    config.write_text(f"{name}: {text}\n")
+    from_file = parse_settings(SearchSettings, given_settings(config, {}), "a file")
+    assert getattr(from_file, name) == expected
+    assert Number(int).convert(text, None, None) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["200K", "2m", "1.5", "1.2345k", "k", "5M2k", "2e-3", "1__0", "٣k"]
+)
+def test_what_is_no_count_is_refused_with_examples(text: str) -> None:
+    expected = "expected a whole number such as 8, 200k, 1.5M or 2e5"
+    with pytest.raises(SettingsError, match=expected):
+        parse_settings(SearchSettings, {"env_steps": text}, "a file")
+    with pytest.raises(BadValueError, match=expected):
+        Number(int).convert(text, None, None)
+
+
+@pytest.mark.parametrize(
+    ("model", "name"), [(SearchSettings, "hidden_sizes"), (BatchSettings, "max_tokens")]
+)
+def test_counts_in_lists_and_in_batches_are_typed_alike(model: Any, name: str) -> None:
+    several = name == "hidden_sizes"
+    found = parse_settings(model, {name: ["1k", 64] if several else "200k"}, "a file")
+    assert getattr(found, name) == ((1000, 64) if several else 200_000)
+    assert Numbers(int, "").convert("1k,64", None, None) == (1000, 64)

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from eureka_agent.batch.faults import Fault, Place
 from eureka_agent.errors import EurekaError, SettingsError, did_you_mean
 from eureka_agent.search.budget import parse_budget, wall_time
-from eureka_agent.settings import THE_FLAGS, checked_cluster, parse_settings
+from eureka_agent.settings import THE_FLAGS, Amount, checked_cluster, parse_settings
 from eureka_agent.settings_files import line_numbers, read_settings_file
 
 _ORIGIN = " in the batch "
@@ -32,16 +32,16 @@ class BatchSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    at_once: int = Field(8, gt=0, le=1000)
+    at_once: Amount = Field(8, gt=0, le=1000)
     """Searches under way at a time."""
     allocation: Literal["fair", "promising"] = "fair"
     """Fair: every search under way gets as many env steps; promising: one that falls behind the
     others of its task gets a quarter."""
-    retries: int = Field(2, ge=0, le=100)
+    retries: Amount = Field(2, ge=0, le=100)
     """Further tries of a search that failed."""
     max_cost: Decimal | None = Field(None, gt=0, le=1_000_000_000)
     """US dollars that all searches together may spend on models."""
-    max_tokens: int | None = Field(None, gt=0, le=10**15)
+    max_tokens: Amount | None = Field(None, gt=0, le=10**15)
     """Tokens that they may spend."""
     max_env_steps: str | None = None
     """Env steps that they may train, such as 50M."""
@@ -51,7 +51,7 @@ class BatchSettings(BaseModel):
     """Time of the day at which everything is saved and stopped, such as "07:30"."""
     wait_for_machine: str = "2h"
     """Longest wait for room on a disk, or for a Docker engine or a GPU that is away."""
-    workers: int = Field(0, ge=0, le=1000)
+    workers: Amount = Field(0, ge=0, le=1000)
     """Training workers; 0: one per CPU core, or per GPU."""
     cluster: str = "off"
     """Train on a Ray cluster: ray (the one that this machine is part of) or ray:<address>."""

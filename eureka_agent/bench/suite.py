@@ -15,7 +15,7 @@ from eureka_agent.batch.faults import BatchFileError, Fault, Place
 from eureka_agent.batch.file import located
 from eureka_agent.errors import EurekaError, close_match, did_you_mean
 from eureka_agent.invocation import command
-from eureka_agent.settings import value_fault
+from eureka_agent.settings import Amount, value_fault
 from eureka_agent.settings_files import line_numbers, read_settings_file
 from eureka_agent.simulation.catalogue import read_entry
 
@@ -65,9 +65,9 @@ class Suite(BaseModel):
         min_length=1
     )
     """Settings of each method by its name."""
-    seeds: int = Field(3, ge=1, le=100, strict=True)
+    seeds: Amount = Field(3, ge=1, le=100, strict=True)
     """Searches of each method on each task."""
-    trainings: int = Field(20, ge=1, le=10_000, strict=True)
+    trainings: Amount = Field(20, ge=1, le=10_000, strict=True)
     """Trainings of one search before its finals, confirmations included: the same for every
     method, so that all take equal env steps."""
     settings: dict[str, Any] = Field(default_factory=dict)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from eureka_agent.cli.command import FILE, Command, UsageError, typed_options
+from eureka_agent.cli.command import FILE, Command, Number, UsageError, typed_options
 from eureka_agent.cli.output import FORMAT, TRUST, print_json, say, say_notice
 from eureka_agent.invocation import command
 
@@ -57,8 +57,8 @@ CONFIRM_ABOVE = 10.0
     help="Print a systemd unit that goes on with the batch after a reboot; install nothing.",
 )
 @click.option("--until", help="Time of the day at which all is saved and stopped, such as 07:30.")
-@click.option("--retries", type=int, help="Further tries of a search that failed.")
-@click.option("--at-once", type=int, help="Searches under way at a time.")
+@click.option("--retries", type=Number(int), help="Further tries of a search that failed.")
+@click.option("--at-once", type=Number(int), help="Searches under way at a time.")
 @click.option("--max-cost", help="US dollars that all searches together may spend on models.")
 @click.option("--cluster", help="Train on a Ray cluster: ray, or ray:<address>.")
 @click.option("--max-time", help="Wall time of this call, such as 9h.")

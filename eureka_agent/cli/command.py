@@ -10,6 +10,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from eureka_agent.amounts import EXAMPLES, whole_number
 from eureka_agent.cli.interruption import raise_from_now_on
 from eureka_agent.errors import EurekaError, close_match, did_you_mean
 from eureka_agent.invocation import command, pasteable
@@ -138,7 +139,8 @@ class Number(click.ParamType):
     ) -> float:
         """Parse the number. Raises BadValueError."""
         try:
-            number = self._kind(value)
+            whole = self._kind is int and isinstance(value, str)
+            number = whole_number(value) if whole else self._kind(value)
         except (ValueError, OverflowError):
             raise BadValueError(f"is {value!r}, expected {self._expected()}") from None
         too_small = self._least is not None and not number >= self._least
@@ -150,7 +152,7 @@ class Number(click.ParamType):
         kind = "a whole number" if self._kind is int else "a number"
         if self.most is not None:
             return f"{kind} from {self._least} to {self.most}"
-        return kind if self._least is None else f"{kind}, {self._least} or more"
+        return f"{kind} {EXAMPLES}" if self._kind is int else kind
 
 
 def one_of(words: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ import click
 from pydantic.fields import FieldInfo
 
 from eureka_agent import settings, syntax
+from eureka_agent.amounts import whole_number
 from eureka_agent.cli import completing
 from eureka_agent.cli.command import BadValueError, Choice, Number
 from eureka_agent.errors import SettingsError
@@ -46,7 +47,8 @@ class Numbers(click.ParamType):
         if not str(value).strip():
             return ()
         try:
-            return tuple(self._number(part) for part in str(value).split(","))
+            read = whole_number if self._number is int else self._number
+            return tuple(read(part) for part in str(value).split(","))
         except ValueError:
             kind = "whole numbers" if self._number is int else "numbers"
             raise BadValueError(

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 
+from eureka_agent.amounts import SUFFIXES, whole_number
 from eureka_agent.errors import SettingsError
 from eureka_agent.settings import MOST_ENV_STEPS
 
@@ -16,8 +17,6 @@ _EXPECTED = (
     "case matters: 10m is ten minutes, 10M is ten million env steps"
 )
 _TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?", re.ASCII)
-_STEPS = re.compile(r"(\d+(?:\.\d+)?)([kMG]?)", re.ASCII)
-_SUFFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 
 
 @dataclass(frozen=True)
@@ -37,11 +36,12 @@ def parse_budget(text: str) -> Budget:
     seconds = wall_time(text, what, _EXPECTED)
     if seconds is not None:
         return Budget(word, seconds=seconds)
-    if (steps := _STEPS.fullmatch(word)) is not None:
-        amount = Decimal(steps[1]) * _SUFFIXES[steps[2]]
-        _check_range(what, amount, MOST_ENV_STEPS, "env steps", _EXPECTED)
-        return Budget(word, env_steps=math.floor(amount))
-    raise SettingsError(f"{what}: expected wall time or env steps", _EXPECTED)
+    try:
+        steps = whole_number(word)
+    except ValueError:
+        raise SettingsError(f"{what}: expected wall time or env steps", _EXPECTED) from None
+    _check_range(what, steps, MOST_ENV_STEPS, "env steps", _EXPECTED)
+    return Budget(word, env_steps=steps)
 
 
 def wall_time(text: str, what: str, hint: str) -> float | None:
@@ -56,7 +56,7 @@ def wall_time(text: str, what: str, hint: str) -> float | None:
     return float(total)
 
 
-def _check_range(what: str, amount: Decimal, most: int, unit: str, hint: str) -> None:
+def _check_range(what: str, amount: Decimal | int, most: int, unit: str, hint: str) -> None:
     if not 1 <= amount <= most:
         raise SettingsError(f"{what}: expected 1 to {most:,} {unit}", hint)
 
@@ -66,9 +66,8 @@ def steps_text(steps: float) -> str:
     whole = math.ceil(steps)
     unit = 10 ** max(0, len(str(whole)) - 2)
     whole = math.ceil(whole / unit) * unit
-    suffix, size = next(
-        ((name, size) for name, size in reversed(_SUFFIXES.items()) if whole >= size), ("", 1)
-    )
+    powers = ((name, 10**power) for name, power in reversed(SUFFIXES.items()))
+    suffix, size = next((each for each in powers if whole >= each[1]), ("", 1))
     return f"{whole / size:g}{suffix}"
 
 

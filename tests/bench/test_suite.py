@@ -131,7 +131,7 @@ batch: {matrix: {}, max_time: soon}
         "line 1, tasks[2]: a task before it has the name 'cartpole-balance' too",
         "line 1, tasks[1].env_steps: it is -5, expected more than 0",
         "line 3, methods.a.iterations: it is 0, expected a whole number, 1 or more",
-        "line 4, methods.b.iterations: it is 'two', expected a whole number",
+        "line 4, methods.b.iterations: it is 'two', expected a whole number such as 8, 200k, 1.5M or 2e5",
         "line 5, methods.c.confirm: it is 0.5, expected a whole number",
         "line 6, methods.d.stratgy: unknown setting 'stratgy'",
         "line 8, settings.workers: workers is for the whole batch",
@@ -167,7 +167,7 @@ settings:
         " and '.'",
         "line 3, methods.human: it is 'human': 'human' is part of every benchmark: leave it out",
         "line 3, methods.greedy: it is 'greedy', expected names with values",
-        "line 4, seeds: it is 'two', expected a whole number (docs/bench.md says what a suite"
+        "line 4, seeds: it is 'two', expected a whole number such as 8, 200k, 1.5M or 2e5 (docs/bench.md says what a suite"
         " holds)",
         "line 5, trainings: it is True, expected a whole number (docs/bench.md says what a suite"
         " holds)",

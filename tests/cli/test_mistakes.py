@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from eureka_agent.amounts import EXAMPLES
 from eureka_agent.cli.main import main
 
 MISTAKES = {
@@ -21,15 +22,15 @@ MISTAKES = {
     "search x --env": ("--env needs a value, and none follows", "see `eureka search --help`"),
     "search x --no-gate=3": ("--no-gate takes no value", "see `eureka search --help`"),
     "search x --samples many": (
-        "--samples is 'many', expected a whole number",
+        f"--samples is 'many', expected a whole number {EXAMPLES}",
         "see `eureka search --help`",
     ),
     "search x --samples 1.5": (
-        "--samples is '1.5', expected a whole number",
+        f"--samples is '1.5', expected a whole number {EXAMPLES}",
         "see `eureka search --help`",
     ),
     "search x --samples=": (
-        "--samples is '', expected a whole number",
+        f"--samples is '', expected a whole number {EXAMPLES}",
         "see `eureka search --help`",
     ),
     "search x --samples -1": (
@@ -119,7 +120,7 @@ MISTAKES = {
         "did you mean 'greedy'?",
     ),
     "search x --config text.yaml": (
-        "setting 'samples' in text.yaml is 'many', expected a whole number",
+        f"setting 'samples' in text.yaml is 'many', expected a whole number {EXAMPLES}",
         "see `eureka search --help` for what it takes",
     ),
     "search balance the pole --env cartpole --rungs 0.3,0.6 --no-gate": (

@@ -57,6 +57,8 @@ def test_small_letters_are_wall_time(text: str, seconds: float) -> None:
         ("2G", 2_000_000_000),
         ("5000000", 5_000_000),
         ("1.7M", 1_700_000),
+        ("1e6", 1_000_000),
+        ("200_000", 200_000),
     ],
 )
 def test_numbers_with_k_and_large_letters_are_env_steps(text: str, steps: int) -> None:
@@ -81,7 +83,7 @@ def test_the_same_letter_means_two_things() -> None:
         "5g",
         "30m1h",
         "-5M",
-        "1e6",
+        "0.5",
         "5M2k",
         "m",
         "٣m",
@@ -98,7 +100,7 @@ def test_anything_else_is_shown_with_what_is_expected(text: str) -> None:
         assert example in caught.value.hint
 
 
-@pytest.mark.parametrize("text", ["0", "0s", "0.5", "0h0m", "9" * 400, "9" * 400 + "h", "2000000G"])
+@pytest.mark.parametrize("text", ["0", "0s", "0h0m", "9" * 400, "9" * 400 + "h", "2000000G"])
 def test_a_budget_has_a_size(text: str) -> None:
     with pytest.raises(SettingsError, match="expected 1 to"):
         parse_budget(text)
