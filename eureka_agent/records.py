@@ -6,6 +6,8 @@ All are pydantic models, so a record means the same in the driver, in a worker a
 
 from __future__ import annotations
 
+import hashlib
+import json
 from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any, Literal
@@ -15,14 +17,18 @@ from pydantic import (
     BeforeValidator,
     Field,
     FiniteFloat,
+    ValidationError,
     field_validator,
     model_validator,
 )
 
 from eureka_agent.base_record import Record
 from eureka_agent.component_names import MOST_COMPONENTS, component_fault
+from eureka_agent.reward_names import is_argument_name
 from eureka_agent.rewards import Baseline, CodeReward, RewardSpecification
+from eureka_agent.settings import MOST_ENV_STEPS, TrainingSettings, validation_fault
 from eureka_agent.task import FitnessReduction, QuaternionOrder
+from eureka_agent.text import plain_text
 
 MOST_MEASURED = 1000
 """Entries of each kind of a worker's measurements."""
@@ -35,17 +41,61 @@ MOST_COLUMNS = 12
 MOST_CHARACTERS = 400
 
 
+# ── what a worker may say: it is not trusted, and people and models read it ───────────────────────
+
+
+def _checked_name(name: str) -> str:
+    if fault := component_fault(name):
+        raise ValueError(fault[0])
+    return name
+
+
+def _argument_name(name: str) -> str:
+    if not is_argument_name(name):
+        raise ValueError("expected a Python identifier that a reward may have as an argument")
+    return name
+
+
+def _file_stem(name: str) -> str:
+    if "/" in name or name.startswith("."):
+        raise ValueError("expected a name that a file may have, without a folder")
+    return _checked_name(name)
+
+
+def _of_training(overrides: dict[str, Any]) -> dict[str, Any]:
+    try:
+        found = TrainingSettings.model_validate(overrides)
+    except ValidationError as error:
+        raise ValueError(validation_fault(error)) from None
+    return found.model_dump(mode="json", exclude_unset=True)
+
+
+ShortName = Annotated[str, AfterValidator(_checked_name)]
+ArgumentName = Annotated[str, AfterValidator(_argument_name)]
+"""Name of a variable, a constant or a parameter, which stands in exported code."""
+TaskName = Annotated[str, AfterValidator(_file_stem)]
+"""Name of a task, which is a part of file names."""
+PlainText = Annotated[str, AfterValidator(plain_text)]
+ShortSentence = Annotated[str, Field(max_length=MOST_CHARACTERS), AfterValidator(plain_text)]
+Count = Annotated[int, Field(ge=0, lt=1 << 63)]
+"""A number that the archive can hold."""
+TrainingOverrides = Annotated[
+    dict[str, FiniteFloat | int | bool | str | list[int]], AfterValidator(_of_training)
+]
+"""Settings of a training by name: a worker may not name another setting of a search."""
+
+
 # ── the task as the driver and the designer see it ────────────────────────────────────────────────
 
 
 class VariableSpec(Record):
     """`eureka_agent.task.Variable` as data."""
 
-    name: str
-    shape: tuple[int, ...]
-    unit: str
-    frame: str
-    doc: str
+    name: ArgumentName
+    shape: tuple[Count, ...]
+    unit: PlainText
+    frame: PlainText
+    doc: PlainText
     range: tuple[FiniteFloat, FiniteFloat] | None = None
     private: bool = False
 
@@ -53,10 +103,10 @@ class VariableSpec(Record):
 class ConstantSpec(Record):
     """`eureka_agent.task.Constant` as data."""
 
-    name: str
+    name: ArgumentName
     value: FiniteFloat
-    unit: str = "1"
-    doc: str = ""
+    unit: PlainText = "1"
+    doc: PlainText = ""
 
 
 ParameterRanges = dict[str, tuple[FiniteFloat, FiniteFloat]]
@@ -66,17 +116,13 @@ ParameterRanges = dict[str, tuple[FiniteFloat, FiniteFloat]]
 class ParameterSpec(Record):
     """`eureka_agent.task.Parameter` as data."""
 
-    name: str
-    unit: str = "1"
+    name: ArgumentName
+    unit: PlainText = "1"
     default: FiniteFloat
     low: FiniteFloat
     high: FiniteFloat
-    doc: str = ""
+    doc: PlainText = ""
     of_model: bool = False
-
-
-Count = Annotated[int, Field(ge=0, lt=1 << 63)]
-"""A number that the archive can hold."""
 
 
 class ParameterStage(Record):
@@ -90,11 +136,11 @@ class ParameterStage(Record):
 class ChannelSpec(Record):
     """`eureka_agent.task.Channel` as data."""
 
-    name: str
-    entries: tuple[str, ...] = ()
-    unit: str = "1"
-    frame: str = "-"
-    doc: str = ""
+    name: PlainText
+    entries: tuple[PlainText, ...] = ()
+    unit: PlainText = "1"
+    frame: PlainText = "-"
+    doc: PlainText = ""
     scale: FiniteFloat = 1.0
     range: tuple[FiniteFloat, FiniteFloat] | None = None
 
@@ -110,7 +156,6 @@ class UntrainedScore(Record):
     episodes: Count
 
 
-ShortSentence = Annotated[str, Field(max_length=MOST_CHARACTERS)]
 ColumnRange = tuple[FiniteFloat, FiniteFloat, FiniteFloat]
 
 
@@ -118,9 +163,9 @@ class Measurements(Record):
     """A worker's measurements of the environment, made before the first request to a model and told
     in the prompts."""
 
-    starts: dict[str, Annotated[tuple[ColumnRange, ...], Field(max_length=MOST_COLUMNS)]] = Field(
-        default_factory=dict, max_length=MOST_MEASURED
-    )
+    starts: dict[
+        ArgumentName, Annotated[tuple[ColumnRange, ...], Field(max_length=MOST_COLUMNS)]
+    ] = Field(default_factory=dict, max_length=MOST_MEASURED)
     """Lowest and highest value and smallest magnitude after a reset, by variable, for every column
     or, where they are many, for all together."""
     resets: Count = 0
@@ -138,54 +183,54 @@ class Measurements(Record):
 class TaskDescription(Record):
     """Facts about an environment and its task, without the fitness's code."""
 
-    environment: str
+    environment: PlainText
     """Value of `--env`: a built-in name, a folder, or `gymnasium:<id>`."""
-    task: str
-    sentence: str
+    task: TaskName
+    sentence: PlainText
     """The task file's sentence (a search may have its own)."""
-    doc: str
+    doc: PlainText
     """First paragraph of the environment class's docstring."""
-    details: str = ""
+    details: PlainText = ""
     """Its other paragraphs, for the designer."""
-    fitness_doc: str
-    fitness_unit: str
-    fitness_reduction: str
+    fitness_doc: PlainText
+    fitness_unit: PlainText
+    fitness_reduction: FitnessReduction
     success_fitness: FiniteFloat | None
-    fitness_variables: tuple[str, ...] = ()
+    fitness_variables: tuple[ArgumentName, ...] = ()
     """Variables that the fitness reads, in its order."""
     variables: tuple[VariableSpec, ...]
-    num_observations: int
-    num_actions: int
+    num_observations: Count
+    num_actions: Count
     action_choices: Annotated[tuple[Count, ...], Field(max_length=MOST_CHOICES)] = ()
     """Number of choices for each number of the action, which is the choice's index; empty for
     continuous actions in [-1, 1]."""
     control_dt: FiniteFloat
     """Seconds between two control steps."""
-    max_episode_length: int
+    max_episode_length: Count
     """Control steps after which an episode is truncated."""
-    episode_source: str = ""
+    episode_source: PlainText = ""
     """Origin of these two, where read from a simulator or guessed."""
-    termination_causes: tuple[str, ...]
-    termination_conditions: dict[str, str] = Field(default_factory=dict)
+    termination_causes: tuple[ShortName, ...]
+    termination_conditions: dict[ShortName, PlainText] = Field(default_factory=dict)
     """Conditions that the environment's class declares, by cause."""
-    success_causes: tuple[str, ...] = ()
-    env_steps: int
+    success_causes: tuple[ShortName, ...] = ()
+    env_steps: int = Field(gt=0, le=MOST_ENV_STEPS)
     """The task's default, as `num_envs` is."""
-    num_envs: int
-    training_overrides: dict[str, FiniteFloat | int | bool | str | list[int]]
+    num_envs: int = Field(gt=0, le=1_000_000)
+    training_overrides: TrainingOverrides
     human_reward: Baseline | None
     """The expert's; None where the environment has none."""
     sparse_reward: Baseline | None
-    fingerprint: str
-    """SHA-256 over the environment folder's files that count for the task, on which a cached
-    baseline depends. With a written fitness, `+` and its SHA-256 follow."""
+    fingerprint: ShortSentence
+    """SHA-256 over the environment folder's files that count for the task, which the driver works
+    out itself. With a written fitness, `+` and its SHA-256 follow."""
     remarks: tuple[ShortSentence, ...] = Field(default=(), max_length=MOST_FILES)
     """Likely mistakes in its source, such as a misspelt hook, shown at a search's start."""
-    files: dict[ShortSentence, str] = Field(default_factory=dict, max_length=MOST_FILES)
+    files: dict[ShortSentence, ShortSentence] = Field(default_factory=dict, max_length=MOST_FILES)
     """Short hash of each file in the fingerprint, by name; empty for more than `MOST_FILES`."""
     restorable: bool = False
     """True where a training can be saved and resumed."""
-    fitness_author: str = ""
+    fitness_author: ShortSentence = ""
     """Language model that wrote the fitness; empty for the task's own metric."""
     constants: tuple[ConstantSpec, ...] = ()
     parameters: tuple[ParameterSpec, ...] = ()
@@ -197,6 +242,12 @@ class TaskDescription(Record):
     action_channels: tuple[ChannelSpec, ...] = ()
     measured: Measurements | None = None
     """None where no model is asked."""
+
+    @property
+    def training(self) -> dict[str, Any]:
+        """The task's settings of a training, by name."""
+        defaults = {"env_steps": self.env_steps, "num_envs": self.num_envs}
+        return {**defaults, **self.training_overrides}
 
     @property
     def endings(self) -> dict[str, str]:
@@ -216,9 +267,11 @@ class TaskDescription(Record):
         return {name: reward for name, reward in rewards.items() if reward is not None}
 
     @property
-    def environment_fingerprint(self) -> str:
-        """Fingerprint without the written fitness."""
-        return self.fingerprint.partition("+")[0]
+    def environment_key(self) -> str:
+        """The environment, without a written fitness, in the keys of what runs share. Where it has
+        no files, a worker told the fingerprint, which counts for its own reference alone."""
+        found = self.fingerprint.partition("+")[0]
+        return f"{found} {self.environment}" if ":" in self.environment else found
 
     def public_variables(self) -> tuple[VariableSpec, ...]:
         """Variables that a proposed reward may read."""
@@ -238,6 +291,12 @@ class WrittenFitness(Record):
     success_fitness: float | None = None
     author: str
     reasoning: str = ""
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of all that decides on its values."""
+        content = json.dumps([self.source, self.reduction, self.success_fitness])
+        return hashlib.sha256(content.encode()).hexdigest()
 
     @property
     def reward(self) -> RewardSpecification:
@@ -401,14 +460,6 @@ class Proposal(Record):
 # ── training ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _checked_name(name: str) -> str:
-    if fault := component_fault(name):
-        raise ValueError(fault[0])
-    return name
-
-
-# a worker is not trusted, and these are shown to people and to models
-ShortName = Annotated[str, AfterValidator(_checked_name)]
 ComponentNumbers = Annotated[dict[ShortName, FiniteFloat], Field(max_length=MOST_COMPONENTS)]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BeforeValidator, PlainSerializer
+from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
 from eureka_agent.base_record import Record
 
@@ -47,6 +47,7 @@ def baseline(source: str) -> CodeReward:
 Baseline = Annotated[
     RewardSpecification,
     BeforeValidator(lambda value: baseline(value) if isinstance(value, str) else value),
+    AfterValidator(lambda reward: baseline(reward.source)),
     PlainSerializer(lambda reward: reward.source, return_type=str),
 ]
 """An environment's own reward, stored and sent as its source: the rest follows from its place."""

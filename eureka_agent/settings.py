@@ -13,6 +13,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    JsonValue,
     ValidationError,
     ValidationInfo,
     field_validator,
@@ -145,22 +146,30 @@ class TrainingSettings(BaseModel):
         return self.updates * self.num_envs * self.horizon
 
 
+OUTSIDE: dict[str, JsonValue] = {"reach": "outside"}
+"""Mark of a setting that chooses an address, a wall, a program, or a path to code. It is signed,
+and the question before another person's run names it. Each setting that is more than a number or a
+switch has this mark or the other one."""
+WITHIN: dict[str, JsonValue] = {"reach": "within"}
+"""Mark of a setting that changes nothing but the search itself."""
+
+
 class SearchSettings(TrainingSettings):
     """Settings of a search: names of flags, of keys in a `--config` file and in a run's
     `settings.yaml`. The docstrings are the flags' help."""
 
-    env: str = "cartpole"
+    env: str = Field("cartpole", json_schema_extra=OUTSIDE)
     """Environment: a built-in name, a folder, or gymnasium:<id>."""
-    task: str | None = None
+    task: str | None = Field(None, json_schema_extra=WITHIN)
     """Task of the environment; default: its only or first one."""
-    sentence: str | None = None
+    sentence: str | None = Field(None, json_schema_extra=WITHIN)
     """The task in plain words; default: the task's own."""
-    model: tuple[str, ...] = Field(("offline",), min_length=1)
+    model: tuple[str, ...] = Field(("offline",), min_length=1, json_schema_extra=OUTSIDE)
     """Designer: offline, <provider>/<model> such as openai/gpt-5.5 or anthropic/claude-sonnet-5, or
     replay:<run>. Given several times, the models share the proposals by their success."""
-    base_url: str | None = None
+    base_url: str | None = Field(None, json_schema_extra=OUTSIDE)
     """Address of a server that speaks like the first model's provider."""
-    api: Literal["auto", "chat", "responses"] = "auto"
+    api: Literal["auto", "chat", "responses"] = Field("auto", json_schema_extra=WITHIN)
     """Interface of openai/ models: auto is Responses at OpenAI itself, Chat Completions at a
     --base-url."""
     temperature: float | None = Field(None, ge=0, le=2)
@@ -170,7 +179,7 @@ class SearchSettings(TrainingSettings):
     anthropic/."""
     request_timeout: float = Field(600.0, gt=0, le=DAY_SECONDS)
     """Seconds to wait for a model's reply."""
-    outage: str = "10m"
+    outage: str = Field("10m", json_schema_extra=WITHIN)
     """Longest wait for a model whose server is out, such as 2h: its requests wait, all else goes
     on. Off or 0: no wait, the search ends its generations after the retries."""
     concurrency: int = Field(8, gt=0, le=1000)
@@ -181,15 +190,15 @@ class SearchSettings(TrainingSettings):
     llm_batch_wait: float = Field(15.0, gt=0, le=DAY_SECONDS)
     """Seconds without a further request after which a batch is sent. The first look for its results
     comes after as long, the next ones after more, up to twenty times as long."""
-    reviewer: str = "auto"
+    reviewer: str = Field("auto", json_schema_extra=OUTSIDE)
     """Model that reviews rewards against the task: off, <provider>/<model> for every reward, or
     auto for the first --model, where the critic doubts."""
-    analyst: str = "auto"
+    analyst: str = Field("auto", json_schema_extra=OUTSIDE)
     """Model that reads parents' trainings and episodes: off, <provider>/<model>, or auto for the
     first --model."""
     analyst_sees: bool = False
     """Show the analyst pictures of the best and the worst episode, if its model takes them."""
-    judge: str = "auto"
+    judge: str = Field("auto", json_schema_extra=OUTSIDE)
     """Model that compares pictures for --fitness judged: <provider>/<model>, or auto for the first
     --model."""
     blind: bool = False
@@ -198,22 +207,26 @@ class SearchSettings(TrainingSettings):
     """US dollars that may be spent on models, such as 5.00."""
     max_tokens: int | None = Field(None, gt=0, le=10**15)
     """Tokens that may be spent on models, prompts and replies."""
-    max_time: str | None = None
+    max_time: str | None = Field(None, json_schema_extra=WITHIN)
     """Wall time of the search, such as 8h: nothing new begins that would not end in it."""
-    price: tuple[str, ...] = ()
+    price: tuple[str, ...] = Field((), json_schema_extra=WITHIN)
     """Price of a model that is not in the table, as <provider>/<model>=<dollars for a million
     tokens of prompts>,<of replies>."""
-    strategy: Literal["auto", "greedy", "best-of-n", "islands", "tree"] = "auto"
+    strategy: Literal["auto", "greedy", "best-of-n", "islands", "tree"] = Field(
+        "auto", json_schema_extra=WITHIN
+    )
     """Strategy that chooses parents and operators; auto: best-of-n where the offline designer's
     drafts are compared, until a person says something, and else greedy."""
     tuning: bool = False
     """Let a numeric optimiser choose the constants of a good reward once five trainings of its form
     are known, as often as that pays, at no cost of tokens."""
-    fitness: Literal["task", "written", "chosen", "judged"] = "task"
+    fitness: Literal["task", "written", "chosen", "judged"] = Field(
+        "task", json_schema_extra=WITHIN
+    )
     """Metric that counts: task, the task's own; written, one that the model first writes for the
     sentence; chosen, none: the search ends after a generation, and your choices in `eureka refine`
     rank what it trained; judged, none: a model that sees compares pictures of what was trained."""
-    budget: str | None = None
+    budget: str | None = Field(None, json_schema_extra=WITHIN)
     """Limit of the whole search: wall time (90s, 10m, 8h, 1h30m) or env steps (500k, 5M, 2G); 10m
     is ten minutes, 10M ten million env steps. It sets iterations and samples and, if it is small,
     fewer baselines, final seeds, finalists and env steps."""
@@ -239,7 +252,7 @@ class SearchSettings(TrainingSettings):
     """Parts of a training after which its policy is scored."""
     scoring_episodes: int = Field(16, gt=0, le=MOST_EPISODES)
     """Episodes that score a policy at a rung, and each of the policies kept at a training's end."""
-    schedule: Literal["auto", "generations", "steady"] = "auto"
+    schedule: Literal["auto", "generations", "steady"] = Field("auto", json_schema_extra=WITHIN)
     """Generations: design the next generation when this one has ended; steady: design the next
     proposal as soon as there is room for it; auto: steady where a model designs."""
     confirm: int = Field(4, ge=0, le=MOST_PROPOSALS)
@@ -263,14 +276,16 @@ class SearchSettings(TrainingSettings):
     """Make a video of the best policy at the end."""
     slots: int = Field(16, gt=0, le=1000)
     """Trainings side by side in one worker."""
-    device: str = "auto"
+    device: str = Field("auto", json_schema_extra=WITHIN)
     """Device of trainings: auto, cpu, cuda (all GPUs, a worker on each) or cuda:<number>, several
     with commas between them."""
     workers: int = Field(0, ge=0, le=1000)
     """Training workers; 0: one per CPU core, or per GPU."""
-    cluster: str = "off"
+    cluster: str = Field("off", json_schema_extra=OUTSIDE)
     """Train on a Ray cluster: ray (the one that this machine is part of) or ray:<address>."""
-    sandbox: Literal["auto", "docker", "bubblewrap", "process"] = "auto"
+    sandbox: Literal["auto", "docker", "bubblewrap", "process"] = Field(
+        "auto", json_schema_extra=OUTSIDE
+    )
     """Wall around generated code; auto: the strongest one that is there."""
     dry_run_timeout: float = Field(10.0, gt=0, le=DAY_SECONDS)
     """Seconds that a reward may take in the critic's dry run."""
@@ -377,6 +392,13 @@ class SearchSettings(TrainingSettings):
         return env
 
 
+REACHING = frozenset(
+    name
+    for name, field in SearchSettings.model_fields.items()
+    if field.json_schema_extra == OUTSIDE
+)
+"""Settings with the mark `OUTSIDE`."""
+
 FREE_SETTINGS = frozenset(
     {
         "api",
@@ -466,9 +488,15 @@ SettingsT = TypeVar("SettingsT", bound=BaseModel)
 
 
 def checked_cluster(cluster: str) -> str:
-    """The value of `--cluster`. Raises ValueError for another one."""
-    if not re.fullmatch(r"off|ray(:.+)?", cluster):
-        raise ValueError("expected off, ray or ray:<address>")
+    """The value of `--cluster`. Raises ValueError for another one, also for the `ray://` of Ray's
+    client, which unpickles what a server sends."""
+    found = re.fullmatch(
+        r"off|ray|ray:auto|ray:(?:[\w.-]+|\[[\da-fA-F:.]+\]):(\d{1,5})", cluster, re.ASCII
+    )
+    if not found or not 0 < int(found[1] or 1) < 1 << 16:
+        raise ValueError(
+            "expected off, ray or ray:<address>, a host and its port such as ray:10.0.0.1:6379"
+        )
     return cluster
 
 

@@ -22,6 +22,9 @@ _INVISIBLE = re.compile(
     "\U000e0000-\U000e007f]"  # letters that nobody sees
 )
 
+LONGEST_TEXT = 8000
+"""Characters of any text from a worker that a person, a report or a prompt gets."""
+
 
 def printable(text: str) -> str:
     """Text with `\\n` as its only line end, without escape sequences and invisible characters."""
@@ -54,6 +57,18 @@ def escape_unprintable(text: str, keep: str = "") -> str:
         else each.encode("unicode_escape", "backslashreplace").decode()
         for each in text
     )
+
+
+def plain_text(text: str) -> str:
+    """Text from a worker, bounded, with control characters escaped as in source code."""
+    if len(text) > LONGEST_TEXT:
+        text = f"{text[: LONGEST_TEXT - 3]}..."
+    return escape_unprintable(text, keep="\t\n")[: 2 * LONGEST_TEXT]
+
+
+def plain_line(text: str, limit: int) -> str:
+    """`plain_text` in one line of at most `limit` characters."""
+    return one_line(plain_text(" ".join(text.split())), limit)
 
 
 def clipped(text: str, limit: int) -> str:

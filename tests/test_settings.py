@@ -16,8 +16,11 @@ from eureka_agent.errors import SettingsError
 from eureka_agent.records import TaskDescription
 from eureka_agent.search.preparation import effective_settings
 from eureka_agent.settings import (
+    OUTSIDE,
+    WITHIN,
     SearchSettings,
     TrainingSettings,
+    _scalar_type,
     check_training,
     parse_settings,
     strategy_name,
@@ -365,3 +368,11 @@ def test_counts_in_lists_and_in_batches_are_typed_alike(model: Any, name: str) -
     found = parse_settings(model, {name: ["1k", 64] if several else "200k"}, "a file")
     assert getattr(found, name) == ((1000, 64) if several else 200_000)
     assert Numbers(int, "").convert("1k,64", None, None) == (1000, 64)
+
+
+def test_every_setting_says_whether_it_reaches_beyond_the_search() -> None:
+    """Numbers and switches cannot name an address, a wall, a program or a path."""
+    for name, field in SearchSettings.model_fields.items():
+        is_number = _scalar_type(field.annotation) in (int, float, bool, Decimal)
+        said = field.json_schema_extra in (OUTSIDE, WITHIN)
+        assert said != (is_number or name in TrainingSettings.model_fields), name

@@ -184,7 +184,8 @@ def create_run(
     """
     parent = folder.parent if folder is not None else parent or runs_folder()
     environment = re.sub(r"[^A-Za-z0-9.-]+", "-", Path(description.environment).name).strip("-")
-    stem = f"{datetime.now():%Y%m%d-%H%M%S}_{environment}_{description.task}"
+    task = re.sub(r"[^\w.-]+", "-", description.task)
+    stem = f"{datetime.now():%Y%m%d-%H%M%S}_{environment}_{task}"
     try:
         parent.mkdir(parents=True, exist_ok=True)
         if folder is None:

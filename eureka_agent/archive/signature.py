@@ -30,19 +30,12 @@ from eureka_agent.archive.safe_files import open_plain
 from eureka_agent.errors import EurekaError, system_reason
 from eureka_agent.journal.entries import RunCreated
 from eureka_agent.resources import STATE_VARIABLE, state_folder
-from eureka_agent.settings import FREE_SETTINGS, SearchSettings
+from eureka_agent.settings import FREE_SETTINGS, REACHING, SearchSettings
 
 SECRET_BYTES = 32
 SIGNED = ("given_source", "written_fitness", "settings")
 """Signed fields of the journal's first entry."""
-_UNSIGNED = FREE_SETTINGS - {
-    "api",
-    "base_url",
-    "sandbox",
-    "gate",
-    "novelty",
-    "retry_rounds",
-}
+_UNSIGNED = FREE_SETTINGS - REACHING - {"api", "gate", "novelty", "retry_rounds"}
 
 
 class NoSecretError(EurekaError):

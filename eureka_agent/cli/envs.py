@@ -146,7 +146,7 @@ def _cards(
     folder: Path, rewards: Mapping[str, Collection[str]]
 ) -> tuple[dict[str, Card | None], list[str]]:
     """Cards by task, and the tasks whose files have changed since. `rewards`: paths by task."""
-    from eureka_agent.simulation.fingerprints import fingerprint_of, relevant_files
+    from eureka_agent.environment_files import fingerprint_of, relevant_files
 
     cards = {name: read_card(folder, name) for name in rewards}
     outdated = [

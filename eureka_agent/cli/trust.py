@@ -14,9 +14,8 @@ from eureka_agent.cli.output import say
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import show_command
 from eureka_agent.llm.access import shown_address
-from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.choose import AUTO, WALL_VARIABLE, WALLS
-from eureka_agent.sandbox.client import environment_folder
+from eureka_agent.sandbox.client import built_in_folder, environment_folder
 from eureka_agent.search.models import OFF, REPLAY
 from eureka_agent.search.resumption import is_own
 from eureka_agent.settings import SearchSettings, judge_of
@@ -52,7 +51,8 @@ def trust_to_resume(run: Run, trust: bool) -> None:
     signed as the user's own. Raises the same errors."""
     if not (trust or is_own(run, attempts=True)):
         rewards = f"train the reward functions in it, behind the wall {run.settings.sandbox!r}"
-        _ask(run, [*_wall(run.settings), *_code(run), rewards, *_models(run.settings)])
+        outside = (*_cluster(run.settings), *_models(run.settings))
+        _ask(run, [*_wall(run.settings), *_code(run), rewards, *outside])
 
 
 def _ask(run: Run, would: list[str]) -> None:
@@ -89,11 +89,17 @@ def _code(run: Run) -> Iterable[str]:
     """Code beside rewards and policies; a built-in environment is this program's own."""
     environment = run.settings.env
     folder = environment_folder(environment)
-    if folder is not None or not (resource_folder("envs") / environment / "env.py").is_file():
+    if folder is not None or built_in_folder(environment) is None:
         where = environment if folder is None else str(folder)
         yield f"run the environment {where!r} behind the wall {run.settings.sandbox!r}"
     if run.written_fitness is not None:
         yield f"run the fitness function in it behind the wall {run.settings.sandbox!r}"
+
+
+def _cluster(settings: SearchSettings) -> Iterable[str]:
+    if settings.cluster != OFF:
+        where = settings.cluster.partition(":")[2] or "that this machine is part of"
+        yield f"join the Ray cluster {where}, whose machines Ray trusts, and train there"
 
 
 def _models(settings: SearchSettings) -> Iterable[str]:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from pathlib import Path
 
+from eureka_agent.environment_files import fingerprints
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.fleet.problem import Problem
 from eureka_agent.protocol.commands import DryRun, Evaluate, Film, Measure, Prove, ScoreTransitions
@@ -19,7 +20,12 @@ from eureka_agent.protocol.events import (
     Proved,
     Scored,
 )
-from eureka_agent.sandbox.client import WorkerClient
+from eureka_agent.sandbox.client import (
+    WorkerClient,
+    absolute_reference,
+    built_in_folder,
+    environment_folder,
+)
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.sandbox.worker_faults import raised_by
 
@@ -54,12 +60,13 @@ class WarmWorker:
             self._wall, self._scratch, self._limits, self._problem.environment
         )
         try:
-            self.opened = await self._client.open(
+            opened = await self._client.open(
                 self._problem.environment,
                 self._problem.task,
                 fitness=self._problem.fitness,
                 rehearse=self._rehearse,
             )
+            self.opened = await asyncio.to_thread(_with_own_facts, opened, self._problem)
         except BaseException:  # also a cancellation: no half-open worker stays behind
             await self.drop()
             raise
@@ -109,3 +116,19 @@ class WarmWorker:
         client, self._client = self._client, None
         if client is not None:
             await client.close()
+
+
+def _with_own_facts(opened: Opened, problem: Problem) -> Opened:
+    """The worker's answer, in which the driver's own words stand where settings, keys and files are
+    named by them: an environment could tell another one's. Raises EnvironmentLoadError."""
+    told, fitness = opened.description, problem.fitness
+    facts: dict[str, object] = {
+        "environment": absolute_reference(problem.environment),
+        "task": problem.task or told.task,
+        "fitness_author": "" if fitness is None else fitness.author,
+    }
+    folder = environment_folder(problem.environment) or built_in_folder(problem.environment)
+    if folder is not None:
+        found, facts["files"] = fingerprints(folder, problem.task or told.task)
+        facts["fingerprint"] = found if fitness is None else f"{found}+{fitness.fingerprint}"
+    return opened.model_copy(update={"description": told.model_copy(update=facts)})

@@ -47,12 +47,7 @@ def task_text(
 
 
 def _own_settings(description: TaskDescription) -> SearchSettings:
-    own = {
-        "env_steps": description.env_steps,
-        "num_envs": description.num_envs,
-        **description.training_overrides,
-    }
-    return parse_settings(SearchSettings, own, "the task's training budget")
+    return parse_settings(SearchSettings, description.training, "the task's training budget")
 
 
 def render(template: str, **values: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from eureka_agent.records import Finding, Record
-from eureka_agent.text import escape_unprintable, one_line
+from eureka_agent.text import plain_line
 
 MAX_LINE_BYTES = 16 << 20
 """Longest line in either direction. It has room for 100,000 episodes."""
@@ -16,6 +16,9 @@ MAX_FILE_BYTES = 256 << 20
 """Largest file in either direction."""
 FILE_NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 """A plain name, never a path. A later file replaces an earlier one of the same name."""
+_LONGEST_REFERENCE = 1000
+MOST_GPUS = 1024
+MOST_TIMERS = 20
 KERNELS_FILE = "kernels.safetensors"
 """Name of the compiled kernels: bytes (uint8) by their path in a cache folder."""
 EPISODES_PREFIX = "episodes-"
@@ -37,20 +40,6 @@ LONGEST_HINT = 400
 """Characters of a hint. It may list the shapes of a reward's arguments."""
 LONGEST_FAULT = 1000
 """Characters of a message about an environment's fault: a path, a line and the exception."""
-LONGEST_TEXT = 8000
-"""Characters of any text from a worker that a person, a report or a prompt gets."""
-
-
-def plain_text(text: str) -> str:
-    """Text from a worker, bounded, with control characters escaped as in source code."""
-    if len(text) > LONGEST_TEXT:
-        text = f"{text[: LONGEST_TEXT - 3]}..."
-    return escape_unprintable(text, keep="\t\n")[: 2 * LONGEST_TEXT]
-
-
-def plain_line(text: str, limit: int) -> str:
-    """`plain_text` in one line of at most `limit` characters."""
-    return one_line(plain_text(" ".join(text.split())), limit)
 
 
 def _plain_findings(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
@@ -75,7 +64,8 @@ def _plain_findings(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
 
 
 PicturePixels = Annotated[int, Field(ge=64, le=1920)]
-Text = Annotated[str, AfterValidator(plain_text)]
+Reference = Annotated[str, Field(max_length=_LONGEST_REFERENCE)]
+"""Name of a job or of a sent file, which is looked up and never shown."""
 ShortText = Annotated[str, AfterValidator(lambda text: plain_line(text, LONGEST_FINDING))]
 Findings = Annotated[
     tuple[Finding, ...], Field(max_length=MOST_FINDINGS), AfterValidator(_plain_findings)

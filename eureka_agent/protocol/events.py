@@ -9,11 +9,13 @@ from pydantic import Field, FiniteFloat, TypeAdapter, field_validator
 
 from eureka_agent.protocol.bounds import (
     MOST_FILMED,
+    MOST_GPUS,
     MOST_SCORES,
+    MOST_TIMERS,
     FileHeader,
     Findings,
+    Reference,
     ShortText,
-    Text,
 )
 from eureka_agent.records import (
     Credit,
@@ -22,7 +24,9 @@ from eureka_agent.records import (
     Evaluation,
     Measurements,
     Outcome,
+    PlainText,
     Record,
+    ShortName,
     TaskDescription,
 )
 
@@ -30,8 +34,8 @@ from eureka_agent.records import (
 class Gpus(Record):
     """GPUs that torch finds in the worker."""
 
-    count: int = 0
-    missing: str = ""
+    count: int = Field(0, ge=0, le=MOST_GPUS)
+    missing: PlainText = ""
     """Reason why there is no GPU, or why this environment cannot use it; else empty."""
 
 
@@ -39,13 +43,13 @@ class Opened(Record):
     type: Literal["opened"] = "opened"
     description: TaskDescription
     gpus: Gpus = Gpus()
-    device_types: tuple[str, ...] = ("cpu",)
+    device_types: tuple[ShortName, ...] = ("cpu",)
     """Types of torch devices that the environment runs on."""
 
 
 class DryRunDone(Record):
     type: Literal["dry_run_done"] = "dry_run_done"
-    job: str
+    job: Reference
     findings: Findings
     seconds: FiniteFloat
 
@@ -54,8 +58,8 @@ class Scored(Record):
     """Totals and returns of a reward. None stands for a number that is not finite."""
 
     type: Literal["scored"] = "scored"
-    job: str
-    returns: tuple[dict[str, float | None], ...] = ()
+    job: Reference
+    returns: tuple[dict[ShortName, float | None], ...] = ()
     """Sum of the total over each episode by its name, per file in the order of the command."""
     totals: tuple[float | None, ...] = ()
     """Totals of the recorded steps, then of at most `eureka_agent.worker.scoring.MOST_STEPS` steps
@@ -76,9 +80,9 @@ class Progress(Record):
     the sign of life."""
 
     type: Literal["progress"] = "progress"
-    points: dict[str, tuple[CurvePoint, ...]]
+    points: dict[Reference, tuple[CurvePoint, ...]]
     """By job."""
-    timers: dict[str, FiniteFloat] = Field(default_factory=dict)
+    timers: dict[ShortName, FiniteFloat] = Field(default_factory=dict, max_length=MOST_TIMERS)
     """Wall seconds since the worker's start, by part: physics, policy, reward, update, rest."""
 
 
@@ -86,8 +90,8 @@ class Saved(Record):
     """A saved state of a training. All curve points up to it have been sent."""
 
     type: Literal["saved"] = "saved"
-    job: str
-    snapshot: str
+    job: Reference
+    snapshot: Reference
     """Safetensors file."""
     iterations: int
     """Iterations made, equal to the number of curve points up to this state."""
@@ -104,17 +108,17 @@ class RungReached(Record):
     saved state."""
 
     type: Literal["rung_reached"] = "rung_reached"
-    job: str
+    job: Reference
     env_steps: int
-    policy: str
+    policy: Reference
     """Safetensors file."""
 
 
 class Trained(Record):
     type: Literal["trained"] = "trained"
-    job: str
+    job: Reference
     outcome: Outcome
-    policies: dict[int, str]
+    policies: dict[int, Reference]
     """Safetensors files of the best checkpoints by their index, the outcome's among them."""
 
 
@@ -123,10 +127,10 @@ class TrainingFailed(Record):
     written fitness failed on its states."""
 
     type: Literal["training_failed"] = "training_failed"
-    job: str
-    code: str
+    job: Reference
+    code: ShortName
     """`"not-a-number"`, `"raised"`, `"timeout"`, `"contract"`, `"fitness"`."""
-    reason: Text
+    reason: PlainText
     env_steps: int
 
 
@@ -134,9 +138,9 @@ class PolicyScore(Record):
     """A policy's score, or the reason why it has none."""
 
     evaluation: Evaluation | None = None
-    fault: Text = ""
+    fault: PlainText = ""
     """Empty where there is an evaluation."""
-    hint: Text = ""
+    hint: PlainText = ""
 
     @field_validator("evaluation")
     @classmethod
@@ -150,7 +154,7 @@ class PolicyScore(Record):
 
 class Evaluated(Record):
     type: Literal["evaluated"] = "evaluated"
-    job: str
+    job: Reference
     scores: tuple[PolicyScore, ...] = Field(max_length=MOST_SCORES)
     """In the order of the command."""
 
@@ -173,13 +177,13 @@ class Filmed(Record):
     """A video, whose files were sent before."""
 
     type: Literal["filmed"] = "filmed"
-    job: str
-    video: str
+    job: Reference
+    video: Reference
     """Mp4 file."""
-    gif: str | None = None
-    sheet: str | None = None
+    gif: Reference | None = None
+    sheet: Reference | None = None
     """JPEG file: a row for each episode, moments from left to right."""
-    trajectories: str | None = None
+    trajectories: Reference | None = None
     """Npz file of arrays named `<policy>-<number of the episode>/<variable>`."""
     seconds: FiniteFloat
     episodes: tuple[ShownEpisode, ...] = Field(max_length=MOST_FILMED**2)
@@ -191,8 +195,8 @@ class Proved(Record):
     """A training by another library."""
 
     type: Literal["proved"] = "proved"
-    job: str
-    policy: str
+    job: Reference
+    policy: Reference
     """Safetensors file, which was sent before."""
     seconds: FiniteFloat
     """Wall time of the training, without its set-up."""
@@ -202,7 +206,7 @@ class Proved(Record):
 
 class Measured(Record):
     type: Literal["measured"] = "measured"
-    job: str
+    job: Reference
     measurements: Measurements
 
 
@@ -211,9 +215,9 @@ class Fault(Record):
     goes on if it can."""
 
     type: Literal["fault"] = "fault"
-    job: str | None
-    message: Text
-    hint: Text = ""
+    job: Reference | None
+    message: PlainText
+    hint: PlainText = ""
     environment: bool = False
     """True if the environment's own code failed, so that every reward would fail."""
     gpu: bool = False

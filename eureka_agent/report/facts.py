@@ -151,16 +151,11 @@ def changed_settings(report: RunReport) -> tuple[list[tuple[str, str, str]], str
     """Name, value and default of each setting that differs from the task's defaults, and a sentence
     on the others."""
     description = report.description
-    task = {
-        "env_steps": description.env_steps,
-        "num_envs": description.num_envs,
-        **description.training_overrides,
-    }
     rows = []
     fields = type(report.settings).model_fields
     for name, field in fields.items():
         value = _as_text(getattr(report.settings, name))
-        default = _as_text(task.get(name, field.default))
+        default = _as_text(description.training.get(name, field.default))
         if value != default:
             rows.append((name, value, default))
     others = wording.plural(len(fields) - len(rows), "other setting")

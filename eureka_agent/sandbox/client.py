@@ -15,6 +15,7 @@ from pathlib import Path
 
 from eureka_agent.archive.safe_files import read_plain
 from eureka_agent.archive.storage_errors import storage_errors
+from eureka_agent.environment_files import ENVIRONMENT_FILE
 from eureka_agent.errors import (
     EurekaError,
     WorkerDiedError,
@@ -22,7 +23,7 @@ from eureka_agent.errors import (
     signal_name,
     system_reason,
 )
-from eureka_agent.protocol.bounds import MAX_FILE_BYTES, FileHeader, plain_text
+from eureka_agent.protocol.bounds import MAX_FILE_BYTES, FileHeader
 from eureka_agent.protocol.commands import Command, Open, Prepare, Shutdown
 from eureka_agent.protocol.events import Evaluated, Event, Fault, Opened, Prepared
 from eureka_agent.records import WrittenFitness
@@ -31,6 +32,7 @@ from eureka_agent.sandbox.event_reader import EXIT_SECONDS, EventReader
 from eureka_agent.sandbox.inbox import Inbox
 from eureka_agent.sandbox.wall import LOST, Elsewhere, Limits, Wall, WorkerHandle
 from eureka_agent.sandbox.worker_faults import raised_by
+from eureka_agent.text import plain_text
 
 START_SECONDS = 300.0
 """Timeout for importing libraries and opening an environment, or for preparing trainings. A cold
@@ -58,10 +60,16 @@ def environment_folder(environment: str) -> Path | None:
     for one without a folder."""
     if not environment:
         return None
-    built_in = (resource_folder("envs") / environment / "env.py").is_file()
+    built_in = built_in_folder(environment) is not None
     folder = Path(os.path.expanduser(environment))  # it keeps the name of an unknown user
     is_folder = os.sep in environment or (folder.is_dir() and not built_in)
     return folder.resolve() if is_folder and ":" not in environment else None
+
+
+def built_in_folder(environment: str) -> Path | None:
+    """Folder of a built-in environment; None for another one."""
+    folder = resource_folder("envs") / environment
+    return folder if (folder / ENVIRONMENT_FILE).is_file() else None
 
 
 class WorkerClient:

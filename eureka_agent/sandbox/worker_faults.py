@@ -6,8 +6,9 @@ import shlex
 
 from eureka_agent.errors import EnvironmentFaultError, EurekaError, GpuLostError
 from eureka_agent.invocation import command
-from eureka_agent.protocol.bounds import LONGEST_FAULT, LONGEST_HINT, plain_line, plain_text
+from eureka_agent.protocol.bounds import LONGEST_FAULT, LONGEST_HINT
 from eureka_agent.protocol.events import Fault
+from eureka_agent.text import plain_line, plain_text
 
 
 def raised_by(

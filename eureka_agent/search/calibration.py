@@ -14,6 +14,7 @@ from pathlib import Path
 from eureka_agent.archive.record_cache import RecordCache
 from eureka_agent.archive.run_folder import runs_folder
 from eureka_agent.base_record import Record
+from eureka_agent.environment_files import fingerprint_of, folder_files
 from eureka_agent.errors import EnvironmentLoadError, EurekaError
 from eureka_agent.fleet.devices import Hardware
 from eureka_agent.fleet.dry_runner import DryRunner
@@ -25,7 +26,6 @@ from eureka_agent.search.pace import CACHE, Pace, pace_of, this_machine
 from eureka_agent.search.preparation import measure_task
 from eureka_agent.settings import SearchSettings
 from eureka_agent.simulation.catalogue import GYMNASIUM_PREFIX, find_folder
-from eureka_agent.simulation.fingerprints import fingerprint_of, folder_files
 
 
 class OpenedTask(Record):

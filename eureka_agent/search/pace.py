@@ -84,7 +84,7 @@ async def pace_of(
         slots = min(settings.slots, PREFERRED_SAMPLES, few)
     training = training_part(settings)
     key = {
-        "environment": description.fingerprint,
+        "environment": [description.environment_fingerprint, description.fingerprint],
         "task": description.task,
         "settings": training.model_dump(mode="json", include=set(SETTINGS_OF_PACE)),
         "devices": hardware.names,

@@ -269,13 +269,10 @@ def effective_settings(values: Mapping[str, Any], description: TaskDescription) 
     Environment and task are stored as they were found, so a resumption from another folder finds
     them. Raises SettingsError for settings that do not go together.
     """
-    task = {
-        "env_steps": description.env_steps,
-        "num_envs": description.num_envs,
-        **description.training_overrides,
-    }
     found = {"env": description.environment, "task": description.task}
-    settings = parse_settings(SearchSettings, {**task, **values, **found}, "the settings")
+    settings = parse_settings(
+        SearchSettings, {**description.training, **values, **found}, "the settings"
+    )
     check_training(settings)
     _check_exploration(settings, description)
     return settings
@@ -398,7 +395,7 @@ async def _written_fitness(
 async def _add_kernels(ready: Prepared, runs: Path, scratch: Path) -> None:
     if ready.cluster is not None:
         return  # each node may have another GPU
-    fingerprint = ready.dry_runner.description.environment_fingerprint
+    fingerprint = ready.dry_runner.description.environment_key
     settings = training_part(ready.settings)
     ready.kernels = await kernels_for(
         ready.hardware, ready.wall, ready.problem(), settings, fingerprint, runs, scratch

@@ -10,15 +10,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from eureka_agent import syntax
-from eureka_agent.errors import EnvironmentLoadError, did_you_mean, system_reason
+from eureka_agent.environment_files import (
+    ENVIRONMENT_FILE,
+    TASKS_FOLDER,
+    fingerprint_of,
+    parsed,
+    relevant_files,
+    rewards_of,
+    texts_of_calls,
+)
+from eureka_agent.errors import EnvironmentLoadError, did_you_mean
 from eureka_agent.invocation import command
 from eureka_agent.resources import resource_folder
-from eureka_agent.simulation.fingerprints import fingerprint_of, relevant_files
-from eureka_agent.task import HUMAN_REWARD, SPARSE_REWARD
 
-ENVIRONMENT_FILE = "env.py"
-TASKS_FOLDER = "tasks"
 GYMNASIUM_PREFIX = "gymnasium:"
 
 
@@ -102,42 +106,19 @@ def default_first(names: Iterable[str], default: str | None) -> list[str]:
 
 def read_entry(folder: Path) -> CatalogueEntry:
     """Read an environment's folder from its source text. Raises EnvironmentLoadError."""
-    module = _parsed(folder / ENVIRONMENT_FILE)
+    module = parsed(folder / ENVIRONMENT_FILE)
     files = task_files(folder)
     value = _assigned("DEFAULT_TASK", module.body)
     default = str(value.value) if isinstance(value, ast.Constant) and value.value else None
     names = default_first(files, default)
-    keywords = {name: _keywords(_parsed(files[name])) for name in names}
+    keywords = {name: texts_of_calls(parsed(files[name])) for name in names}
     return CatalogueEntry(
         folder.name,
         folder,
         _environment_doc(module),
         tasks={name: given.get("sentence", "") for name, given in keywords.items()},
-        rewards={
-            name: frozenset(
-                {
-                    given.get("human_reward", HUMAN_REWARD),
-                    given.get("sparse_reward", SPARSE_REWARD),
-                }
-            )
-            for name, given in keywords.items()
-        },
+        rewards={name: rewards_of(given) for name, given in keywords.items()},
     )
-
-
-def _parsed(path: Path) -> ast.Module:
-    try:
-        return syntax.parsed(path.read_bytes())
-    except OSError as error:
-        raise EnvironmentLoadError(
-            f"cannot read {str(path)!r}: {system_reason(error)}", "look at the environment's folder"
-        ) from None
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
-        raise EnvironmentLoadError(
-            f"{str(path)!r}{line} is no Python: {getattr(error, 'msg', error)}",
-            "mend the file, or take its environment away",
-        ) from None
 
 
 def _environment_doc(module: ast.Module) -> str:
@@ -156,14 +137,3 @@ def _assigned(name: str, statements: Iterable[ast.stmt]) -> ast.expr | None:
         ):
             return statement.value
     return None
-
-
-def _keywords(module: ast.Module) -> dict[str, str]:
-    """Texts among the keywords of the file's calls, of which `Task(...)` is one."""
-    return {
-        str(node.arg): str(node.value.value)
-        for node in ast.walk(module)
-        if isinstance(node, ast.keyword)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    }

@@ -9,11 +9,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Literal
+from typing import Any, Literal
 
 import torch
+from pydantic import ValidationError
 
 from eureka_agent.arguments import bind_arguments
+from eureka_agent.environment_files import (
+    fingerprint_of,
+    folder_files,
+    relevant_files,
+    task_fingerprint,
+)
 from eureka_agent.errors import EnvironmentLoadError, did_you_mean
 from eureka_agent.records import (
     MOST_CHARACTERS,
@@ -25,7 +32,7 @@ from eureka_agent.records import (
     VariableSpec,
     WrittenFitness,
 )
-from eureka_agent.settings import TrainingSettings, parse_settings
+from eureka_agent.settings import TrainingSettings, parse_settings, validation_fault
 from eureka_agent.simulation.catalogue import (
     ENVIRONMENT_FILE,
     GYMNASIUM_PREFIX,
@@ -36,12 +43,6 @@ from eureka_agent.simulation.catalogue import (
     task_files,
 )
 from eureka_agent.simulation.class_checks import check_class
-from eureka_agent.simulation.fingerprints import (
-    fingerprint_of,
-    folder_files,
-    relevant_files,
-    task_fingerprint,
-)
 from eureka_agent.simulation.hooks import misspelt
 from eureka_agent.simulation.user_modules import import_file, import_folder, user_code
 from eureka_agent.simulation.vec_task import VecTask
@@ -141,9 +142,11 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
     ).variables
     files = {} if loaded.folder is None else relevant_files(loaded.folder, name, task.rewards)
     budget = f"the training budget of task {name!r}"
+    given = {"env_steps": task.training.env_steps, "num_envs": task.training.num_envs}
+    parse_settings(TrainingSettings, given, budget)
     overrides = parse_settings(TrainingSettings, task.training.overrides, budget)
     hashes = {name: fingerprint_of({name: path})[:16] for name, path in files.items()}
-    return TaskDescription(
+    return _valid(
         environment=loaded.reference,
         task=name,
         sentence=task.sentence,
@@ -195,6 +198,16 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
         restorable=cls.restorable,
         fitness_author="" if loaded.written is None else loaded.written.author,
     )
+
+
+def _valid(**facts: Any) -> TaskDescription:
+    try:
+        return TaskDescription(**facts)
+    except ValidationError as error:
+        raise EnvironmentLoadError(
+            f"the environment cannot be described: {validation_fault(error)}",
+            "correct it in env.py or in the task's file",
+        ) from None
 
 
 def _channel_specs(channels: Iterable[Channel]) -> tuple[ChannelSpec, ...]:

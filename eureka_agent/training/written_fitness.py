@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -99,8 +97,7 @@ def with_written_fitness(
         fitness_reduction=fitness.reduction,
         success_fitness=fitness.success_fitness,
     )
-    content = json.dumps([fitness.source, fitness.reduction, fitness.success_fitness])
-    fingerprint = f"{loaded.fingerprint}+{hashlib.sha256(content.encode()).hexdigest()}"
+    fingerprint = f"{loaded.fingerprint}+{fitness.fingerprint}"
     return replace(loaded, tasks={name: written}, fingerprint=fingerprint, written=fitness)
 
 

@@ -20,9 +20,11 @@ from stranger import KEY, assert_one_clear_error, attempt, edit_settings, eureka
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.archive.signature import Signer, secret_path, user_signer
+from eureka_agent.cli.trust import UntrustedRunError, trust_to_resume
 from eureka_agent.journal.entries import AttemptImported
 from eureka_agent.records import TaskDescription
 from eureka_agent.rewards import baseline
+from eureka_agent.settings import REACHING
 
 MakeRun = Callable[..., Run]
 EVIL = (
@@ -129,6 +131,34 @@ def test_a_stranger_s_server_gets_no_key_unasked(
     )
     assert KEY not in error
     assert server.asked == []
+
+
+OUTSIDE = {
+    "env": ("/tmp/other", "run the environment '/tmp/other'"),
+    "model": (["openai/tiny"], "ask the model 'openai/tiny'"),
+    "base_url": ("http://192.0.2.1/v1", "at http://192.0.2.1/v1"),
+    "reviewer": ("mistral/a", "ask the model 'mistral/a'"),
+    "analyst": ("mistral/b", "ask the model 'mistral/b'"),
+    "judge": ("mistral/c", "ask the model 'mistral/c'"),
+    "cluster": ("ray:192.0.2.1:6379", "join the Ray cluster 192.0.2.1:6379"),
+    "sandbox": ("process", "use the wall 'process'"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(REACHING))
+def test_what_chooses_an_address_a_wall_or_a_program_is_signed_and_named(
+    name: str, make: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EUREKA_SANDBOX", "docker")
+    value, named = OUTSIDE[name]
+    others = {"base_url": {"model": ("openai/tiny",)}, "judge": {"fitness": "judged"}}
+    run = make(**others.get(name, {}))
+    assert is_own(run.folder, attempts=True)
+    edit_settings(run.folder, **{name: value})
+    assert not is_own(run.folder, attempts=True)
+    with pytest.raises(UntrustedRunError) as raised:
+        trust_to_resume(open_run(run.folder, reading=True), trust=False)
+    assert named in raised.value.message
 
 
 @pytest.mark.parametrize(("answer", "ran"), [("n\n", False), ("\n", False), ("y\n", True)])

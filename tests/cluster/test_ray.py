@@ -126,10 +126,17 @@ async def test_another_version_on_a_node_is_refused() -> None:
     assert "0.0.1" in started.error
 
 
-@pytest.mark.parametrize("name", ["slurm", "ray:", "ray1"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("slurm", "ray:", "ray1", "ray:local", "ray:10.0.0.1", "ray:10.0.0.1:0", "ray:a:65536"),
+        *("ray:ray://10.0.0.1:10001", "ray:ray:10.0.0.1:1", "ray:me@host:6379", "ray:a/b:6379"),
+        *("ray:10.0.0.1:6379\n", "ray:a b:6379", "ray:[::1]", "ray:a:6379?namespace=x"),
+    ],
+)
 @pytest.mark.parametrize("kind", [SearchSettings, BatchSettings])
 def test_only_ray_is_a_cluster(name: str, kind: type[BaseModel]) -> None:
-    for known in ("off", "ray", "ray:auto", "ray:10.0.0.1:6379"):
+    for known in ("off", "ray", "ray:auto", "ray:10.0.0.1:6379", "ray:[fe80::1]:6379"):
         parse_settings(kind, {**NEEDED[kind], "cluster": known}, THE_FLAGS)
     with pytest.raises(SettingsError, match="expected off, ray or ray:<address>"):
         parse_settings(kind, {**NEEDED[kind], "cluster": name}, THE_FLAGS)

@@ -1,15 +1,21 @@
-"""Files and fingerprints on which results of an environment and its tasks depend."""
+"""Files of an environment and its tasks, read without importing them, and their fingerprints."""
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path, PurePosixPath
 
+from eureka_agent import syntax
 from eureka_agent.cards import CARDS_FOLDER
-from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.errors import EnvironmentLoadError, system_reason
+from eureka_agent.records import MOST_FILES
+from eureka_agent.task import HUMAN_REWARD, SPARSE_REWARD
 
+ENVIRONMENT_FILE = "env.py"
+TASKS_FOLDER = "tasks"
 _IMPORT = re.compile(r"^\s*(?:from|import)\b.*$", re.MULTILINE)
 
 
@@ -86,3 +92,56 @@ def task_fingerprint(fingerprint: str, files: Mapping[str, Path]) -> str:
         return fingerprint
     _, plus, written = fingerprint.partition("+")
     return f"{fingerprint_of(files)}{plus}{written}"
+
+
+def fingerprints(folder: Path, task: str) -> tuple[str, dict[str, str]]:
+    """Fingerprint of a task's files, and a short one of each by name, or none for more than
+    `MOST_FILES`. Raises EnvironmentLoadError for files that cannot be read."""
+    source = folder / TASKS_FOLDER / f"{task}.py"
+    source = source if source.is_file() else folder / ENVIRONMENT_FILE
+    try:
+        files = relevant_files(folder, task, rewards_of(texts_of_calls(parsed(source))))
+        each = {name: fingerprint_of({name: path})[:16] for name, path in files.items()}
+        return fingerprint_of(files), each if len(files) <= MOST_FILES else {}
+    except OSError as error:
+        raise EnvironmentLoadError(
+            f"the environment {str(folder)!r} cannot be read: {system_reason(error)}",
+            "look at the file's permissions",
+        ) from None
+
+
+def rewards_of(keywords: Mapping[str, str]) -> frozenset[str]:
+    """Paths of a task's rewards, by the keywords of its `Task(...)`."""
+    return frozenset(
+        {
+            keywords.get("human_reward", HUMAN_REWARD),
+            keywords.get("sparse_reward", SPARSE_REWARD),
+        }
+    )
+
+
+def parsed(path: Path) -> ast.Module:
+    """Syntax tree of a file. Raises EnvironmentLoadError."""
+    try:
+        return syntax.parsed(path.read_bytes())
+    except OSError as error:
+        raise EnvironmentLoadError(
+            f"cannot read {str(path)!r}: {system_reason(error)}", "look at the environment's folder"
+        ) from None
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+        raise EnvironmentLoadError(
+            f"{str(path)!r}{line} is no Python: {getattr(error, 'msg', error)}",
+            "mend the file, or take its environment away",
+        ) from None
+
+
+def texts_of_calls(module: ast.Module) -> dict[str, str]:
+    """Texts among the keywords of the file's calls, of which `Task(...)` is one."""
+    return {
+        str(node.arg): str(node.value.value)
+        for node in ast.walk(module)
+        if isinstance(node, ast.keyword)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    }
