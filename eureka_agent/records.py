@@ -267,7 +267,7 @@ class TaskDescription(Record):
         return {name: reward for name, reward in rewards.items() if reward is not None}
 
     @property
-    def environment_key(self) -> str:
+    def environment_fingerprint(self) -> str:
         """The environment, without a written fitness, in the keys of what runs share. Where it has
         no files, a worker told the fingerprint, which counts for its own reference alone."""
         found = self.fingerprint.partition("+")[0]

@@ -47,7 +47,7 @@ def code_fingerprint() -> str:
 def baseline_context(description: TaskDescription, settings: SearchSettings) -> dict[str, Any]:
     """All of a search that its baselines depend on, in plain JSON types."""
     return {
-        "environment": [description.environment_key, description.fingerprint],
+        "environment": [description.environment_fingerprint, description.fingerprint],
         "task": description.task,
         "settings": training_part(settings).model_dump(mode="json"),
         "evaluation_episodes": settings.evaluation_episodes,

@@ -6,10 +6,12 @@ work under way. The file is not trusted (`archive/sqlite_files.py`): reads are b
 
 from __future__ import annotations
 
+import hashlib
 import hmac
+import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,20 +19,26 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from eureka_agent.archive.files import write_text
 from eureka_agent.archive.migrations import MIGRATIONS, applied_migrations, migrate, migrated_copy
 from eureka_agent.archive.rows import PLACES, attempt_row
-from eureka_agent.archive.safe_files import check_numbers
+from eureka_agent.archive.safe_files import check_numbers, inside, load_json, read_plain
 from eureka_agent.archive.sqlite_files import (
+    BUSY_SECONDS,
     MOST_READ_BYTES,
     ROW_BYTES,
     check_files,
     connect,
     connect_to_copy,
     fetch,
+    transaction,
+    until_free,
 )
 from eureka_agent.archive.storage_errors import (
+    CLOSE_IT,
     FILE_NAME,
     database_error,
+    is_busy,
     reason_of,
     rest_of_run,
     storage_errors,
@@ -49,6 +57,8 @@ MOST_VIEWS = 64
 """Earlier states in memory; others are folded again on demand."""
 ENTRIES_AT_ONCE = 500
 ENTRY_COLUMNS = "number, time, seconds, kind, version, record"
+UNSTORED = "unstored"
+"""Folder of replies that wait for the archive."""
 MOST_UNWRITTEN = 200
 """Entries that wait to be stored with the next durable one."""
 
@@ -91,6 +101,10 @@ class Archive:
         self._state: RunState | None = None
         self._facts: tuple[int, RunState] | None = None
         """SQLite's data version and the state that was read from it."""
+        self.tell: Callable[[str], None] = lambda text: None
+        """Gets a line when it waits for another program."""
+        self.patient = True
+        """False: give up where another program holds the file."""
         self._unwritten: list[Recorded] = []
         self._views: dict[int, RunState] = {}
         self.stands_still = False
@@ -104,7 +118,9 @@ class Archive:
                 applied = applied_migrations(self._connection)
                 if not reading:
                     migrate(self._connection)
-            except sqlite3.OperationalError:
+            except sqlite3.OperationalError as error:
+                if is_busy(error):
+                    raise self._held(error) from None
                 if not path.is_file() or (_can_write(folder, path) and not reading):
                     raise
                 self._reading = self.stands_still = True
@@ -122,20 +138,53 @@ class Archive:
                 f"{str(path)!r} cannot be read as a run's archive: {reason_of(error)}",
                 rest_of_run(folder) or f"is this a run folder? see `{command('runs')}`",
             ) from None
+        if not self._reading:
+            self._connection.execute(f"PRAGMA busy_timeout={int(1000 * BUSY_SECONDS)}")
+            self._store_kept()
         self._number = self._last()[0]
         self._data_version = 0
 
     def close(self) -> None:
         """Store waiting entries and close the file."""
+        self.patient = False
         with suppress(RunFolderError):
             self.flush()
         self._connection.close()
 
     def _read(self, statement: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
-        try:
+        def read() -> list[tuple[Any, ...]]:
             return fetch(self._connection, statement, values, bounded=self._reading)
+
+        try:
+            if self._reading or not self.patient:
+                return read()
+            return until_free(read, self._tell_of_waiting)
         except (sqlite3.DatabaseError, OverflowError) as error:  # a value may be any number
+            if is_busy(error):
+                raise self._held(error) from None
             raise self._damaged(reason_of(error)) from None
+
+    def _write(self, *statements: tuple[str, Sequence[Sequence[object]]]) -> None:
+        """Execute each statement with its rows of values, all or none. Raises RunFolderError."""
+
+        def store() -> None:
+            with transaction(self._connection):
+                for statement, rows in statements:
+                    self._connection.executemany(statement, rows)
+
+        with storage_errors(self.folder):
+            if self.patient:
+                until_free(store, self._tell_of_waiting)
+            else:
+                store()
+
+    def _tell_of_waiting(self) -> None:
+        path = self.folder / FILE_NAME
+        self.tell(f"another program holds {str(path)!r}: the run goes on when it lets go")
+
+    def _held(self, error: Exception) -> RunFolderError:
+        path = self.folder / FILE_NAME
+        return RunFolderError(f"cannot read {str(path)!r}: {reason_of(error)}", CLOSE_IT)
 
     def _parsed(self, model: type[RecordT], text: object, what: str = "") -> RecordT:
         try:
@@ -155,17 +204,6 @@ class Archive:
             f"the archive {str(path)!r} is damaged: {reason}",
             rest_of_run(self.folder) or "restore it, or start a new search",
         )
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._connection.execute("BEGIN")
-        try:
-            yield
-            self._connection.execute("COMMIT")
-        except sqlite3.Error:
-            if self._connection.in_transaction:  # a full disk ends it by itself
-                self._connection.execute("ROLLBACK")
-            raise
 
     # ── the journal ───────────────────────────────────────────────────────────────────────────────
 
@@ -260,10 +298,10 @@ class Archive:
             rows.append((*place, each.entry.of_attempt, record, seal))
         changed = {each.entry.of_attempt for each in self._unwritten} - {""}
         columns = [attempt_row(self.state.by_id[name]) for name in sorted(changed)]
-        with storage_errors(self.folder), self._transaction():
-            insert = self._connection.executemany
-            insert("INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
-            insert(f"INSERT OR REPLACE INTO attempts VALUES ({PLACES})", columns)
+        self._write(
+            ("INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows),
+            (f"INSERT OR REPLACE INTO attempts VALUES ({PLACES})", columns),
+        )
         self._unwritten.clear()
 
     def entries(self, after: int = 0) -> Iterator[Recorded]:
@@ -347,8 +385,7 @@ class Archive:
     def set_signature(self, run_id: str, signature: str) -> None:
         """Store the run's id and signature."""
         rows = [("id", run_id), ("signature", signature)]
-        with storage_errors(self.folder), self._transaction():
-            self._connection.executemany("INSERT OR REPLACE INTO run VALUES (?, ?)", rows)
+        self._write(("INSERT OR REPLACE INTO run VALUES (?, ?)", rows))
 
     def sealed(self, seal: Callable[[str], str]) -> bool:
         """True where all entries on attempts have this seal: nobody else changed or added one."""
@@ -367,8 +404,7 @@ class Archive:
             for number, record, found in self._read("SELECT number, record, seal FROM journal")
             if found != (expected := seal(f"{number} {record}"))
         ]
-        with storage_errors(self.folder), self._transaction():
-            self._connection.executemany("UPDATE journal SET seal = ? WHERE number = ?", stale)
+        self._write(("UPDATE journal SET seal = ? WHERE number = ?", stale))
 
     # ── messages ──────────────────────────────────────────────────────────────────────────────────
 
@@ -409,12 +445,32 @@ class Archive:
         return {key: self._parsed(Message, record) for key, record in rows}
 
     def put(self, key: str, message: Message) -> None:
-        """Store a request with its reply, before the reply is used."""
+        """Store a request with its reply, before the reply is used. While another program holds the
+        archive, it is kept in a file beside it: it is paid."""
         columns = (key, message.model, message.role, message.attempt)
         records = (message.model_dump_json(), message.cost.model_dump_json())
-        with storage_errors(self.folder):
-            self._connection.execute(
-                "INSERT OR REPLACE INTO messages (key, model, role, attempt, record, cost)"
-                " VALUES (?, ?, ?, ?, ?, ?)",
-                (*columns, *records),
-            )
+        statement = (
+            "INSERT OR REPLACE INTO messages (key, model, role, attempt, record, cost)"
+            " VALUES (?, ?, ?, ?, ?, ?)"
+        )
+        kept = inside(self.folder, UNSTORED) / f"{hashlib.sha256(key.encode()).hexdigest()}.json"
+        try:
+            with storage_errors(self.folder):
+                self._connection.execute(statement, (*columns, *records))
+        except RunFolderError as error:
+            if not is_busy(error.__cause__ or error):
+                raise
+            write_text(kept, json.dumps([key, records[0]]))
+            self._write((statement, [(*columns, *records)]))
+            kept.unlink(missing_ok=True)
+
+    def _store_kept(self) -> None:
+        """Store the replies that an earlier process left beside the archive."""
+        for path in sorted(inside(self.folder, UNSTORED).glob("*.json")):
+            try:
+                key, record = load_json(read_plain(path))
+                message = self._parsed(Message, record, f"the reply {str(path)!r}")
+                self.put(str(key), message)
+                path.unlink(missing_ok=True)
+            except (OSError, ValueError, TypeError) as error:
+                raise self._damaged(f"the reply {str(path)!r} cannot be read: {error}") from None

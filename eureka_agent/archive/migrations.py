@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from eureka_agent.archive.earlier_versions import fill_journal
+from eureka_agent.archive.sqlite_files import schema_of
 
 _OWN_TABLE = "CREATE TABLE migrations (name TEXT PRIMARY KEY)"
 _MOST = 100
@@ -92,16 +93,12 @@ MIGRATIONS: list[tuple[str, str]] = [
 ]
 _LAST_STATEMENTS = ("DROP TABLE old_attempts", "DROP TABLE trainings")
 """Statements after the journal is filled from these tables."""
-_SCHEMA = "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL"
 
 
 def applied_migrations(connection: sqlite3.Connection) -> list[str]:
     """Names of the steps that a database has seen; none for an empty one. Raises DatabaseError for
-    any other schema than that of these steps.
-
-    So an untrusted file holds no endless view, computed column or trigger.
-    """
-    objects = connection.execute(_SCHEMA).fetchmany(_MOST)
+    any other schema than that of these steps."""
+    objects = schema_of(connection)
     if not objects:
         return []
     known = [name for name, _ in MIGRATIONS]
@@ -114,12 +111,11 @@ def applied_migrations(connection: sqlite3.Connection) -> list[str]:
     fresh = sqlite3.connect(":memory:", isolation_level=None)
     try:
         migrate(fresh, MIGRATIONS[: len(seen)])
-        expected = fresh.execute(_SCHEMA).fetchall()
+        expected = schema_of(fresh)
     finally:
         fresh.close()
-    strange = set(objects).symmetric_difference(expected)
-    if strange:
-        kind, name, _ = min(strange)
+    if strange := objects ^ expected:
+        kind, name, _ = min(strange, key=str)
         fault = f"its {kind} {str(name)[:100]!r} is missing or unknown to this program"
         raise sqlite3.DatabaseError(fault)
     return seen

@@ -11,14 +11,17 @@ import os
 import sqlite3
 import tempfile
 import time
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from urllib.parse import quote
 
 from eureka_agent.archive.safe_files import copy_plain, inside, open_plain
-from eureka_agent.archive.storage_errors import storage_errors
+from eureka_agent.archive.storage_errors import is_busy, storage_errors
 from eureka_agent.errors import RunFolderError, system_reason
+
+ResultT = TypeVar("ResultT")
 
 MOST_VALUE_BYTES = 64 << 20
 """Longest value; a request to a model with its reply has a few hundred kilobytes."""
@@ -26,8 +29,13 @@ MOST_READ_BYTES = 256 << 20
 ROW_BYTES = 1000
 """Memory of a row's record beside its values."""
 READING_SECONDS = 10.0
+OPENING_SECONDS = 10.0
+BUSY_SECONDS = 2.0
+"""Time of one try to read or write while another program holds the file. Between two tries Ctrl-C
+is heard."""
 _STEPS_BETWEEN_CHECKS = 100_000
 _ROWS_AT_ONCE = 100
+_MOST_OBJECTS = 100
 _NAMES_ANOTHER_FILE = bytes.fromhex("d9d505f920a163d7")
 """Last bytes of such a journal, by SQLite's file format (section 3, "super-journal"). Every journal
 begins with the same bytes."""
@@ -77,7 +85,10 @@ def connect(path: Path, mode: Literal["rwc", "ro", "immutable"]) -> sqlite3.Conn
     """Connection that does not trust its file, for one thread."""
     how = "immutable=1" if mode == "immutable" else f"mode={mode}"
     connection = sqlite3.connect(
-        f"file:{quote(str(path.absolute()))}?{how}", uri=True, isolation_level=None, timeout=10.0
+        f"file:{quote(str(path.absolute()))}?{how}",
+        uri=True,
+        isolation_level=None,
+        timeout=OPENING_SECONDS,
     )
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_VALUE_BYTES)
     for setting in ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0"):
@@ -85,6 +96,43 @@ def connect(path: Path, mode: Literal["rwc", "ro", "immutable"]) -> sqlite3.Conn
     if mode != "rwc":
         connection.execute("PRAGMA query_only=ON")
     return connection
+
+
+def until_free(action: Callable[[], ResultT], told: Callable[[], None]) -> ResultT:
+    """Result of an action on a database, which is tried until no other program holds the file.
+    `told` is called once, where it has to wait."""
+    waits = False
+    while True:
+        try:
+            return action()
+        except sqlite3.OperationalError as error:
+            if not is_busy(error):
+                raise
+            if not waits:
+                told()
+            waits = True
+
+
+def schema_of(connection: sqlite3.Connection) -> frozenset[tuple[str, str, str]]:
+    """Type, name and SQL of a database's tables, indices, views and triggers, of many the first.
+
+    A file with exactly the expected ones holds no endless view, computed column or trigger.
+    """
+    statement = "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL"
+    return frozenset(connection.execute(statement).fetchmany(_MOST_OBJECTS))
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All that the block writes, or nothing of it."""
+    connection.execute("BEGIN")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # a full disk ends it by itself
+            connection.execute("ROLLBACK")
+        raise
 
 
 def connect_to_copy(path: Path) -> sqlite3.Connection:

@@ -24,6 +24,7 @@ _REASONS = {
     "database is locked": "another program holds it",
 }
 """SQLite's messages in plain words."""
+CLOSE_IT = "close that program, such as a backup or a database viewer; nothing is lost"
 
 
 def rest_of_run(run: Path) -> str:
@@ -60,6 +61,7 @@ def database_error(folder: Path, error: sqlite3.Error) -> RunFolderError:
 def _storage_error(folder: Path, reason: str, error: Exception) -> RunFolderError:
     full = is_full(error, folder)
     hint = "free some space" if full else "check the folder's permissions and the disk"
+    hint = CLOSE_IT if is_busy(error) else hint
     folders = (folder, *folder.parents)
     run = next((each for each in folders if (each / FILE_NAME).is_file()), None)
     then = "try again" if run is None else f"`{resume_command(run)}`"
@@ -72,8 +74,16 @@ def reason_of(error: Exception) -> str:
     return _REASONS.get(str(error), str(error))
 
 
+def is_busy(error: BaseException) -> bool:
+    """True for an error of a database that another program reads or writes just now."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
 def is_full(error: Exception, folder: Path) -> bool:
     """True for an error from a disk without room."""
+    if is_busy(error):
+        return False
     if isinstance(error, OSError) and lacks_room(error):
         return True
     if isinstance(error, sqlite3.Error) and "full" in str(error):

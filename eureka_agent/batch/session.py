@@ -18,7 +18,7 @@ from eureka_agent.archive.files import copy_file, write_text
 from eureka_agent.archive.run_folder import reading
 from eureka_agent.archive.run_lock import is_held, locked
 from eureka_agent.archive.storage_errors import FILE_NAME
-from eureka_agent.batch.control import NobodyListensError, ask, listening
+from eureka_agent.batch.control import NobodyListensError, ask, listening, socket_folder
 from eureka_agent.batch.driver import BatchDriver
 from eureka_agent.batch.file import BatchFile, BatchSettings
 from eureka_agent.batch.folder import (
@@ -94,6 +94,7 @@ async def run_batch(
     folder.mkdir(parents=True, exist_ok=True)
     next_step = f"`{command(f'batch status {folder}')}` shows it"
     with locked(folder, "batch", next_step), closing(Queue(folder, make=True)) as queue:
+        queue.tell = lambda text: observer(Event(time.time(), None, "warning", text))
         bring_up_to_date(queue, searches)
         if file.text is not None:
             write_text(folder / BATCH_COPY, file.text)
@@ -149,7 +150,7 @@ async def run_batch(
 
 def _remove_socket(path: str | None) -> None:
     """Remove the socket that a killed process left; the lock of the batch says that it is gone."""
-    if path and Path(path).is_socket():
+    if path and Path(path).parent == socket_folder() and Path(path).is_socket():
         Path(path).unlink(missing_ok=True)
 
 

@@ -395,7 +395,7 @@ async def _written_fitness(
 async def _add_kernels(ready: Prepared, runs: Path, scratch: Path) -> None:
     if ready.cluster is not None:
         return  # each node may have another GPU
-    fingerprint = ready.dry_runner.description.environment_key
+    fingerprint = ready.dry_runner.description.environment_fingerprint
     settings = training_part(ready.settings)
     ready.kernels = await kernels_for(
         ready.hardware, ready.wall, ready.problem(), settings, fingerprint, runs, scratch

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.errors import RunFolderError
-from eureka_agent.journal.entries import BaseEntry, Observer
+from eureka_agent.journal.entries import BaseEntry, Notice, Observer
 from eureka_agent.journal.state import numbered
 
 
@@ -21,6 +21,7 @@ class Recorder:
         self._before = run.seconds
         self._since = time.monotonic()
         run.archive.clock = self.seconds
+        run.archive.tell = lambda text: observer(Notice(text=text, level="warning"))
 
     def seconds(self) -> float:
         """Wall time of the run so far, over all its resumptions."""

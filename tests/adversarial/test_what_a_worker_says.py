@@ -161,7 +161,7 @@ async def test_fingerprints_follow_from_files_whatever_a_worker_says(tmp_path: P
     )
     found = await described(lying(), Problem("cartpole", "balance", written), tmp_path)
     assert found.fingerprint == f"{real}+{written.fingerprint}"
-    assert (found.fitness_author, found.environment_key) == ("openai/gpt-5.5", real)
+    assert (found.fitness_author, found.environment_fingerprint) == ("openai/gpt-5.5", real)
 
 
 async def test_the_word_of_an_environment_without_files_counts_for_itself(tmp_path: Path) -> None:
@@ -173,4 +173,4 @@ async def test_the_word_of_an_environment_without_files_counts_for_itself(tmp_pa
     entries = {
         BaselineCache(tmp_path, each, SearchSettings())._entry(baseline("x"), 0) for each in found
     }
-    assert len(entries) == len({each.environment_key for each in found}) == 2
+    assert len(entries) == len({each.environment_fingerprint for each in found}) == 2
