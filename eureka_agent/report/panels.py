@@ -119,7 +119,7 @@ def budget_lines(
     ]
     times = f" {share:4.0%}  {wording.clock_time(view.elapsed(now))} elapsed"
     if left is not None:
-        times += f", about {wording.clock_time(left)} left"
+        times += f", about {wording.clock_time(left)} left{view.then}"
     full, empty = progress_bar(share, max(0, width - len(times)), ascii_only=ascii_only)
     counts = [
         (wording.plural(attempts.proposed, "proposal") if attempts.proposed else "", ""),

@@ -105,15 +105,16 @@ def progress_line(view: SearchView, now: float) -> str:
         return view.requests.awaited(now, room)
     rate, left = view.steps_per_second, view.seconds_left(now)
     running, queued = len(view.running), len(view.queued)
+    idle = view.phase if view.all_trained else "nothing is training"
     total = wording.count(view.env_steps_total)
     steps = f"{wording.count(view.env_steps_done)} of {total} env steps"
     parts = [
-        f"{wording.plural(running, 'training')} running" if running else "nothing is training",
+        f"{wording.plural(running, 'training')} running" if running else idle,
         f"{queued} waiting" if queued else "",
         f"{view.trainings_done} of {view.trainings_total} done",
         steps,
         f"{wording.count(rate)} steps/s" if rate is not None else "",
-        f"about {wording.duration(left)} left" if left is not None else "",
+        f"about {wording.duration(left)} left{view.then}" if left is not None else "",
     ]
     shortest = view.requests.awaited(now, 0)
     if shortest and len(_line(parts)) + 2 + len(shortest) > room:

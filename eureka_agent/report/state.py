@@ -28,7 +28,7 @@ class SearchView:
         self.started_at = 0.0
         self._is_new = True
         self.requests = Requests()
-        self.phase = "starting"
+        self._phase = "starting"
         self.queued: dict[str, TrainingView] = {}
         self.running: dict[str, TrainingView] = {}
         self.finals: dict[str, SeedScores] = {}
@@ -75,8 +75,21 @@ class SearchView:
         return candidates + self._repeats + confirmations + finals
 
     @property
+    def phase(self) -> str:
+        """Phase in words."""
+        if self.run is None or not self.all_trained:
+            return self._phase
+        return "scores, video and report" if self.run.settings.video else "scores and report"
+
+    @property
+    def all_trained(self) -> bool:
+        """True once the last final training has ended: what is still done takes no env steps."""
+        done = self.trainings_done >= self.trainings_total
+        return self._at_the_end and done and not self._is_training
+
+    @property
     def _at_the_end(self) -> bool:
-        return self.phase in (FINALS, RANDOMISED)
+        return self._phase in (FINALS, RANDOMISED)
 
     @property
     def env_steps_done(self) -> int:
@@ -106,13 +119,22 @@ class SearchView:
         return now - self.started_at + (self.run.seconds_before if self.run is not None else 0.0)
 
     def seconds_left(self, now: float) -> float | None:
-        """Estimated time for env steps and for waits on models; None while unknown."""
+        """Estimated time for env steps and for waits on models; None while unknown, and below a
+        second, where scores take longer."""
         if self.run is None or self.ended is not None:
             return None
         generations = 0
         if not self._at_the_end:
             generations = max(0, self.run.settings.iterations - len(self._plans))
-        return self._pace.seconds_left(now, self.env_steps_done, self.env_steps_total, generations)
+        done, total = self.env_steps_done, self.env_steps_total
+        left = self._pace.seconds_left(now, done, total, generations)
+        return left if left is not None and left >= 1.0 else None
+
+    @property
+    def then(self) -> str:
+        """What follows the time that is left: `, then the video`, once the end is near."""
+        near = self.run is not None and self.run.settings.video and self._at_the_end
+        return ", then the video" if near else ""
 
     # ── entries ───────────────────────────────────────────────────────────────────────────────────
 
@@ -175,10 +197,10 @@ class SearchView:
             case journal.Scored():
                 self._scored(event.score)
             case journal.RandomisationStarted():
-                self.phase, self._randomising = RANDOMISED, event
+                self._phase, self._randomising = RANDOMISED, event
             case journal.RunEnded():
                 self.ended = event
-                self.phase = event.status.value
+                self._phase = event.status.value
                 self.running.clear()
                 self.queued.clear()
             case Notice():
@@ -195,10 +217,10 @@ class SearchView:
 
     def _name_phase(self) -> None:
         total = self.run.settings.iterations if self.run is not None else "?"
-        self.phase = self._phases.text(total)
+        self._phase = self._phases.text(total)
 
     def _run_started(self, event: RunStarted, now: float) -> None:
-        self.run, self.ended, self.started_at, self.phase = event, None, now, "starting"
+        self.run, self.ended, self.started_at, self._phase = event, None, now, "starting"
         for attempt in event.known:
             self._finished_steps += self.attempts.take_in(attempt)
         if event.feedback:
@@ -291,7 +313,7 @@ class SearchView:
             final.fitness.append(event.fitness)
 
     def _final_started(self, event: journal.FinalStarted) -> None:
-        self.phase = FINALS
+        self._phase = FINALS
         seeds = self.run.settings.final_seeds if self.run is not None else 0
         for name in event.attempts:
             self._final(name, "final").planned = seeds

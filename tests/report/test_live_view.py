@@ -42,7 +42,7 @@ from eureka_agent.records import (
 from eureka_agent.report.lines import fit, share_rows
 from eureka_agent.report.live import LiveView, progress_view
 from eureka_agent.report.panels import SearchPanel, search_lines
-from eureka_agent.report.plain import PlainLog
+from eureka_agent.report.plain import PlainLog, progress_line
 from eureka_agent.report.state import SearchView
 from eureka_agent.settings import SearchSettings
 
@@ -162,6 +162,34 @@ def test_trainings_under_distributions_are_planned_and_counted(scene: Scene) -> 
     assert (scene.view.trainings_done, scene.view.trainings_total) == (1, 9)
     assert scene.view.phase == "distributions of parameters"
     assert "1 of 3 seeds" in scene.text(100, 40)
+
+
+@pytest.mark.parametrize(
+    ("video", "rest", "after"),
+    [(True, "scores, video and report", ", then the video"), (False, "scores and report", "")],
+)
+def test_what_follows_the_last_training_has_its_name_and_no_number(
+    scene: Scene, video: bool, rest: str, after: str
+) -> None:
+    changes = {"video": video, "baselines": False, "final_seeds": 1, "finalists": 1}
+    settings = scene.started.settings.model_copy(update=changes)
+    scene.send(scene.started.model_copy(update={"settings": settings}))
+    scene.send(FinalStarted(attempts=("1-01",)))
+    job = {"job": "1-01@7", "label": "1-01", "training": "final"}
+    scene.send(TrainingQueued(**job, seed=7))
+    scene.send(TrainingProgress(job="1-01@7", points=()))
+    scene.send(TrainingProgress(job="1-01@7", points=(progress(500, 1.0),)), seconds=5.0)
+    line = progress_line(scene.view, scene.clock.now)
+    # the other 500 of its 1000 env steps
+    assert line.endswith(f"about 5.0 s left{after}")
+    assert f"about 0:05 left{after}" in scene.text(100, 40)
+    scene.send(TrainingProgress(job="1-01@7", points=(progress(1000, 1.0),)), seconds=5.0)
+    assert " left" not in progress_line(scene.view, scene.clock.now)  # not "about 0.0 s"
+    scene.send(TrainingEnded(**job, fitness=1.0), seconds=40.0)
+    line = progress_line(scene.view, scene.clock.now)
+    assert line == f"{rest}, 1 of 1 done, 1.00k of 1.00k env steps"
+    assert scene.view.phase == rest
+    assert " left" not in scene.text(100, 40)
 
 
 @pytest.mark.parametrize("mended", [True, False])
