@@ -8,12 +8,14 @@ from typing import Annotated, Literal
 from pydantic import Field, FiniteFloat, ValidationError
 
 from eureka_agent.base_record import Record
+from eureka_agent.records import ShortName, ShortSentence, TaskName
 from eureka_agent.settings import MOST_ENV_STEPS
 
 Count = Annotated[int, Field(ge=0, le=MOST_ENV_STEPS)]
 
 CARDS_FOLDER = "cards"
 """Folder of the cards in an environment's folder, which no result depends on."""
+_LARGEST_FILE = 1 << 20
 CARD_SEEDS = 8
 """Seeds of each reward on a card."""
 
@@ -55,10 +57,10 @@ class Card(Record):
     """The difficulty card of a task."""
 
     version: Literal[1] = 1
-    task: str
-    fingerprint: str
+    task: TaskName
+    fingerprint: ShortSentence
     """Hash of the files that the results depend on."""
-    unit: str
+    unit: ShortSentence
     env_steps: Count
     """Env steps of one training."""
     budget: Count | None = None
@@ -72,9 +74,9 @@ class Card(Record):
     sparse: CardReward
     decides: Literal["human", "sparse", "neither"]
     """The reward that is better beyond the noise of its seeds (Welch's 95 % interval)."""
-    minutes: dict[str, FiniteFloat]
+    minutes: dict[ShortName, FiniteFloat]
     """Wall time of all these trainings, by the device: `"2 CPU cores"`."""
-    packages: dict[str, str]
+    packages: dict[ShortName, ShortSentence]
     """Versions of the packages that trained."""
 
     @property
@@ -86,9 +88,11 @@ class Card(Record):
 def read_card(folder: Path, task: str) -> Card | None:
     """The card of a task in an environment's folder; None where there is none that can be read, or
     another task's."""
+    path = card_path(folder, task)
     try:
-        text = card_path(folder, task).read_text(encoding="utf-8")
-        card = Card.model_validate_json(text)
+        if not path.is_file() or path.stat().st_size > _LARGEST_FILE:  # a pipe would wait
+            return None
+        card = Card.model_validate_json(path.read_text(encoding="utf-8"))
     except (OSError, ValidationError, UnicodeDecodeError):
         return None
     return card if card.task == task else None

@@ -8,6 +8,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -35,12 +36,16 @@ _CODE_THAT_TRAINS = (
 
 @cache
 def code_fingerprint() -> str:
-    """SHA-256 over the modules that determine a training's result."""
+    """SHA-256 over the modules and the packages of environments that determine a training's
+    result."""
     digest = hashlib.sha256()
     package = Path(__file__).resolve().parents[1]
     for pattern in _CODE_THAT_TRAINS:
         for path in sorted(package.glob(pattern)):
             digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    found = (point.dist for point in entry_points(group="gymnasium.envs"))
+    plugins = {f"{package.name} {package.version}" for package in found if package}
+    digest.update(json.dumps(sorted(plugins)).encode())
     return digest.hexdigest()
 
 

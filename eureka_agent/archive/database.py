@@ -27,6 +27,7 @@ from eureka_agent.archive.sqlite_files import (
     BUSY_SECONDS,
     MOST_READ_BYTES,
     ROW_BYTES,
+    ResultT,
     check_files,
     connect,
     connect_to_copy,
@@ -156,9 +157,7 @@ class Archive:
             return fetch(self._connection, statement, values, bounded=self._reading)
 
         try:
-            if self._reading or not self.patient:
-                return read()
-            return until_free(read, self._tell_of_waiting)
+            return read() if self._reading else self._patiently(read)
         except (sqlite3.DatabaseError, OverflowError) as error:  # a value may be any number
             if is_busy(error):
                 raise self._held(error) from None
@@ -173,10 +172,19 @@ class Archive:
                     self._connection.executemany(statement, rows)
 
         with storage_errors(self.folder):
-            if self.patient:
-                until_free(store, self._tell_of_waiting)
-            else:
-                store()
+            self._patiently(store)
+
+    def _patiently(self, action: Callable[[], ResultT]) -> ResultT:
+        """Result of an action, once no other program holds the file."""
+        if not self.patient:
+            return action()
+        try:
+            return until_free(action, self._tell_of_waiting)
+        except sqlite3.Error:
+            raise
+        except BaseException:  # Ctrl-C: what ends the run does not wait again
+            self.patient = False
+            raise
 
     def _tell_of_waiting(self) -> None:
         path = self.folder / FILE_NAME

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from eureka_agent.archive.safe_files import open_plain
 from eureka_agent.archive.storage_errors import storage_errors
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import PROGRAM
@@ -24,7 +25,8 @@ def detach(arguments: list[str], folder: Path) -> str:
     Raises NotDetachedError with its message where it does not."""
     with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        output = (folder / OUTPUT).open("ab")
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        output = os.fdopen(open_plain(folder / OUTPUT, flags), "ab")
     reading, writing = os.pipe()
     with output, os.fdopen(reading) as line:
         begin = output.tell()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import shlex
 import time
 import traceback
@@ -14,6 +15,7 @@ from typing import Any
 
 from eureka_agent import wording
 from eureka_agent.archive.run_folder import reading
+from eureka_agent.archive.safe_files import open_plain
 from eureka_agent.batch.allocation import PromisingFirst
 from eureka_agent.batch.file import BatchSettings
 from eureka_agent.batch.folder import STOP_FILE
@@ -305,7 +307,11 @@ class BatchDriver:
 
     def _defect(self, name: str, error: Exception) -> str:
         """Log a defect in one search, which must not end the night. Returns its message."""
-        with suppress(OSError), (self.queue.folder / "defects.log").open("a") as log:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        with (
+            suppress(OSError),
+            os.fdopen(open_plain(self.queue.folder / "defects.log", flags), "a") as log,
+        ):
             log.write(f"{name}:\n{''.join(traceback.format_exception(error))}\n")
         return f"a defect of this program: {error!r}; see defects.log"
 

@@ -37,6 +37,8 @@ from eureka_agent.text import plain_text
 START_SECONDS = 300.0
 """Timeout for importing libraries and opening an environment, or for preparing trainings. A cold
 disk, a busy machine or the compilation of GPU kernels may need minutes."""
+_SHORT_OF_MEMORY = "if the machine is short of memory, use fewer --slots"
+_BROKEN = "code in it spoke in its name: look at the environment's files, and at who made them"
 _POLL_SECONDS = 1.0
 """Interval at which `receive` checks that the process is alive."""
 _STANDSTILL_SECONDS = 0.5
@@ -200,7 +202,7 @@ class WorkerClient:
         last_words = "its last words are above; " if "\n" in ending else ""
         raise WorkerDiedError(
             f"the worker {ending}",
-            f"{last_words}if the machine is short of memory, use fewer --slots",
+            f"{last_words}{_BROKEN if self._reader.violation else _SHORT_OF_MEMORY}",
         )
 
     def _with_own_paths(self, event: Event) -> Event:

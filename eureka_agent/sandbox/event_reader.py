@@ -8,10 +8,12 @@ import contextlib
 from pydantic import ValidationError
 
 from eureka_agent.errors import EurekaError
-from eureka_agent.protocol.bounds import MAX_LINE_BYTES, FileHeader
+from eureka_agent.protocol.bounds import LONGEST_FINDING, MAX_LINE_BYTES, FileHeader
 from eureka_agent.protocol.events import EVENT, Event
 from eureka_agent.sandbox.inbox import Inbox, WorkerFileError
 from eureka_agent.sandbox.wall import Wall, WorkerHandle
+from eureka_agent.settings import validation_fault
+from eureka_agent.text import plain_line
 
 EXIT_SECONDS = 2.0
 """Time that a worker gets to exit before it is killed."""
@@ -20,6 +22,7 @@ _QUEUED_BYTES = MAX_LINE_BYTES
 """Bound of the queued events' lines; a longer line waits alone. Parsed events take many times as
 much memory."""
 _READ_BYTES = 1 << 18
+_MOST_FAULTS = 100
 
 
 class _ProtocolViolationError(Exception):
@@ -138,5 +141,8 @@ class EventReader:
 def _parsed(line: bytes) -> Event:
     try:
         return EVENT.validate_json(line)
-    except ValidationError:
-        raise _ProtocolViolationError(f"not an event: {line[:80]!r}") from None
+    except ValidationError as error:
+        fault = f"not an event: {line[:80]!r}"
+        if error.error_count() < _MOST_FAULTS:  # else they would take gigabytes
+            fault += f"; {plain_line(validation_fault(error), LONGEST_FINDING)}"
+        raise _ProtocolViolationError(fault) from None

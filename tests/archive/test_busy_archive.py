@@ -117,6 +117,8 @@ def test_a_reply_outlives_a_process_that_ends_while_it_waits(archive: Archive) -
         archive.tell = stop
         with pytest.raises(KeyboardInterrupt):
             archive.put("key", REPLY)
+        with pytest.raises(RunFolderError, match="another program holds it"):  # it waits no more
+            archive.set_signature("id", "signature")
         archive.close()
         let_go()
     assert len(list((archive.folder / UNSTORED).iterdir())) == 1
