@@ -7,7 +7,6 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,10 +20,12 @@ from eureka_agent.batch.machine_trouble import trouble_in
 from eureka_agent.batch.matrix import OF_THE_BATCH, PlannedSearch
 from eureka_agent.errors import EurekaError
 from eureka_agent.estimates import Estimate, SearchPlan, sum_of_money
-from eureka_agent.journal.entries import Observer
+from eureka_agent.journal.entries import BaseEntry, Notice, Observer
 from eureka_agent.search.estimate import Estimator
 
 ResultT = TypeVar("ResultT")
+MOST_SECONDS = 120.0
+"""Time after which a plan measures no further pace; what it has measured, the next one knows."""
 _MOST_NAMES = 3
 
 
@@ -48,23 +49,55 @@ def not_begun(searches: Iterable[PlannedSearch], folder: Path) -> list[PlannedSe
 async def plan_batch(
     file: BatchFile, searches: Sequence[PlannedSearch], observer: Observer, *, timed: bool = True
 ) -> BatchPlan:
-    """Estimate searches, without wall time unless `timed`. `observer` gets a notice before a
-    measurement that takes seconds.
+    """Estimate searches, without wall time unless `timed`. `observer` gets a notice before
+    anything that takes seconds. After `MOST_SECONDS` no further pace is measured.
 
     Raises BatchFileError with every search that could not start, for want of a key, an environment
     that fails its check, or another reason.
     """
-    async with Estimator(observer) as estimator:
-        # all mistakes are told before the first measurement
-        await _each(file, searches, estimator.check)
-        plans = await _each(file, searches, partial(estimator.plan, timed=timed))
+    tasks = list(dict.fromkeys(_task(search.values) for search in searches))
+    number = 0
+
+    def numbered(entry: BaseEntry) -> None:
+        if isinstance(entry, Notice):
+            text = f"{entry.text} (task {number} of {len(tasks)})"
+            observer(entry.model_copy(update={"text": text}))
+
+    async with Estimator(numbered, MOST_SECONDS) as estimator:
+
+        def check(values: Mapping[str, Any]) -> Awaitable[None]:
+            nonlocal number
+            number = tasks.index(_task(values)) + 1
+            return estimator.check(values)
+
+        def plan(values: Mapping[str, Any]) -> Awaitable[SearchPlan]:
+            nonlocal number
+            number = tasks.index(_task(values)) + 1
+            return estimator.plan(values, timed=timed)
+
+        await _each(file, searches, check)  # all mistakes are told before the first measurement
+        plans = await _each(file, searches, plan)
     found = _without_shared_baselines(plans)
     total = _total(found, file.settings.at_once)
+    missing = sum(plan.estimate.seconds is None for plan in plans) if timed else 0
     notes = [
+        *([_unmeasured(missing, len(plans))] if missing else []),
         *_limits(file.settings, total),
         *dict.fromkeys(note for each in found for note in each.notes),
     ]
     return BatchPlan(tuple(zip(searches, found, strict=True)), total, tuple(notes))
+
+
+def _task(values: Mapping[str, Any]) -> tuple[Any, Any]:
+    return values.get("env"), values.get("task")
+
+
+def _unmeasured(missing: int, searches: int) -> str:
+    return (
+        f"the wall time leaves out {missing} of {wording.plural(searches, 'search', 'searches')},"
+        f" whose pace was not measured within {wording.duration(MOST_SECONDS)}; the same command"
+        " measures more"
+    )
 
 
 async def _each(

@@ -19,7 +19,7 @@ from eureka_agent.errors import EnvironmentLoadError, EurekaError
 from eureka_agent.fleet.devices import Hardware
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.problem import Problem
-from eureka_agent.journal.entries import Observer
+from eureka_agent.journal.entries import Notice, Observer
 from eureka_agent.protocol.events import Opened
 from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.pace import CACHE, Pace, pace_of, this_machine
@@ -39,10 +39,14 @@ class OpenedTask(Record):
 class Calibration:
     """Descriptions and paces, from the cache or from workers."""
 
-    def __init__(self, observer: Observer, scratch: Callable[[], Path]) -> None:
-        """`observer` gets a notice before a measurement that takes seconds; `scratch` gives a
-        folder for workers."""
+    def __init__(
+        self, observer: Observer, scratch: Callable[[], Path], most_seconds: float
+    ) -> None:
+        """`observer` gets a notice before a worker starts; `scratch` gives a folder for workers. No
+        pace is measured later than `most_seconds` after the first one."""
         self._observer = observer
+        self._most_seconds = most_seconds
+        self._until: float | None = None
         self._scratch = scratch
         self._cache = RecordCache(runs_folder(), CACHE)
         self._machine = this_machine()
@@ -65,6 +69,8 @@ class Calibration:
         place = asked.env, asked.task, wall.name
         if place in self._failed:
             raise self._failed[place]
+        task = "" if asked.task is None else f", task {asked.task!r}"
+        self._observer(Notice(text=f"opening {asked.env!r}{task}"))
         began = time.monotonic()
         runner = DryRunner(
             wall,
@@ -82,17 +88,19 @@ class Calibration:
             raise
         finally:
             await runner.close()
-        task = OpenedTask(opened=opened, seconds=seconds)
-        self._cache.put(key, task)
-        return task
+        found = OpenedTask(opened=opened, seconds=seconds)
+        self._cache.put(key, found)
+        return found
 
     async def pace(
         self, settings: SearchSettings, task: OpenedTask, hardware: Hardware, wall: Wall
     ) -> Pace:
-        """The pace of such trainings, from the cache or measured. Raises EurekaError if trainings
-        cannot be started."""
-        description = task.opened.description
-        return await pace_of(settings, description, hardware, wall, self._scratch(), self._observer)
+        """The pace of such trainings, from the cache or measured. See `pace_of` for errors."""
+        self._until = self._until or time.monotonic() + self._most_seconds
+        description, scratch = task.opened.description, self._scratch()
+        return await pace_of(
+            settings, description, hardware, wall, scratch, self._observer, until=self._until
+        )
 
     def _fingerprint(self, reference: str) -> str:
         """Fingerprint of an environment's files, without loading them; empty without files."""

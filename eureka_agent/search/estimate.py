@@ -8,6 +8,7 @@ measured pace (`wall_time.py`).
 from __future__ import annotations
 
 import asyncio
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -27,6 +28,7 @@ from eureka_agent.search.budget import parse_budget
 from eureka_agent.search.calibration import Calibration, OpenedTask
 from eureka_agent.search.capacity import plan_capacity
 from eureka_agent.search.models import Models, models_of
+from eureka_agent.search.pace import NotMeasuredError
 from eureka_agent.search.planning import MissingBaselines, plan_within
 from eureka_agent.search.preparation import check_randomise, checked, effective_settings
 from eureka_agent.search.request_counts import count_requests
@@ -62,11 +64,14 @@ class Estimator:
     """Estimates searches, several of them in the time of one: what it has learned about tasks,
     walls and models it keeps."""
 
-    def __init__(self, observer: Observer = lambda entry: None) -> None:
-        """`observer` gets a notice before a measurement that takes seconds."""
+    def __init__(
+        self, observer: Observer = lambda entry: None, most_seconds: float = math.inf
+    ) -> None:
+        """`observer` gets a notice before anything that takes seconds. After `most_seconds` no
+        further pace is measured."""
         self._stack = AsyncExitStack()
         self._turn = asyncio.Lock()
-        self._calibration = Calibration(observer, self._scratch_folder)
+        self._calibration = Calibration(observer, self._scratch_folder, most_seconds)
         self._models: dict[str, Models | None] = {}
         self._walls: dict[str, Wall] = {}
         self._scratch: Path | None = None
@@ -85,10 +90,13 @@ class Estimator:
         return (await self.plan(values)).estimate
 
     async def plan(self, values: Mapping[str, Any], *, timed: bool = True) -> SearchPlan:
-        """The estimate with its parts; unless `timed`, no pace is measured, and a budget in wall
-        time chooses nothing. Raises the errors of `estimate`."""
+        """The estimate with its parts; unless `timed`, and where no time is left to measure, it has
+        no wall time, and a budget in wall time chooses nothing. Raises the errors of `estimate`."""
         async with self._turn:  # two measurements at once would slow each other
-            return await self._plan(with_defaults(values), timed)
+            try:
+                return await self._plan(with_defaults(values), timed)
+            except NotMeasuredError:
+                return await self._plan(with_defaults(values), False)
 
     async def check(self, values: Mapping[str, Any]) -> None:
         """Raise the errors of `estimate` that need no measurement."""

@@ -3,16 +3,20 @@ worker. It is kept beside the runs."""
 
 from __future__ import annotations
 
+import math
 import platform
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from eureka_agent import wording
 from eureka_agent.archive.baseline_cache import code_fingerprint
 from eureka_agent.archive.record_cache import RecordCache
 from eureka_agent.archive.run_folder import runs_folder, versions
 from eureka_agent.base_record import Record
 from eureka_agent.cluster.ray_cluster import Cluster
+from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.devices import Hardware
 from eureka_agent.fleet.fleet import Fleet
 from eureka_agent.fleet.jobs import Population
@@ -23,7 +27,7 @@ from eureka_agent.records import TaskDescription
 from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.budget_plan import PREFERRED_SAMPLES
 from eureka_agent.search.capacity import plan_capacity
-from eureka_agent.search.speed import measure_speed
+from eureka_agent.search.speed import MEASURED_SECONDS, measure_speed
 from eureka_agent.settings import SearchSettings, training_part
 
 CACHE = "plans"
@@ -34,6 +38,10 @@ SETTINGS_OF_PACE = frozenset(
     {"num_envs", "horizon", "hidden_sizes", "activation", "epochs", "minibatches"}
 )
 """Settings of a training on which the seconds of an update depend."""
+
+
+class NotMeasuredError(EurekaError):
+    """A pace that is not known, with no time left to measure it."""
 
 
 class Pace(Record):
@@ -72,9 +80,13 @@ async def pace_of(
     cluster: Cluster | None = None,
     *,
     anew: bool = False,
+    until: float = math.inf,
 ) -> Pace:
     """The pace of such trainings, from the cache unless `anew`, or measured, of which `observer`
-    gets a notice. Raises EurekaError if trainings cannot be started."""
+    gets a notice. `until`: time (`time.monotonic`) after which no measurement begins.
+
+    Raises NotMeasuredError after that, another EurekaError if trainings cannot be started.
+    """
     capacity = plan_capacity(settings, hardware.places)
     # a GPU steps all slots at all times, a CPU those in use: a few of them tell the rest, and
     # searches of other sizes share them
@@ -98,7 +110,13 @@ async def pace_of(
     known = None if anew else cache.find(key, Pace)
     if known is not None:
         return known
-    text = f"measuring the pace of trainings in {description.environment!r} for some seconds"
+    if time.monotonic() > until:
+        raise NotMeasuredError("no time is left to measure the pace of trainings")
+    seconds = MEASURED_SECONDS * min(2, slots)
+    text = (
+        f"measuring the pace of trainings in {description.environment!r} for {seconds:g} s, after"
+        f" the start of {wording.plural(capacity.workers, 'worker')}"
+    )
     observer(Notice(text=text))
     problem = Problem(description.environment, description.task)
     fingerprint = description.environment_fingerprint
