@@ -108,6 +108,7 @@ def text_files(exported: Exported, policy: Mapping[str, Any], *, onnx: bool) -> 
         "info_keys": info_keys,
         "columns": columns,
         "succeeds": "succeeded" in known,
+        "conversion": _conversion_text(),
     }
     return {
         README: readme,
@@ -176,6 +177,14 @@ def _has_quaternions(description: TaskDescription) -> bool:
     channels = [(each.name, each.doc) for each in description.observation_channels]
     variables = [(each.name, each.doc) for each in description.public_variables()]
     return any("quaternion" in f"{name} {doc}".lower() for name, doc in channels + variables)
+
+
+def _conversion_text() -> str:
+    """The class that converts actions in a training, with what it needs."""
+    file = files("eureka_agent.simulation").joinpath("action_conversion.py")
+    _, marker, text = file.read_text(encoding="utf-8").partition("# ── copied into an exported")
+    assert marker
+    return text.partition("\n")[2].strip()
 
 
 def _helpers_text(order: QuaternionOrder) -> str:

@@ -1,17 +1,15 @@
-"""Gymnasium's action spaces: conversion of a policy's numbers to an environment's actions."""
+"""Gymnasium's action spaces: sizes, choices, and what the numbers of an action are."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
 
 import numpy
 from gymnasium import spaces
-from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.records import MOST_CHOICES
+from eureka_agent.simulation.action_conversion import box_ends
 from eureka_agent.task import Channel
 
 _MOST_WORDS = 400
@@ -28,6 +26,11 @@ def check_actions(label: str, space: spaces.Space) -> None:
             f"{label} has the action space {space}, expected Box, Discrete, MultiDiscrete or"
             " MultiBinary",
             _WRAP_HINT.format("its actions wrapped"),
+        )
+    if not num_actions(space):
+        raise EnvironmentLoadError(
+            f"{label} has the action space {space}, which has no numbers",
+            _WRAP_HINT.format("at least one number in its action space"),
         )
     count = sum(action_choices(space))
     if count > MOST_CHOICES:
@@ -53,29 +56,6 @@ def num_actions(space: spaces.Space) -> int:
     return len(action_choices(space)) or spaces.flatdim(space)
 
 
-def action_converter(space: spaces.Space) -> Callable[[Tensor], list[Any]]:
-    """Make a function from actions to one per environment: scaled for a Box, else choices."""
-    if isinstance(space, spaces.Discrete):
-        start = int(space.start)
-        return lambda actions: (actions[:, 0].long() + start).tolist()
-    if isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary):
-        first = space.start.reshape(-1) if isinstance(space, spaces.MultiDiscrete) else 0
-        shape = (-1, *space.shape)
-        return lambda actions: list(
-            (actions.long().cpu().numpy() + first).astype(space.dtype).reshape(shape)
-        )
-    assert isinstance(space, spaces.Box)
-    bounded = numpy.isfinite(space.low) & numpy.isfinite(space.high)
-    middle = numpy.where(bounded, (space.low + space.high) / 2, 0.0).reshape(-1)
-    scale = numpy.where(bounded, (space.high - space.low) / 2, 1.0).reshape(-1)
-
-    def rescaled(actions: Tensor) -> list[Any]:
-        values = middle + scale * actions.cpu().numpy()
-        return list(values.astype(space.dtype).reshape(-1, *space.shape))
-
-    return rescaled
-
-
 def action_channels(space: spaces.Space, text: str = "") -> tuple[Channel, ...]:
     """Names and ranges of a policy's action. `text`: the docstring, which may describe choices."""
     if isinstance(space, spaces.Discrete):
@@ -88,12 +68,18 @@ def action_channels(space: spaces.Space, text: str = "") -> tuple[Channel, ...]:
             channels.append(Channel(name, doc=f"{name} 0 to {counts[index] - 1}"))
         return tuple(channels)
     assert isinstance(space, spaces.Box)
-    for index in numpy.ndindex(space.shape):
-        low, high = float(space.low[index]), float(space.high[index])
-        bounded = bool(numpy.isfinite((low, high)).all()) and low < high
-        doc = "" if bounded else "without bounds: taken as it is"
+    ends = zip(*(each.tolist() for each in box_ends(space)), strict=True)
+    given = (space.low.reshape(-1).tolist(), space.high.reshape(-1).tolist())
+    for index, (low, high), bounds in zip(
+        numpy.ndindex(space.shape), ends, zip(*given, strict=True), strict=True
+    ):
+        doc = "" if (low, high) == bounds else f"of {bounds[0]:g} to {bounds[1]:g}"
+        if low == high:
+            doc = f"fixed at {low:g}"
+        elif space.dtype.kind != "f":
+            doc = f"{doc}{', ' if doc else ''}rounded to a whole number"
         name = f"action[{','.join(map(str, index))}]"
-        channels.append(Channel(name, unit="?", doc=doc, range=(low, high) if bounded else None))
+        channels.append(Channel(name, (), "?", doc=doc, range=(low, high) if low < high else None))
     return tuple(channels)
 
 

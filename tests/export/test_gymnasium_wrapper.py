@@ -99,6 +99,78 @@ def compute_reward(car_position, succeeded, terminated):
     assert info["reward_components"]["place"] == pytest.approx(0.5, abs=0.02)
 
 
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+@pytest.mark.parametrize("name", ["Pendulum-v1", "CartPole-v1", "Taxi-v4"])
+def test_the_vector_form_pays_what_single_environments_are_paid(
+    export_texts: ExportTexts, load: LoadModule, name: str, mode: str
+) -> None:
+    source = PENDULUM
+    if name != "Pendulum-v1":
+        source = """
+def compute_reward(observation, previous_observation, actions, previous_actions, terminated):
+    gain = (observation[:, -3:] - previous_observation[:, -3:]).sum(dim=-1)
+    return gain + actions - 0.5 * previous_actions - 10.0 * terminated, {"gain": gain, "one": 1.0}
+"""
+    module = load(export_texts(source, described(f"gymnasium:{name}")), "gymnasium_wrapper")
+    autoreset = gymnasium.vector.AutoresetMode(mode)
+    vector = module.RewardVectorWrapper(
+        gymnasium.make_vec(
+            name,
+            3,
+            vectorization_mode="sync",
+            vector_kwargs={"autoreset_mode": autoreset},
+            max_episode_steps=11,
+        )
+    )
+    singles = [module.RewardWrapper(gymnasium.make(name, max_episode_steps=11)) for _ in range(3)]
+    vector.reset(seed=[5, 6, 7])
+    for row, each in enumerate(singles):
+        each.reset(seed=5 + row)
+    vector.action_space.seed(0)
+    ended, ends = [False] * 3, 0
+    for _ in range(40):
+        actions = vector.action_space.sample()
+        _, rewards, _, _, infos = vector.step(actions)
+        for row, each in enumerate(singles):
+            if ended[row]:
+                each.reset()
+                ended[row] = False
+                if mode == "NextStep":
+                    assert rewards[row] == infos["reward_components"]["gain"][row] == 0.0
+                    continue
+            _, reward, terminated, truncated, info = each.step(actions[row])
+            assert rewards[row] == pytest.approx(reward, abs=1e-5)
+            assert infos["native_reward"][row] == pytest.approx(info["native_reward"])
+            terms = {key: value[row] for key, value in infos["reward_components"].items()}
+            assert terms == pytest.approx(info["reward_components"], abs=1e-5)
+            ended[row] = terminated or truncated
+            ends += ended[row]
+    assert ends >= 6
+
+
+def test_the_vector_form_takes_variables_and_a_mask_of_resets(
+    export_texts: ExportTexts, load: LoadModule, description: TaskDescription
+) -> None:
+    """Without resets of its own, a row whose reset is asked for begins anew alone."""
+    module = load(export_texts(OWN, angle_description(description)), "gymnasium_wrapper")
+
+    def variables(env: Any, observations: Any, infos: Any, actions: Any) -> dict[str, Any]:
+        return {"angle": observations[:, 0], "tip": 0.0 * observations[:, :2]}
+
+    disabled = {"autoreset_mode": gymnasium.vector.AutoresetMode.DISABLED}
+    bare = gymnasium.make_vec("Pendulum-v1", 2, vectorization_mode="sync", vector_kwargs=disabled)
+    vector = module.RewardVectorWrapper(bare, variables)
+    before, _ = vector.reset(seed=1)
+    still = np.zeros((2, 1), np.float32)
+    observations, rewards, *_ = vector.step(still)
+    assert rewards == pytest.approx(observations[:, 0] - before[:, 0], abs=1e-6)
+    kept = observations[0, 0]
+    begun, _ = vector.reset(seed=9, options={"reset_mask": np.array([False, True])})
+    observations, rewards, *_ = vector.step(still)
+    expected = observations[:, 0] - np.array([kept, begun[1, 0]])
+    assert rewards == pytest.approx(expected, abs=1e-6)
+
+
 class Goals(gymnasium.Env):
     """Observes a Dict; the entry named like a variable of every environment has another name as a
     variable."""
@@ -299,10 +371,34 @@ def test_actions_go_to_the_environment_and_back(
     export_texts: ExportTexts, load: LoadModule
 ) -> None:
     module = load(export_texts(PENDULUM, described("gymnasium:Pendulum-v1")), "gymnasium_wrapper")
-    # the second entry has no upper bound and is taken as it is
-    box = gymnasium.spaces.Box(np.array([-3.0, 0.0]), np.array([1.0, np.inf]), (2,), np.float64)
-    assert module.environment_action(box, [0.5, 0.25]).tolist() == [0.0, 0.25]
-    assert module.policy_action(box, np.array([0.0, 0.25])).tolist() == [0.5, 0.25]
+    # the second entry has no upper bound, the third is fixed
+    low, high = np.array([-3.0, 0.0, 0.5]), np.array([1.0, np.inf, 0.5])
+    box = gymnasium.spaces.Box(low, high, (3,), np.float64)
+    module.SHAPES["actions"] = (3,)
+    assert module.environment_action(box, [0.5, -0.75, 0.3]).tolist() == [0.0, 0.25, 0.5]
+    assert module.policy_action(box, np.array([0.0, 0.25, 0.5])).tolist() == [0.5, -0.75, 0.0]
+    one_ulp = gymnasium.spaces.Box(np.float32([-0.3]), np.float32([1.1]))
+    assert one_ulp.contains(module.environment_action(one_ulp, np.float32([-1.0])))
+
+
+def test_a_reward_of_one_number_is_put_on_an_environment_of_choices(
+    export_texts: ExportTexts, load: LoadModule
+) -> None:
+    """A run on the built-in cart-pole, whose action is a number in [-1, 1]."""
+    source = """
+def compute_reward(pole_angle, actions):
+    return pole_angle, {"index": actions[:, 0]}
+"""
+    module = load(export_texts(source, described("cartpole")), "gymnasium_wrapper")
+    environment = module.RewardWrapper(
+        gymnasium.make("CartPole-v1"),
+        lambda env, observed, info, action: {"pole_angle": observed[2]},
+    )
+    environment.reset(seed=0)
+    for index in (1, 0):
+        assert environment.step(index)[-1]["reward_components"] == {"index": index}
+    with pytest.raises(ValueError, match=r"gives 1 in \[-1, 1\], and .* takes Discrete\(2\)"):
+        module.environment_action(environment.action_space, np.float32([0.4]))
 
 
 def test_choices_go_to_the_environment_and_back(

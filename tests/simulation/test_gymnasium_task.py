@@ -29,7 +29,7 @@ class Script(gymnasium.Env):
 
     observation_space = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
     action_space = gymnasium.spaces.Box(
-        np.array([-3.0, 0.0]), np.array([1.0, np.inf]), (2,), np.float64
+        np.array([-3.0, -np.inf]), np.array([1.0, np.inf]), (2,), np.float64
     )
 
     def reset(
@@ -154,7 +154,7 @@ def test_info_gives_the_numbers_that_can_be_arguments() -> None:
 def test_box_actions_are_rescaled_where_they_have_bounds() -> None:
     environment = make("gymnasium:Script-v0", 3)
     transition = environment.advance(torch.tensor([[-1.0, 0.5], [0.0, 0.25], [1.0, -0.5]]))
-    # the first entry goes from -3 to 1, the second has no upper bound
+    # the first entry goes from -3 to 1, the second has no bounds
     assert transition.observations.tolist() == [[-3.0, 0.5], [-1.0, 0.25], [1.0, -0.5]]
 
 
