@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from eureka_agent.base_record import Record
-from eureka_agent.component_names import MOST_COMPONENTS, component_fault
+from eureka_agent.component_names import LONGEST_NAME, MOST_COMPONENTS, component_fault
 from eureka_agent.reward_names import is_argument_name
 from eureka_agent.rewards import Baseline, CodeReward, RewardSpecification
 from eureka_agent.settings import MOST_ENV_STEPS, TrainingSettings, validation_fault
@@ -39,14 +39,15 @@ MOST_CHOICES = 4096
 MOST_COLUMNS = 12
 """Columns of a variable with a range each; one with more has one range."""
 MOST_CHARACTERS = 400
+MOST_AXES = 16
 
 
 # ── what a worker may say: it is not trusted, and people and models read it ───────────────────────
 
 
 def _checked_name(name: str) -> str:
-    if fault := component_fault(name):
-        raise ValueError(fault[0])
+    if component_fault(name):
+        raise ValueError(f"expected one line of 1 to {LONGEST_NAME} visible characters")
     return name
 
 
@@ -79,6 +80,8 @@ PlainText = Annotated[str, AfterValidator(plain_text)]
 ShortSentence = Annotated[str, Field(max_length=MOST_CHARACTERS), AfterValidator(plain_text)]
 Count = Annotated[int, Field(ge=0, lt=1 << 63)]
 """A number that the archive can hold."""
+Size = Annotated[int, Field(gt=0, le=1 << 24)]
+"""Number of entries of an observation, an action or a variable's axis."""
 TrainingOverrides = Annotated[
     dict[str, FiniteFloat | int | bool | str | list[int]], AfterValidator(_of_training)
 ]
@@ -92,7 +95,7 @@ class VariableSpec(Record):
     """`eureka_agent.task.Variable` as data."""
 
     name: ArgumentName
-    shape: tuple[Count, ...]
+    shape: Annotated[tuple[Size, ...], Field(max_length=MOST_AXES)]
     unit: PlainText
     frame: PlainText
     doc: PlainText
@@ -199,14 +202,14 @@ class TaskDescription(Record):
     fitness_variables: tuple[ArgumentName, ...] = ()
     """Variables that the fitness reads, in its order."""
     variables: tuple[VariableSpec, ...]
-    num_observations: Count
-    num_actions: Count
+    num_observations: Size
+    num_actions: Size
     action_choices: Annotated[tuple[Count, ...], Field(max_length=MOST_CHOICES)] = ()
     """Number of choices for each number of the action, which is the choice's index; empty for
     continuous actions in [-1, 1]."""
-    control_dt: FiniteFloat
+    control_dt: FiniteFloat = Field(gt=0)
     """Seconds between two control steps."""
-    max_episode_length: Count
+    max_episode_length: int = Field(gt=0, lt=1 << 63)
     """Control steps after which an episode is truncated."""
     episode_source: PlainText = ""
     """Origin of these two, where read from a simulator or guessed."""

@@ -36,7 +36,7 @@ from eureka_agent.archive.sqlite_files import (
 from eureka_agent.archive.storage_errors import CLOSE_IT, is_busy, is_full, reason_of
 from eureka_agent.errors import DiskFullError, EurekaError, RunFolderError, did_you_mean
 from eureka_agent.invocation import command
-from eureka_agent.text import printable
+from eureka_agent.text import LONGEST_TEXT, printable
 
 RowT = TypeVar("RowT")
 
@@ -77,7 +77,7 @@ class State(StrEnum):
     """Ended by a person; only `eureka batch resume` goes on with it."""
 
 
-Printable = Annotated[str, AfterValidator(printable)]
+Printable = Annotated[str, AfterValidator(lambda text: printable(text[:LONGEST_TEXT]))]
 _SEARCH: TypeAdapter[tuple[str, dict[str, Any], State, int, str]] = TypeAdapter(
     tuple[
         Annotated[str, Field(pattern=rf"^{NAME.pattern}$")],

@@ -108,6 +108,8 @@ def _models(settings: SearchSettings) -> Iterable[str]:
     advisers = (name for name in named if "/" in name)
     own_server = settings.model[0].partition("/")[0] if settings.base_url else None
     for name in dict.fromkeys((*settings.model, *advisers)):
+        if name.startswith(REPLAY):
+            yield f"take replies from the run {name.removeprefix(REPLAY)!r}"
         if name in ("offline", OFF) or name.startswith(REPLAY):
             continue
         provider = name.partition("/")[0]

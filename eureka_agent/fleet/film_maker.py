@@ -108,6 +108,8 @@ class FilmMaker:
                 raise WorkerFaultError(
                     f"the worker answered 'film' with {answer.type!r}", DO_NOT_TRUST
                 )
+            if not all(0 <= each.policy < len(subjects) for each in answer.episodes):
+                raise WorkerFaultError("the worker shows a policy of its own", DO_NOT_TRUST)
             for sent, place, check in (
                 (answer.video, video, check_video),
                 (answer.gif, gif, check_video),

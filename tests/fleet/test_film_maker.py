@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
@@ -18,7 +19,7 @@ from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.film_maker import FilmMaker, FilmSettings, FilmSubject
 from eureka_agent.fleet.problem import Problem
 from eureka_agent.protocol.commands import Evaluate, PolicyFile
-from eureka_agent.protocol.events import Fault
+from eureka_agent.protocol.events import Fault, Opened
 from eureka_agent.records import Evaluation
 from eureka_agent.rewards import CodeReward
 from eureka_agent.sandbox.client import WorkerClient
@@ -254,3 +255,21 @@ async def test_what_is_no_video_is_not_taken(
     finally:
         await maker.close()
     assert not (tmp_path / "v.mp4").exists()
+
+
+async def test_an_episode_of_a_policy_that_was_not_asked_for_is_a_fault(
+    policies: list[Path], tmp_path: Path
+) -> None:
+    opened = Opened(description=describe(load_environment("cartpole"), "balance"))
+    episode = {"fitness": 1.0, "length": 1, "ended_by": "time_out"}
+    shown = {"policy": 7, "shown": "best", "number": 0, "episode": episode, "begins_s": 0.0}
+    forger = FORGER.replace("[]", json.dumps([shown]).replace("{", "{{").replace("}", "}}"))
+    wall = ScriptWall(forger.format(opened=opened.model_dump_json(), content="ftypisom" * 9))
+    maker = FilmMaker(wall, PROBLEM, tmp_path / "forger")
+    try:
+        with pytest.raises(WorkerFaultError, match="a policy of its own"):
+            await maker.film(
+                subjects(policies[:1]), SETTINGS, opened.description.fingerprint, tmp_path / "v.mp4"
+            )
+    finally:
+        await maker.close()
