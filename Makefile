@@ -1,7 +1,7 @@
-.PHONY: help setup test test-all check format soak bench clean
+.PHONY: help setup test test-all test-oldest check format soak bench clean
 
 help:  ## This list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup:  ## Make .venv with everything that tests and checks need
 	@./setup.sh dev
@@ -18,6 +18,9 @@ test: setup  ## Run the tests: of kill points a third, which the commit chooses
 
 test-all: setup  ## Run every case, with real starts of all programs
 	EUREKA_TESTS_ALL=1 $(PYTEST)
+
+test-oldest: setup  ## Run the tests of language models with the oldest openai and litellm that are supported
+	.ci/oldest
 
 check: setup  ## Lint, format and types
 	.venv/bin/ruff check .

@@ -20,6 +20,7 @@ from eureka_agent.llm.access import (
 )
 from eureka_agent.llm.bounded_http import bounded_client
 from eureka_agent.llm.failures import BAD_BODIES, Service, failure_of
+from eureka_agent.llm.forms import Forms
 from eureka_agent.llm.interface import (
     LONGEST_REPLY_TOKENS,
     Completion,
@@ -74,7 +75,8 @@ class AnthropicModel:
             timeout_s=access.timeout_s,
             key=key,
         )
-        self._retries = Retries(self.service, access)
+        self._forms = Forms()
+        self._retries = Retries(self.service, access, self._forms)
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """Complete a conversation. Raises LanguageModelError where there is no reply."""
@@ -112,6 +114,7 @@ class AnthropicModel:
         )
 
     def _options(self, request: CompletionRequest) -> dict[str, Any]:
+        request = self._forms.of(request)
         options: dict[str, Any] = {
             "model": self._model,
             "max_tokens": request.max_tokens or LONGEST_REPLY_TOKENS,
@@ -121,7 +124,8 @@ class AnthropicModel:
         }
         if request.system.strip():
             # all requests of a run begin alike: the part before this mark is cached for minutes
-            cached = {"cache_control": {"type": "ephemeral"}}
+            takes_mark = "cache_control" not in self._forms.refused
+            cached = {"cache_control": {"type": "ephemeral"}} if takes_mark else {}
             options["system"] = [{"type": "text", "text": request.system, **cached}]
         if request.temperature is not None:
             # newer SDKs have no parameter for it, as newer models accept none; older models do

@@ -4,6 +4,7 @@ by the libraries, to about 100 kB. No SDK is imported here."""
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 import zlib
@@ -12,7 +13,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from eureka_agent.llm.failures import RequestFailedError, Trouble, UnusableAnswerError
+from eureka_agent.llm.failures import (
+    RequestFailedError,
+    Trouble,
+    UnusableAnswerError,
+    failure_of_body,
+)
 
 LONGEST_BODY_BYTES = 4 << 20
 """Longest answer, decompressed: a hundred times a long reply with its reasoning."""
@@ -81,7 +87,9 @@ def _bounded_here(send: Any) -> Any:
     bounded_send = _bounded(send)
 
     async def send_here(client: Any, request: Any, **options: Any) -> Any:
-        return await (send if _deadline.get() is None else bounded_send)(client, request, **options)
+        if _deadline.get() is None:
+            return await send(client, request, **options)
+        return _without_error(await bounded_send(client, request, **options))
 
     return send_here
 
@@ -100,10 +108,23 @@ def _bounded_here_without_await(send: Any) -> Any:
                     raise UnusableAnswerError(RequestFailedError(Trouble.TIMEOUT))
         finally:
             response.close()
-        return body.whole_response()
+        return _without_error(body.whole_response())
 
     send_here.unbounded = send  # type: ignore[attr-defined]
     return send_here
+
+
+def _without_error(response: Any) -> Any:
+    """The answer. Raises UnusableAnswerError for an error under a good status, of which litellm
+    keeps no more than the message."""
+    try:
+        body = json.loads(response.content) if response.is_success else None
+    except (ValueError, RecursionError):
+        body = None
+    failure = failure_of_body(body) if isinstance(body, dict) else None
+    if failure is not None:
+        raise UnusableAnswerError(failure)
+    return response
 
 
 class _Body:

@@ -247,6 +247,7 @@ def _advice(words: str) -> str:
         "temperature": "--temperature",
         "max_tokens": "--reply-tokens",
         "max_completion_tokens": "--reply-tokens",
+        "max_output_tokens": "--reply-tokens",
     }
     flag = next((flag for name, flag in flags.items() if name in words), None)
     return f"try it with another {flag}, or without" if flag else ""
@@ -282,10 +283,21 @@ def failure_of(error: BaseException) -> RequestFailedError:
     return RequestFailedError(Trouble.OTHER, _words_of_error(cause or error))
 
 
+def failure_of_body(body: Any) -> RequestFailedError | None:
+    """Read the error of a whole body with a good status; None for a body without one."""
+    names = ("object", "type", "error", "error_type")
+    fields = body if isinstance(body, dict) else {name: getattr(body, name, None) for name in names}
+    is_error = "error" in (fields.get("object"), fields.get("type"))
+    error = fields.get("error") or (body if is_error else None)
+    if isinstance(error, str):
+        error = {"message": error, "type": fields.get("error_type")}
+    return failure_in_body(error)
+
+
 def failure_in_body(error: Any) -> RequestFailedError | None:
     """Read an error in a body with a good status; None where there is none."""
     if not isinstance(error, dict | str):
-        error = {name: getattr(error, name, None) for name in ("message", "code", "type")}
+        error = {name: getattr(error, name, None) for name in ("message", "code", "type", "status")}
     words, code, _, status = _words_of_body({"error": error})
     if not words and code is None:
         return None

@@ -33,6 +33,7 @@ from eureka_agent.llm.failures import (
     Trouble,
     failure_of,
 )
+from eureka_agent.llm.forms import Forms
 from eureka_agent.llm.interface import Completion, CompletionRequest
 from eureka_agent.llm.parts import for_chat
 from eureka_agent.llm.replies import read_chat, refused
@@ -56,7 +57,7 @@ class LiteLLMModel:
         """Raises SettingsError for an unknown provider, and for a missing key."""
         self.name = f"{provider}/{model}"
         ask_loopback_directly()
-        if provider not in _chat_providers():
+        if provider not in providers():
             _check_provider(provider, self.name)
         local = access.base_url is not None or provider in LOCAL_PROVIDERS
         if not local and not _has_variable(provider):
@@ -72,7 +73,8 @@ class LiteLLMModel:
             address_hint="check --base-url" if address else f"see litellm's page on {provider!r}",
             timeout_s=access.timeout_s,
         )
-        self._retries = Retries(self._service, access)
+        self._forms = Forms("max_tokens", "max_completion_tokens")
+        self._retries = Retries(self._service, access, self._forms)
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """Complete a conversation. Raises LanguageModelError where there is no reply."""
@@ -94,6 +96,7 @@ class LiteLLMModel:
 
     def _options(self, litellm: Any, request: CompletionRequest) -> dict[str, Any]:
         """`drop_params` stays off: a temperature that a model does not accept is an error."""
+        request = self._forms.of(request)
         options: dict[str, Any] = {
             "model": self.name,
             "messages": for_chat(request.messages),
@@ -109,7 +112,7 @@ class LiteLLMModel:
         if request.temperature is not None:
             options["temperature"] = request.temperature
         if request.max_tokens is not None:
-            options["max_tokens"] = request.max_tokens
+            options[self._forms.bound] = request.max_tokens
         return options
 
 
@@ -121,7 +124,9 @@ def imported_litellm() -> Any:
     os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
     try:
         litellm: Any = importlib.import_module("litellm")
-        bound_all_clients(importlib.import_module("httpx"))  # litellm's HTTP library
+        for library in ("httpx", "httpx2"):  # litellm's, and that of SDKs that it calls
+            if importlib.util.find_spec(library) is not None:
+                bound_all_clients(importlib.import_module(library))
     except ImportError as error:
         what = f"litellm cannot be imported: {error}"
         raise SettingsError(what, "install eureka-agent again") from None
@@ -161,7 +166,7 @@ def _check_provider(provider: str, name: str) -> None:
         litellm.get_llm_provider(name)
     except litellm.exceptions.BadRequestError:
         listed = {str(getattr(known, "value", known)) for known in litellm.provider_list}
-        close = did_you_mean(provider, listed | _chat_providers() | set(OWN_SDKS))
+        close = did_you_mean(provider, listed | providers() | set(OWN_SDKS))
         start = f"{close} " if close.startswith("did you mean") else ""
         raise SettingsError(
             f"model {name!r}: there is no provider {provider!r}",
@@ -192,8 +197,9 @@ def _plain(name: str) -> str:
 
 
 @cache
-def _chat_providers() -> frozenset[str]:
-    """Providers of language models in litellm's table; empty if it has moved."""
+def providers() -> frozenset[str]:
+    """Providers in litellm's table; empty if it has moved. Which of them have language models the
+    table tells differently from version to version."""
     spec = importlib.util.find_spec("litellm")
     if spec is None or spec.origin is None:
         raise SettingsError(
@@ -202,9 +208,6 @@ def _chat_providers() -> frozenset[str]:
         )
     try:
         file = Path(spec.origin).parent / _PROVIDERS
-        table = json.loads(file.read_text(encoding="utf-8"))["providers"].items()
-        return frozenset(
-            name for name, entry in table if entry.get("endpoints", {}).get("chat_completions")
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return frozenset(json.loads(file.read_text(encoding="utf-8"))["providers"])
+    except (OSError, ValueError, KeyError, TypeError):
         return frozenset()

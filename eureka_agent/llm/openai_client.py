@@ -28,6 +28,7 @@ from eureka_agent.llm.failures import (
     failure_in_body,
     failure_of,
 )
+from eureka_agent.llm.forms import Forms
 from eureka_agent.llm.interface import Completion, CompletionRequest, FinishReason
 from eureka_agent.llm.parts import for_chat, for_responses
 from eureka_agent.llm.replies import completed, listed, part, read_chat, read_content, tokens
@@ -47,7 +48,6 @@ class OpenAIModel:
         self.name = f"openai/{model}"
         key = checked_key(self.name, KEY_VARIABLES["openai"], address, needed=official)
         self._model = model
-        self._official = official
         self._by_responses = access.api == "responses" or (access.api == "auto" and official)
         self.path = "/responses" if self._by_responses else "/chat/completions"
         """Path of requests below the address."""
@@ -77,7 +77,10 @@ class OpenAIModel:
             timeout_s=access.timeout_s,
             key=key,
         )
-        self._retries = Retries(self.service, access)
+        # OpenAI's newer models refuse `max_tokens`, older compatible servers know nothing else
+        bounds = ("max_tokens", "max_completion_tokens")
+        self._forms = Forms(*(reversed(bounds) if official else bounds))
+        self._retries = Retries(self.service, access, self._forms)
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """Complete a conversation. Raises LanguageModelError where there is no reply."""
@@ -95,6 +98,7 @@ class OpenAIModel:
 
     def options(self, request: CompletionRequest) -> dict[str, Any]:
         """Body of a request."""
+        request = self._forms.of(request)
         return self._for_responses(request) if self._by_responses else self._for_chat(request)
 
     def read(self, response: Any) -> Completion:
@@ -110,9 +114,7 @@ class OpenAIModel:
         if request.temperature is not None:
             options["temperature"] = request.temperature
         if request.max_tokens is not None:
-            # OpenAI's newer models refuse `max_tokens`, older compatible servers know nothing else
-            name = "max_completion_tokens" if self._official else "max_tokens"
-            options[name] = request.max_tokens
+            options[self._forms.bound] = request.max_tokens
         return options
 
     def _for_responses(self, request: CompletionRequest) -> dict[str, Any]:
@@ -120,8 +122,9 @@ class OpenAIModel:
         options: dict[str, Any] = {
             "model": self._model,
             "input": for_responses(request.turns),
-            "store": False,
         }
+        if "store" not in self._forms.refused:
+            options["store"] = False
         if request.system:
             options["instructions"] = request.system
         if request.temperature is not None:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from eureka_agent.llm.failures import RequestFailedError, Trouble, failure_in_body
+from eureka_agent.llm.failures import RequestFailedError, Trouble, failure_in_body, failure_of_body
 from eureka_agent.llm.interface import Completion, FinishReason
 from eureka_agent.records import known_tokens
 
@@ -51,9 +51,7 @@ def listed(thing: Any, name: str) -> list[Any]:
     found = part(thing, name)
     if isinstance(found, list):
         return found
-    is_error = "error" in (part(thing, "object"), part(thing, "type"))
-    error = part(thing, "error") or (thing if is_error else None)
-    raise failure_in_body(error) or RequestFailedError(Trouble.NONSENSE)
+    raise failure_of_body(thing) or RequestFailedError(Trouble.NONSENSE)
 
 
 def read_content(content: Any) -> Content:

@@ -14,6 +14,7 @@ from tenacity import AsyncRetrying, RetryCallState, stop_after_attempt
 from eureka_agent.llm.access import Access
 from eureka_agent.llm.breaker import ModelOutError
 from eureka_agent.llm.failures import RequestFailedError, Service, Trouble
+from eureka_agent.llm.forms import Forms
 from eureka_agent.llm.interface import Completion
 from eureka_agent.llm.pauses import PAUSES, Pauses
 from eureka_agent.llm.replies import refused
@@ -27,8 +28,10 @@ limit shared by many requests lasts longer than the server tells each of them.""
 class Retries:
     """Makes one model's requests, with retries; explains a final failure in one line."""
 
-    def __init__(self, service: Service, access: Access) -> None:
+    def __init__(self, service: Service, access: Access, forms: Forms) -> None:
+        """`forms` learn what the server refuses; the same request is made at once in another."""
         self._service = service
+        self._forms = forms
         self._policy = access.retries
         self._tell = access.on_retry
         self._guard = access.guard
@@ -53,6 +56,7 @@ class Retries:
             if last is not None and self._is_out:
                 raise last
             tries += 1
+            known = self._forms.refused
             started = time.monotonic()
             try:
                 async with asyncio.timeout(self._service.timeout_s):
@@ -62,6 +66,12 @@ class Retries:
                 last = RequestFailedError(Trouble.TIMEOUT)
                 raise last from None
             except RequestFailedError as failure:
+                before = self._forms.refused
+                if form := self._forms.learn(failure, known):
+                    tries -= 1
+                    if form not in before:
+                        self._tell(f"{self._service.name} refuses {form}: asked in another form")
+                    return await attempt_in_time()
                 last = failure
                 timeouts += failure.trouble is Trouble.TIMEOUT
                 if failure.trouble in (Trouble.STATUS, Trouble.NONSENSE, Trouble.DROPPED):

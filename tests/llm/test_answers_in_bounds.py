@@ -18,13 +18,15 @@ from model_access import KEYS, Waits
 from model_server import Asked, Endless, ModelServer, Raw, Reply, Trickle, _rendered
 
 from eureka_agent.llm.access import Access
-from eureka_agent.llm.bounded_http import LONGEST_BODY_BYTES
+from eureka_agent.llm.bounded_http import LONGEST_BODY_BYTES, requests_bounded
+from eureka_agent.llm.failures import UnusableAnswerError
 from eureka_agent.llm.interface import (
     ChatMessage,
     CompletionRequest,
     LanguageModel,
     LanguageModelError,
 )
+from eureka_agent.llm.litellm_client import imported_litellm
 from eureka_agent.llm.registry import language_model
 from eureka_agent.llm.replies import tokens
 from eureka_agent.records import MOST_TOKENS, known_tokens
@@ -252,6 +254,21 @@ async def test_what_others_ask_in_the_same_process_is_as_it_was(
     ]
     with httpx.Client(follow_redirects=True) as client:
         assert len(client.post(model_server.base_url, json={}).content) == LONGEST_BODY_BYTES + 1
+
+
+@pytest.mark.parametrize("library", ["httpx", "httpx2"])
+async def test_what_litellm_asks_is_bounded_with_either_http_library(
+    model_server: ModelServer, library: str
+) -> None:
+    """The SDKs that litellm calls have moved from one to the other."""
+    http = pytest.importorskip(library)
+    imported_litellm()
+    model_server.answers = [Raw(b" " * (LONGEST_BODY_BYTES + 1))]
+    async with http.AsyncClient() as client:
+        with requests_bounded(20.0), pytest.raises(UnusableAnswerError):
+            await client.post(model_server.base_url, json={})
+    with http.Client() as client, requests_bounded(20.0), pytest.raises(UnusableAnswerError):
+        client.post(model_server.base_url, json={})
 
 
 ABSURD = {

@@ -395,6 +395,73 @@ async def test_an_error_under_a_good_status_counts_as_one(
     assert "(HTTP 404): no such model" in error.message
 
 
+PASSING_ERRORS = [
+    {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}},
+    {"type": "error", "error": {"type": "overloaded_error"}},
+    {"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}},
+    {"type": "error", "error": {"type": "api_error", "message": "oops"}},
+    {"error": {"message": "oops", "type": "server_error", "param": None, "code": None}},
+    {"error": {"message": "full", "type": "tokens", "code": "rate_limit_exceeded"}},
+    {"error": {"message": "Loading model", "type": "unavailable_error", "code": 503}},
+    {"error": {"message": "oops", "type": "InternalServerError", "code": 500}},
+    {"error": {"message": "full", "status": "RESOURCE_EXHAUSTED"}},
+    {"error": "Model is overloaded", "error_type": "overloaded"},
+    {"object": "error", "message": "busy", "type": "ServiceUnavailableError", "code": 503},
+]
+LASTING_ERRORS = [
+    ({"type": "error", "error": {"type": "authentication_error", "message": "no"}}, "check A"),
+    ({"type": "error", "error": {"type": "billing_error", "message": "no"}}, "the account"),
+    ({"type": "error", "error": {"type": "not_found_error", "message": "no"}}, "model's name"),
+    ({"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}, ""),
+]
+
+
+@pytest.mark.parametrize("status", [200, 400])
+@pytest.mark.parametrize("body", PASSING_ERRORS)
+async def test_the_type_of_an_error_decides_and_not_the_status(
+    wire: Wire, model_server: ModelServer, waits: Waits, body: dict[str, Any], status: int
+) -> None:
+    """Gateways send the errors of others under a status of their own."""
+    model_server.answers = [Raw(json.dumps(body).encode(), status=status), "ok"]
+    kind = str(body)
+    generic = any(each in kind for each in ("api_error", "server_error", "InternalServer"))
+    if status == 400 and generic:  # Ollama calls any error so
+        assert "HTTP 400" in (await refused_by(wire.open(model_server, waits))).message
+        return
+    assert (await wire.open(model_server, waits).complete(REQUEST)).text == "ok"
+    assert len(waits.told) == 1
+    assert status == 400 or "HTTP" not in waits.told[0]
+
+
+@pytest.mark.parametrize("status", [200, 400])
+@pytest.mark.parametrize(("body", "hint"), LASTING_ERRORS)
+async def test_an_error_that_stays_is_told_by_its_type(
+    wire: Wire,
+    model_server: ModelServer,
+    waits: Waits,
+    body: dict[str, Any],
+    hint: str,
+    status: int,
+) -> None:
+    model_server.answers = [Raw(json.dumps(body).encode(), status=status)]
+    error = await refused_by(wire.open(model_server, waits))
+    assert (
+        hint.replace("check A", f"check {'ANTHROPIC' if wire.protocol == 'Messages' else 'OPENAI'}")
+        in error.hint
+    )
+    assert len(model_server.requests) == 1
+
+
+async def test_a_choice_that_a_provider_broke_off_is_asked_again(
+    model_server: ModelServer, waits: Waits
+) -> None:
+    """OpenRouter's form of an error while a model answers."""
+    error = {"code": 502, "message": "Provider returned error"}
+    choice = {"finish_reason": "error", "message": {"content": "def comp"}, "error": error}
+    model_server.answers = [Raw(json.dumps({"choices": [choice]}).encode()), "ok"]
+    assert (await WIRES["chat"].open(model_server, waits).complete(REQUEST)).text == "ok"
+
+
 @pytest.mark.parametrize("code", ["²", "9" * 5000, "99999", "no_such_thing", "-500"])
 async def test_a_code_that_is_no_status_is_none(
     wire: Wire, model_server: ModelServer, waits: Waits, code: str

@@ -109,6 +109,22 @@ async def test_what_the_model_did_is_data(
     assert (reply.text, reply.finish_reason) == (text, expected)
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"type": "overloaded_error", "message": "Overloaded"},
+        {"message": "upstream is down", "code": 502},
+        {"message": "oops", "type": "server_error"},
+    ],
+)
+@pytest.mark.parametrize("model", ["deepseek/tiny", "hosted_vllm/tiny", "openrouter/a/tiny"])
+async def test_an_error_under_a_good_status_is_asked_again(
+    model_server: ModelServer, waits: Waits, model: str, error: dict[str, Any]
+) -> None:
+    model_server.answers = [Raw(json.dumps({"error": error}).encode()), "ok"]
+    assert (await opened(model_server, waits, model).complete(REQUEST)).text == "ok"
+
+
 async def test_tokens_that_are_not_told_are_unknown(
     model_server: ModelServer, waits: Waits
 ) -> None:
