@@ -46,7 +46,7 @@ def runs(
     eureka runs --prune --dry-run
     eureka runs --prune --whole --older-than 30d
     """
-    from eureka_agent.archive.run_folder import RUNS_FOLDER_HINT, shown_runs_folder
+    from eureka_agent.archive.run_folder import RUNS_FOLDER_HINT, list_batches, shown_runs_folder
     from eureka_agent.archive.sizes import folder_size
     from eureka_agent.cli import housekeeping
 
@@ -84,7 +84,7 @@ def runs(
         list_console().print(render_runs(reports, sizes))
     else:
         say(f"no run in {shown_runs_folder()} yet; start one: {command(FIRST_SEARCH)}")
-        say(RUNS_FOLDER_HINT)
+        say(f"`{command('batches')}` lists the batches" if list_batches() else RUNS_FOLDER_HINT)
 
 
 @click.command(cls=Command)

@@ -104,7 +104,7 @@ def _print_plan(values: Mapping[str, Any], output_format: str) -> None:
 def _what_a_search_is() -> str:
     from eureka_agent.simulation.catalogue import list_environments
 
-    listed = [f"  {entry.name:<12}{', '.join(entry.tasks)}" for entry in list_environments()]
+    listed = [f"  {entry.name:<13}{', '.join(entry.tasks)}" for entry in list_environments()]
     about = (
         "A search writes reward functions for a task in plain words, trains a policy with each, and"
         " scores them by the task's\nown metric, against the rewards that a person wrote for it."

@@ -36,7 +36,7 @@ def test_an_estimate_for_people(description: TaskDescription) -> None:
         "task       jumper/jump: jump",
         "search     2 generations of 8 proposals",
         "trainings  at most 39: 16 of proposals, 8 to confirm the best, 15 final",
-        "env steps  at most 390k, 10.0k a training",
+        "env steps  at most 390k, 10.2k a training",  # whole updates of 512 env steps
         "wall time  about 4 min 10 s",
         "devices    trainings run here",
         "models     17 requests, 98.5k tokens of prompts and 10.0k of replies",
