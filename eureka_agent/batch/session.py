@@ -192,10 +192,13 @@ class _Renewing:
 
 
 def state_in_words(entries: Sequence[Entry], *, running: bool) -> str:
-    """`Running: 3 of 12 searches have ended`."""
+    """`Running: 3 of 12 searches have ended`, `Finished`, or `Finished: 2 finished, 1 failed`."""
     ended = sum(entry.state in ENDED for entry in entries)
     if ended == len(entries):
-        return "Finished"
+        all_finished = all(entry.state is State.FINISHED for entry in entries)
+        return (
+            "Finished" if all_finished else f"Finished: {counted(each.state for each in entries)}"
+        )
     return f"{'Running' if running else 'Stopped'}: {ended} of {len(entries)} searches have ended"
 
 

@@ -25,7 +25,8 @@ def render_estimate(plan: SearchPlan) -> RenderableType:
         f" {settings.sentence or description.sentence}",
         "search": _size(plan),
         "trainings": f"at most {estimate.trainings:,}: {_trainings(plan)}",
-        "env steps": f"at most {count(estimate.env_steps)}, {count(settings.steps_of_a_training)} a training",
+        "env steps": f"at most {count(estimate.env_steps)},"
+        f" {count(settings.steps_of_a_training)} a training",
         "wall time": time_text(estimate),
         "devices": plan.devices,
         "models": _models(estimate, plan.roles),
