@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,6 +28,7 @@ _RETURNS = {
     "step": ("observation", "reward", "terminated", "truncated", "info"),
     "reset": ("observation", "info"),
 }
+_TAKES = {"step": "self, action", "reset": "self, *, seed=None, options=None"}
 _FINITE_HINT = "guard divisions, roots and logarithms, and limit what the physics can reach"
 _GYMNASIUM = "gymnasium"
 _NO_PERSONS = (_GYMNASIUM, __name__.partition(".")[0])
@@ -51,22 +54,16 @@ def method_after(steps: int) -> Method:
 
 def reset(environment: gymnasium.Env, seed: int) -> Result:
     """Reset the environment. Raises EnvironmentLoadError for an invalid result, and its errors."""
-    try:
+    with _blamed(environment, "reset"):
         given = environment.reset(seed=seed)
-    except Exception as error:
-        _raise_for_layer(environment, "reset", error)
-        raise
     observation, info = _parts(environment, "reset", given)
     return Result(observation, 0.0, False, False, info)
 
 
 def step(environment: gymnasium.Env, action: Any) -> Result:
     """Make a step. Raises EnvironmentLoadError for an invalid result, and its errors."""
-    try:
+    with _blamed(environment, "step"):
         given = environment.step(action)
-    except Exception as error:
-        _raise_for_layer(environment, "step", error)
-        raise
     observation, reward, terminated, truncated, info = _parts(environment, "step", given)
     try:
         number = float(reward)
@@ -177,19 +174,40 @@ def _place(layer: gymnasium.Env, method: Method) -> str:
     return place_of_function(type(layer))
 
 
-def _raise_for_layer(environment: gymnasium.Env, method: Method, error: Exception) -> None:
-    """Raise EnvironmentLoadError where Gymnasium's wrapper cannot take an inner layer's result."""
-    for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
-        owner = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if owner != _GYMNASIUM:
-            if owner in LIBRARIES:
-                continue
-            return  # the author's own line raised
-        wrapper = frame.f_locals.get("self")
-        if isinstance(wrapper, gymnasium.Wrapper) and frame.f_code.co_name == method:
-            name, text = type(wrapper).__name__, describe_error(error)
-            what = f"returned what Gymnasium's {name} cannot take: {text}"
-            raise _wrong(wrapper.env, method, what) from None
+@contextmanager
+def _blamed(environment: gymnasium.Env, method: Method) -> Iterator[None]:
+    """Raise EnvironmentLoadError where a layer cannot be called as Gymnasium does, or Gymnasium's
+    wrapper cannot take an inner layer's result."""
+    try:
+        yield
+    except Exception as error:
+        for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
+            owner = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+            if owner not in (*_NO_PERSONS, *LIBRARIES):
+                raise  # the author's own line raised
+            wrapper = frame.f_locals.get("self")
+            _check_signatures(environment, method)
+            if isinstance(wrapper, gymnasium.Wrapper) and frame.f_code.co_name == method:
+                name, text = type(wrapper).__name__, describe_error(error)
+                what = f"returned what Gymnasium's {name} cannot take: {text}"
+                raise _wrong(wrapper.env, method, what) from None
+        raise
+
+
+def _check_signatures(environment: gymnasium.Env, method: Method) -> None:
+    """Raises EnvironmentLoadError for the first layer that does not take the method's arguments."""
+    for layer in layers(environment):
+        try:
+            signature = inspect.signature(getattr(layer, method))
+            signature.bind(None) if method == "step" else signature.bind(seed=0, options=None)
+        except TypeError as error:
+            hint = f"write `def {method}({_TAKES[method]})`"
+            if isinstance(layer, gymnasium.Wrapper):
+                hint += f", and pass {'it' if method == 'step' else 'both'} on to self.env"
+            what = f"cannot be called as Gymnasium calls it: {error}"
+            raise _wrong(layer, method, what, hint) from None
+        except ValueError:  # compiled
+            return
 
 
 def _parts(environment: gymnasium.Env, method: Method, given: Any) -> Sequence[Any]:

@@ -58,9 +58,21 @@ def make_copy(task: type[GymnasiumTask], options: Mapping[str, Any]) -> gymnasiu
         raise unregistered  # `make` also takes a name without its version
     if not isinstance(environment, gymnasium.Env):
         raise EnvironmentLoadError(
-            f"the function that makes {label} returned {environment!r}, expected a gymnasium.Env",
+            f"{place_of_function(task.make_environment)}the function that makes {label} returned"
+            f" {environment!r}, expected a gymnasium.Env",
             "end it with `return environment`",
         )
+    for name in ("observation_space", "action_space"):
+        space = getattr(environment, name, None)
+        if not isinstance(space, spaces.Space):
+            has = "has no" if space is None else f"has {space!r} as"
+            raise EnvironmentLoadError(
+                f"{place_of_function(type(environment))}{type(environment).__name__} {has} {name},"
+                " expected one of gymnasium.spaces",
+                "call `super().__init__(env)` in its `__init__`"
+                if isinstance(environment, gymnasium.Wrapper)
+                else f"set self.{name} in its `__init__`",
+            )
     return _without_texts(environment)
 
 

@@ -20,6 +20,7 @@ from eureka_agent.simulation.gymnasium_names import names_of
 from eureka_agent.simulation.gymnasium_reading import (
     DECLARED,
     ENDS_BY,
+    declared_length,
     description,
     episode_length,
     masses_and_sizes,
@@ -67,22 +68,26 @@ def probe(task: type[GymnasiumTask]) -> None:
             if task.named_observations
             else named_entries(task.label(), environment.observation_space, task.described_entries)
         )
+        registered, own = _registered(task, environment), vars(task)
+        declared = declared_length(environment, registered)
+        if "max_episode_length" in own:
+            declared = own["max_episode_length"], DECLARED
         with third_party_code(task._package, "in the first steps of random actions"):
-            tried = random_episodes(environment, spaces.flatdim(environment.observation_space))
+            size = spaces.flatdim(environment.observation_space)
+            tried = random_episodes(environment, size, declared and declared[0])
     finally:
-        environment.close()
-    registered = _registered(task, environment)
+        with third_party_code(task._package, "when it was closed"):
+            environment.close()
     actions = environment.action_space
-    own = vars(task)
     task._spec = registered
     task.num_observations = spaces.flatdim(environment.observation_space)
     task.num_actions, task.action_choices = num_actions(actions), action_choices(actions)
     problem = _set_names(task, environment.observation_space)
     names = task._names
-    length, length_from = episode_length(environment, registered, tried.truncated_after)
+    length, length_from, task.episodes_vary = episode_length(declared, tried)
     seconds, seconds_from = time_step(environment)
     if "max_episode_length" in own:
-        length, length_from = own["max_episode_length"], DECLARED
+        length, length_from, task.episodes_vary = own["max_episode_length"], DECLARED, False
     if "control_dt" in own:
         seconds, seconds_from = own["control_dt"], DECLARED
     task.max_episode_length, task.control_dt = length, seconds

@@ -24,7 +24,11 @@ from eureka_agent.task import Variable, is_finite
 _SEED = 0
 _STEPS = 250
 """Random steps in which ends of episodes are counted: mostly a fraction of a second."""
+_MOST_STEPS = 1000
+"""Random steps in which truncations of its own are looked for, where no episode ends otherwise."""
 _EPISODES = 10
+_MISSIONS = 32
+"""Episodes whose `max_steps` is read where it varies."""
 ENDS = "1 where the episode ends here, by success or by failure, else 0 (a time-out does not count)"
 ENDS_BY = {
     "failure": "1 where the episode ends here by failure, else 0 (a time-out is not a failure)",
@@ -66,18 +70,25 @@ class Tried:
     """Info of the first reset and the first step."""
     ends_doc: str
     """Meaning of `terminated`, with the signs of the environment's own reward at ends."""
-    truncated_after: int | None
-    """Step at which it truncated all episodes that it truncated; None for few or different ones."""
+    truncated_after: tuple[int, ...]
+    """Lengths of the episodes that it truncated before its declared limit."""
+    goes_on: bool
+    """True where another episode was longer than those."""
+    own_limits: tuple[int, ...]
+    """`max_steps` in each of some episodes; empty without that attribute."""
 
 
-def random_episodes(environment: gymnasium.Env, size: int) -> Tried:
-    """Run a few random episodes. `size`: of an observation. Raises EnvironmentLoadError."""
+def random_episodes(environment: gymnasium.Env, size: int, declared: int | None) -> Tried:
+    """Run a few random episodes of at most `declared` steps. `size`: of an observation. Raises
+    EnvironmentLoadError."""
     environment.action_space.seed(_SEED)
     begun = _begin(environment, _SEED, size)
     info = dict(begun.info)
-    at_ends, elsewhere, cut_short = list[float](), list[float](), list[int]()
-    steps = 0
-    for step in range(_STEPS):
+    at_ends, elsewhere, cut_short, limits = list[float](), list[float](), list[int](), list[int]()
+    steps = longest_other = 0
+    for step in range(_MOST_STEPS):
+        if step >= _STEPS and (at_ends or longest_other or len(cut_short) >= _EQUAL_EPISODES):
+            break
         with call_limit():
             result = calls.step(environment, environment.action_space.sample())
         steps += 1
@@ -86,15 +97,35 @@ def random_episodes(environment: gymnasium.Env, size: int) -> Tried:
             raise calls.unsound(environment, flat, result, {}, steps)
         if step == 0:
             info.update(result.info)
-        (at_ends if result.terminated else elsewhere).append(result.reward)
-        if result.terminated or result.truncated:
-            cut_short += [steps] * (not result.terminated)
+        if step < _STEPS:
+            (at_ends if result.terminated else elsewhere).append(result.reward)
+        limit = declared or own_limit(environment)
+        at_limit = limit is not None and steps >= limit
+        if result.terminated or result.truncated or at_limit:
+            if result.terminated or at_limit:
+                longest_other = max(longest_other, steps)
+            else:
+                cut_short.append(steps)
             if len(at_ends) >= _EPISODES:
                 break
+            limits += [own] if (own := own_limit(environment)) else []
             _begin(environment, _SEED + step + 1, size)
             steps = 0
-    equal = len(cut_short) >= _EQUAL_EPISODES and len(set(cut_short)) == 1
-    return Tried(info, _ends_doc(at_ends, elsewhere), cut_short[0] if equal else None)
+    longest_other = max(longest_other, steps)
+    while own := own_limit(environment):
+        limits.append(own)
+        if len(limits) >= (_MISSIONS if len(set(limits)) > 1 else _EPISODES):
+            break
+        _begin(environment, _SEED + _MOST_STEPS + len(limits), size)
+    goes_on = longest_other > max(cut_short, default=0)
+    ends_doc = _ends_doc(at_ends, elsewhere)
+    return Tried(info, ends_doc, tuple(cut_short), goes_on, tuple(limits))
+
+
+def own_limit(environment: gymnasium.Env) -> int | None:
+    """The attribute `max_steps`, which MiniGrid's levels may set anew in each episode."""
+    steps: Any = getattr(environment.unwrapped, "max_steps", None)
+    return steps if isinstance(steps, int) and not isinstance(steps, bool) and steps > 0 else None
 
 
 def _begin(environment: gymnasium.Env, seed: int, size: int) -> calls.Result:
@@ -137,30 +168,43 @@ def termination_conditions(physics: Any) -> dict[str, str]:
     return {"terminated": " or ".join(parts)} if parts else {}
 
 
-def episode_length(
-    environment: gymnasium.Env,
-    registered: gymnasium.envs.registration.EnvSpec | None,
-    truncated_after: int | None,
-) -> tuple[int, str]:
-    """Steps of an episode, and their origin: declared, `max_steps` (MiniGrid), seen or guessed."""
+def declared_length(
+    environment: gymnasium.Env, registered: gymnasium.envs.registration.EnvSpec | None
+) -> tuple[int, str] | None:
+    """The shortest declared limit of an episode in steps, and its origin."""
     declared = [
         (layer._max_episode_steps, "from its wrapper TimeLimit")
         for layer in calls.layers(environment)
         if isinstance(layer, gymnasium.wrappers.TimeLimit)
     ]
     for spec in (registered, environment.unwrapped.spec):
-        if spec is not None and spec.max_episode_steps:
-            declared.append((spec.max_episode_steps, "from max_episode_steps of its registration"))
-    if declared:
-        return min(declared, key=lambda each: each[0])
-    steps: Any = getattr(environment.unwrapped, "max_steps", None)
-    if isinstance(steps, int) and not isinstance(steps, bool) and steps > 0:
-        return steps, "from its attribute max_steps"
-    if truncated_after is not None:
-        counted = f"as it truncated every one of the first episodes after {truncated_after} steps"
-        return truncated_after, counted
+        steps = 0 if spec is None else spec.max_episode_steps or 0
+        if steps > 0:
+            declared.append((steps, "from max_episode_steps of its registration"))
+    return min(declared, key=lambda each: each[0], default=None)
+
+
+def episode_length(declared: tuple[int, str] | None, tried: Tried) -> tuple[int, str, bool]:
+    """Steps of an episode, and their origin: declared, `max_steps` (MiniGrid), seen or guessed;
+    and True where episodes have lengths of their own, of which this is the largest seen."""
+    own = tried.own_limits
+    seen = () if tried.goes_on else tried.truncated_after
+    shortest, longest = (min(seen), max(seen)) if seen else (0, 0)
+    sooner = f", sooner than the {declared[0]} steps {declared[1]}" if declared else ""
+    if len(seen) >= _EQUAL_EPISODES and shortest == longest:
+        counted = f"as it truncated every one of the first episodes after {longest} steps"
+        return longest, f"{counted}{sooner}", False
+    counted = f"it truncated {len(seen)} of its first episodes by itself"
+    counted = f"{counted} after {shortest} to {longest} steps"
+    if declared is not None:
+        return declared[0], f"{declared[1]}; {counted}" if seen else declared[1], False
+    if own:
+        varies = f": {min(own)} to {max(own)} in {len(own)} episodes" if len(set(own)) > 1 else ""
+        return max(own), f"from its attribute max_steps{varies}", True
+    if seen:
+        return longest, f"as {counted}", True
     guess = f"guessed: {_DEFAULT_EPISODE_LENGTH} steps, as nothing names it"
-    return _DEFAULT_EPISODE_LENGTH, f"{guess} (set MAX_EPISODE_LENGTH in env.py)"
+    return _DEFAULT_EPISODE_LENGTH, f"{guess} (set MAX_EPISODE_LENGTH in env.py)", False
 
 
 def time_step(environment: gymnasium.Env) -> tuple[float, str]:

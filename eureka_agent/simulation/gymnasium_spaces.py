@@ -55,6 +55,11 @@ def check_observations(label: str, space: spaces.Space) -> None:
                 f"{what} is a {leaf}, expected numbers of a fixed size",
                 _WRAP_HINT.format("leaves it out or turns it into a Box"),
             )
+    if not spaces.flatdim(space):
+        raise EnvironmentLoadError(
+            f"the observation of {label} is a {space}, which has no numbers",
+            _WRAP_HINT.format("observes at least one"),
+        )
 
 
 def image_error(what: str, shape: str) -> EnvironmentLoadError:
@@ -117,7 +122,10 @@ def entry_values(
 def flatten(space: spaces.Space, observation: Any) -> NDArray[numpy.float32]:
     """One vector for the policy. Shape: (num_observations,)."""
     is_box = isinstance(space, spaces.Box)
-    flat = numpy.asarray(observation).reshape(-1) if is_box else spaces.flatten(space, observation)
+    given = observation if is_box else spaces.flatten(space, observation)
+    flat = numpy.asarray(given).reshape(-1)
+    if flat.dtype.kind in "cSU":
+        raise TypeError(f"it is of type {flat.dtype}")
     return numpy.asarray(flat, dtype=numpy.float32)
 
 
@@ -129,7 +137,10 @@ def wrong_part(space: spaces.Space, observation: Any) -> str:
             if not isinstance(value, Mapping) or key not in value:
                 return f"{name}is not there"
             value = value[key]
-        shape = numpy.shape(value)
+        try:
+            shape = numpy.shape(value)
+        except ValueError:
+            return f"{name}has parts of different lengths"
         if isinstance(leaf, _SIZED) and numpy.prod(shape) != numpy.prod(leaf.shape):
             return f"{name}has the shape {shape!r}, expected {tuple(leaf.shape)!r}"
     return ""
@@ -209,11 +220,12 @@ def _vector_channels(
 def _leaves(
     space: spaces.Space, path: tuple[Any, ...] = ()
 ) -> Iterator[tuple[tuple[Any, ...], spaces.Space]]:
-    """Spaces within Dicts, with their keys, in Gymnasium's order of flattening."""
+    """Spaces within Dicts, with their keys, in Gymnasium's order of flattening; without those that
+    have no numbers, such as sensors that a robot lacks."""
     if isinstance(space, spaces.Dict):
         for key, inner in space.spaces.items():
             yield from _leaves(inner, (*path, key))
-    else:
+    elif 0 not in (space.shape or ()):
         yield path, space
 
 

@@ -20,7 +20,7 @@ from eureka_agent.simulation.gymnasium_actions import action_choices, num_action
 from eureka_agent.simulation.gymnasium_making import make_copy
 from eureka_agent.simulation.gymnasium_names import Names, Part, StatePlace
 from eureka_agent.simulation.gymnasium_probe import NATIVE_REWARD, probe
-from eureka_agent.simulation.gymnasium_reading import ENDS, words
+from eureka_agent.simulation.gymnasium_reading import ENDS, own_limit, words
 from eureka_agent.simulation.gymnasium_spaces import Entry, entry_values
 from eureka_agent.simulation.gymnasium_states import read_state, write_state
 from eureka_agent.simulation.user_modules import third_party_code
@@ -38,6 +38,8 @@ def compute_reward(native_reward):
 '''
 
 _SEED_BITS = 24
+_BEYOND = 10
+"""Longest episodes seen, after which one ends that the environment itself does not end."""
 
 
 class GymnasiumTask(VecTask):
@@ -219,8 +221,14 @@ class GymnasiumTask(VecTask):
         return {cause: torch.tensor(self._terminated).to(self.device)}
 
     def compute_truncation(self) -> Tensor:
-        """The time limit, or a truncation by the environment."""
-        return super().compute_truncation() | torch.from_numpy(self._truncated).to(self.device)
+        """The time limit, or a truncation by the environment. Where episodes vary, the limit is the
+        environment's own in this episode."""
+        truncated = torch.from_numpy(self._truncated).to(self.device)
+        if not self.episodes_vary:
+            return super().compute_truncation() | truncated
+        longest = _BEYOND * self.max_episode_length
+        limits = [own_limit(each) or longest for each in self.environments]
+        return (self.progress_buf >= torch.tensor(limits, device=self.device)) | truncated
 
     def reset_idx(self, env_ids: Tensor) -> None:
         """Reset each row's environment with a seed from that row's own stream."""
@@ -253,8 +261,9 @@ class GymnasiumTask(VecTask):
                 write_state(self.environments[row], self._state_place, own)
 
     def close(self) -> None:
-        for environment in self.environments:
-            environment.close()
+        with third_party_code(self._package, "when it was closed"):
+            for environment in self.environments:
+                environment.close()
 
 
 def environment_class(gymnasium_id: str) -> type[GymnasiumTask]:

@@ -114,24 +114,25 @@ def third_party_code(
         if isinstance(error, (EurekaError, *passing)):
             raise
         owner, place = _owner(error, package)
+        what = f"{place}{describe_error(error)}"
         if owner.startswith(_PREFIX):
             raise EnvironmentLoadError(
-                f"{place}: {describe_error(error)} (the environment's own code failed {when})",
-                "mend this line",
+                f"{what} (the environment's own code failed {when})",
+                "mend this line" if place else "correct what it gave: it is not what was declared",
             ) from None
         raise EnvironmentLoadError(
-            f"the package {owner!r} failed {when}: {place}: {describe_error(error)}",
+            f"the package {owner!r} failed {when}: {what}",
             f"the fault is in {owner!r}: try it by itself, and report it there",
         ) from None
 
 
 def _owner(error: BaseException, package: str) -> tuple[str, str]:
-    """Top-level module of the frame to blame, and its `<file>, line <n>`: the innermost of the
-    environment's folder or of `package`, else of a module that is no library."""
+    """Top-level module of the frame to blame, and its `"<file>, line <n>: "`: the innermost of the
+    environment's folder or of `package`, else of a module that is no library; empty if none is."""
     frames = [
         (
             str(frame.f_globals.get("__name__", "")).partition(".")[0],
-            f"{frame.f_code.co_filename}, line {line}",
+            f"{frame.f_code.co_filename}, line {line}: ",
         )
         for frame, line in traceback.walk_tb(error.__traceback__)
     ]
@@ -142,9 +143,9 @@ def _owner(error: BaseException, package: str) -> tuple[str, str]:
     named = {package} - LIBRARIES
     of_package = [frame for frame in behind if frame[0] in named or frame[0].startswith(_PREFIX)]
     of_others = [frame for frame in behind if frame[0] not in sys.stdlib_module_names | LIBRARIES]
-    if not behind:  # its result was not as it had declared
-        return package, frames[-1][1]
-    return (of_package or of_others or behind)[-1]
+    of_gymnasium = [frame for frame in behind if frame[0] == "gymnasium"]
+    # none: its result was not as it had declared
+    return (of_package or of_others or of_gymnasium or [(package, "")])[-1]
 
 
 def describe_error(error: BaseException) -> str:

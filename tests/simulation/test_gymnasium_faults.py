@@ -55,6 +55,7 @@ SMALL = TrainingSettings(
 )
 PLACE = "def compute_reward(place):\n    return place[:, 0], {'place': place[:, 0]}\n"
 STEP, RESET, LATE = "    def step(self", "    def reset(self", "        pass\n"
+SEEDED = "super().reset(seed=seed)"
 STEP_RETURN, RESET_RETURN = (
     "return observation, reward, False, False, info",
     'return self.look(), {"distance": abs(self.x)}',
@@ -151,6 +152,98 @@ def test_a_result_of_another_form_is_said_of_who_wrote_it(
     )
 
 
+WRAPPED = (
+    "def make()",
+    "class Plain(gymnasium.Wrapper):\n    def reset(self):\n        return self.env.reset()\n\n\ndef make()",
+)
+NOT_CALLABLE = {
+    "reset": (
+        ((f"{RESET}, *, seed=None, options=None)", f"{RESET})"), (SEEDED, "super().reset()")),
+        RESET,
+        "Slider.reset cannot be called as Gymnasium calls it: got an unexpected keyword argument 'seed'",
+        "write `def reset(self, *, seed=None, options=None)`",
+    ),
+    "reset without options, within Gymnasium's wrapper": (
+        (
+            (f"{RESET}, *, seed=None, options=None)", f"{RESET}, seed=None)"),
+            ("return Slider()", "return gymnasium.wrappers.TimeLimit(Slider(), 30)"),
+        ),
+        RESET,
+        "Slider.reset cannot be called as Gymnasium calls it: got an unexpected keyword argument 'options'",
+        "write `def reset(self, *, seed=None, options=None)`",
+    ),
+    "a wrapper's reset": (
+        (WRAPPED, ("return Slider()", "return Plain(Slider())")),
+        "def reset(self):",
+        "Plain.reset cannot be called",
+        "and pass both on to self.env",
+    ),
+    "step": (
+        ((f"{STEP}, action)", f"{STEP}, action, dt)"),),
+        STEP,
+        "Slider.step cannot be called as Gymnasium calls it: missing a required argument: 'dt'",
+        "write `def step(self, action)`",
+    ),
+    "ragged": (
+        (('"load": np.float32(1.0)', '"load": [[1.0], 2.0]'),),
+        RESET,
+        "the entry 'load' has parts of different lengths",
+        "return what observation_space declares",
+    ),
+    "no space": (
+        (("    observation_space = ", "    space = "),),
+        "class Slider",
+        "Slider has no observation_space",
+        "set self.observation_space",
+    ),
+    "a wrapper without its own": (
+        (
+            ("return Slider()", "return Plain(Slider())"),
+            (
+                WRAPPED[0],
+                WRAPPED[1]
+                .replace("reset(self):", "__init__(self, env):")
+                .replace("return", "pass  #"),
+            ),
+        ),
+        "class Plain",
+        "Plain has no observation_space",
+        "call `super().__init__(env)`",
+    ),
+    "close": (
+        ((STEP, f"    def close(self):\n        int('x')\n\n{STEP}"),),
+        "int('x')",
+        "(the environment's own code failed when it was closed)",
+        "mend this line",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", NOT_CALLABLE)
+def test_what_gymnasium_cannot_use_is_said_of_the_person_s_line(tmp_path: Path, fault: str) -> None:
+    changes, part, said, hint = NOT_CALLABLE[fault]
+    folder = write(tmp_path / "slider", *changes)
+    with pytest.raises(EnvironmentLoadError) as found:
+        load_environment(str(folder))
+    assert found.value.message.startswith(at(folder, part))
+    assert said in found.value.message
+    assert hint in found.value.hint
+
+
+def test_entries_without_numbers_are_left_out(tmp_path: Path) -> None:
+    """Such as the sensors of a robot that has none."""
+    space = "spaces.Dict(a=spaces.Box(-1, 1, (0,)), b=spaces.MultiDiscrete(np.zeros(0, int)))"
+    folder = write(
+        tmp_path / "slider",
+        ("spaces.Dict(place", f"spaces.Dict(none={space}, place"),
+        ('return {"place"', 'return {"none": {"a": np.zeros(0), "b": np.zeros(0, int)}, "place"'),
+    )
+    assert not [each for each in check(folder) if each.severity == "error"]
+    described = describe(load_environment(str(folder)))
+    assert [each.name for each in described.variables[2:4]] == ["place", "load"]
+    assert [each.name for each in described.observation_channels] == ["place", "load"]
+
+
 def test_a_number_of_info_that_becomes_none_is_said(tmp_path: Path) -> None:
     folder = write(
         tmp_path / "slider",
@@ -220,7 +313,9 @@ LATE_FAULTS = {
 def test_a_training_ends_with_the_person_s_line_first(tmp_path: Path, fault: str) -> None:
     code, part, said = LATE_FAULTS[fault]
     folder = write(
-        tmp_path / "slider", (LATE, f"        if Slider.made > 400:\n            {code}\n")
+        tmp_path / "slider",
+        (LATE, f"        if Slider.made > 400:\n            {code}\n"),
+        ("def make()", "MAX_EPISODE_LENGTH = 100\n\n\ndef make()"),
     )
     loaded = load_environment(str(folder))
     _, task = loaded.task(None)
@@ -374,6 +469,39 @@ TAKEN = {
             "time step from its attribute dt",
         ),
     ),
+    "truncates sooner than its wrapper": (
+        (
+            (STEP_RETURN, "return observation, reward, False, self.count >= 60, info"),
+            ("return Slider()", "return gymnasium.wrappers.TimeLimit(Slider(), 200)"),
+        ),
+        60,
+        1.0,
+        ("after 60 steps, sooner than the 200 steps from its wrapper TimeLimit", "guessed"),
+    ),
+    "truncates sooner than its attribute": (
+        (
+            (STEP_RETURN, "return observation, reward, False, self.count >= 60, info"),
+            ("made = 0", "made, max_steps = 0, 300"),
+        ),
+        60,
+        1.0,
+        ("truncated every one of the first episodes after 60 steps", "guessed"),
+    ),
+    "truncates late": (
+        ((STEP_RETURN, "return observation, reward, False, self.count >= 450, info"),),
+        450,
+        1.0,
+        ("truncated every one of the first episodes after 450 steps", "guessed"),
+    ),
+    "truncates after other lengths": (
+        (
+            (STEP_RETURN, "return observation, reward, False, self.count >= self.most, info"),
+            (SEEDED, f"{SEEDED}\n        self.most = 40 + 10 * self.np_random.integers(3)"),
+        ),
+        60,
+        1.0,
+        ("truncated", "of its first episodes by itself after 40 to 60 steps"),
+    ),
     "truncates by chance": (
         ((STEP_RETURN, "return observation, reward, False, Slider.made in (30, 90), info"),),
         1000,
@@ -396,6 +524,26 @@ def test_length_and_time_step_are_read_where_they_stand(tmp_path: Path, given: s
     assert (described.max_episode_length, described.control_dt) == (length, seconds)
     for source in sources:
         assert source in described.episode_source
+
+
+@pytest.mark.parametrize("truncates", [True, False])
+def test_an_episode_ends_where_its_own_max_steps_says(tmp_path: Path, truncates: bool) -> None:
+    """As in BabyAI's levels, whose missions have limits of their own."""
+    changes = [(SEEDED, f"{SEEDED}\n        self.max_steps = int(self.np_random.integers(3, 90))")]
+    if truncates:
+        changes.append(
+            (STEP_RETURN, "return observation, reward, False, self.count >= self.max_steps, info")
+        )
+    loaded = load_environment(str(write(tmp_path / "slider", *changes)))
+    assert loaded.environment_class.max_episode_length >= 80
+    assert "max_steps: " in loaded.environment_class.episode_source
+    environment = loaded.make(loaded.task(None)[1], 40, seed=5)
+    limits = [each.unwrapped.max_steps for each in environment.environments]
+    lengths = [0] * 40
+    for step in range(1, 95):
+        ended = environment.advance(torch.zeros(40, 1)).truncated
+        lengths = [old or step * int(now) for old, now in zip(lengths, ended, strict=True)]
+    assert lengths == limits
 
 
 def test_the_check_says_what_was_guessed_and_nothing_of_what_is_not_there(tmp_path: Path) -> None:

@@ -171,6 +171,29 @@ def test_terminated_truncated_and_the_time_limit_are_told_apart() -> None:
     assert transition.truncated.tolist() == [False, False, True]
 
 
+class Series(Script):
+    """Has data for the five steps of its registered limit."""
+
+    action_space = gymnasium.spaces.Box(-0.5, 0.5, (2,), np.float64)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        self.left = [0.0] * 5
+        return super().reset(seed=seed)
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        self.left.pop()
+        return super().step(action)
+
+
+def test_an_environment_is_not_played_past_its_registered_limit() -> None:
+    gymnasium.register("Series-v0", entry_point=Series, max_episode_steps=5)
+    try:
+        found = check_environment("gymnasium:Series-v0")
+        assert not [each for each in found if each.severity == "error"]
+    finally:
+        del gymnasium.registry["Series-v0"]
+
+
 def test_nan_after_an_action_that_is_none_is_its_row_s_alone() -> None:
     """The environment is not asked. Its row is NaN until a reset, which tells that the policy
     broke."""
