@@ -102,7 +102,8 @@ def test_the_document_works_in_a_browser(
     page.wait_for_function(f"figure => ({DRAWN})(figure) !== {before}", arg=curves.element_handle())
     # nothing is wider than the screen, but what scrolls by itself
     assert page.evaluate("document.documentElement.scrollWidth") == width
-    assert cut_off(page) == [] or width < 800
+    if width > 800:  # on a phone a long word of the unit scrolls
+        assert cut_off(page) == []
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert background == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(20, 23, 28)")
     assert page.title().startswith("hop </script>")
