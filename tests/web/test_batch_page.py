@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 
 import httpx
 import pytest
@@ -49,3 +52,26 @@ def test_the_list_links_to_the_batch_and_the_batch_to_its_runs(client: httpx.Cli
 )
 def test_what_is_not_there_is_not_found(client: httpx.Client, path: str) -> None:
     assert client.get(path).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE searches SET state = 'nonsense'",
+        "DROP TABLE searches; CREATE VIEW searches AS WITH RECURSIVE n(i) AS"
+        " (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) AS name FROM n",
+    ],
+)
+def test_a_batch_of_a_stranger_harms_no_other_in_the_list(tmp_path: Path, statement: str) -> None:
+    for name in ("night", "strange"):
+        (tmp_path / name).mkdir()
+        with closing(Queue(tmp_path / name, make=True)) as queue:
+            queue.add([("one", {"env": "ant"})])
+    with closing(sqlite3.connect(tmp_path / "strange" / "batch.sqlite")) as other, other:
+        other.executescript(statement)
+    with serving(tmp_path) as server, server.client() as client:
+        listed = client.get("/")
+        assert listed.status_code == 200
+        assert "no batch of this program has" in listed.text
+        assert client.get("/batches/night").status_code == 200
+        assert client.get("/batches/strange").status_code == 404
