@@ -26,6 +26,9 @@ _SYNTAX = frozenset(
     RShift Eq NotEq Lt LtE Gt GtE Is IsNot In NotIn Load Store Del""".split()  # noqa: SIM905
 )
 """Names of the allowed nodes of a syntax tree."""
+_CLASSES = frozenset(("torch.Tensor", "typing.Union"))
+"""The class whose constructor may leave memory as it was, and what gives it back."""
+_SETS = frozenset(("set", "frozenset"))
 _CONTAINERS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 _RETURN_VALUES = ("A206", "return the values")
 _AVOID_ERRORS = ("A206", "avoid the error in place of catching it, with `torch.where` or `clamp`")
@@ -57,6 +60,10 @@ class _Walk:
         for name, path in imports(tree):
             if path in vocabulary.MODULES:
                 self._modules.setdefault(name, path)
+        own = names_bound(tree, imported=False)
+        self._sets = _SETS - own
+        self._classes = {"Tensor", "Union"} | {n for n, path in imports(tree) if path in _CLASSES}
+        self._harmless = {id(part) for node in ast.walk(tree) for part in _harmless(node, own)}
 
     def check(self, node: ast.AST, local: frozenset[str] | None) -> None:
         """Check a node and all below it. `local` has the names of the functions around it, or is
@@ -64,6 +71,8 @@ class _Walk:
         if type(node).__name__ not in _SYNTAX:
             code, hint = _REFUSED_SYNTAX.get(type(node), ("A206", PURE))
             return self._refuse(code, f"`{ast.unparse(node).strip().splitlines()[0]}`", node, hint)
+        if id(node) not in self._harmless:
+            self._check_for_leftovers(node)
         match node:
             case ast.Import():
                 for alias in node.names:
@@ -85,6 +94,8 @@ class _Walk:
                 self._check_change(node, local)
             case ast.Call(func=ast.Attribute(attr=method) as called) if changes(method):
                 self._check_change(called, local)
+            case ast.keyword(arg="out" | "inplace" as name):
+                self._refuse("A205", f"`{name}=`, which writes into a tensor,", node.value, PURE)
             case ast.Name():
                 self._check_name(node)
             case ast.Attribute():
@@ -95,6 +106,16 @@ class _Walk:
         for node in nodes:
             if node is not None:
                 self.check(node, local)
+
+    def _check_for_leftovers(self, node: ast.AST) -> None:
+        """Refuse memory that holds anything, and an order that differs from process to process."""
+        name = node.id if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) else ""
+        if isinstance(node, (ast.Set, ast.SetComp)) or name in self._sets:
+            hint = "use a list or a tuple: the order of a set differs from process to process"
+            self._refuse("A206", f"the set `{ast.unparse(node)}`", node, hint)
+        elif name in self._classes or self._path(node) in _CLASSES:
+            hint = "use `torch.tensor` or `torch.zeros`: its memory may hold anything"
+            self._refuse("A204", f"`{ast.unparse(node)}` as a value", node, hint)
 
     # ── functions and what they may change ────────────────────────────────────────────────────────
 
@@ -218,6 +239,24 @@ class _Walk:
 
     def _refuse(self, code: str, what: str, node: ast.AST, hint: str) -> None:
         self.findings.append(finding(code, f"{what} is not allowed in a reward", node, hint))
+
+
+def _harmless(node: ast.AST, own: Collection[str]) -> Iterator[ast.AST]:
+    """The class Tensor where it names a type or copies literals, and sets where their order makes
+    no difference. `own`: names that the source binds."""
+    match node:
+        case ast.Call(func=ast.Name(id="isinstance"), args=[_, kind]) if "isinstance" not in own:
+            yield from kind.elts if isinstance(kind, ast.Tuple) else (kind,)
+        case ast.Call(func=ast.Name(id="len" | "sorted" as name), args=[ordered], keywords=[]):
+            if name not in own:
+                yield from (ordered, getattr(ordered, "func", ordered))
+        case ast.Call(func=kind, args=[ast.List() | ast.Tuple()], keywords=[]):
+            if not isinstance(kind, ast.Name) or kind.id not in _SETS:
+                yield kind
+        case ast.Compare(comparators=[ordered], ops=[ast.In() | ast.NotIn()]):
+            yield from (ordered, getattr(ordered, "func", ordered))
+        case ast.Subscript(slice=kinds):
+            yield from kinds.elts if isinstance(kinds, ast.Tuple) else (kinds,)
 
 
 def changes(method: str) -> bool:

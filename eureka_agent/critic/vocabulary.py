@@ -51,7 +51,7 @@ MODULES: dict[str, frozenset[str]] = {
         _ARITHMETIC
         | _TYPES
         | _words(
-            """Tensor Size device dtype finfo iinfo pi inf nan e no_grad arange as_tensor asarray
+            """Tensor Size device dtype finfo iinfo pi inf nan e no_grad arange as_tensor
             atleast_1d
         atleast_2d baddbmm block_diag broadcast_tensors cdist column_stack cosine_similarity
         einsum eye full full_like hstack is_tensor linspace logspace meshgrid ones ones_like
@@ -129,6 +129,7 @@ HINTS = {
     "print": "return what you want to see as a component",
     "eval": "write the expression itself",
     "exec": "write the code itself",
-    "empty": "use `torch.zeros`: this memory holds anything",
+    **dict.fromkeys(_words("empty empty_like new_empty"), "use `torch.zeros`: this holds anything"),
+    **dict.fromkeys(_words("asarray frombuffer from_numpy"), "use `torch.tensor`, which copies"),
 }
 """Hints for some refused names. The others get the nearest allowed name."""

@@ -49,10 +49,7 @@ class MujocoPictures:
             if name in ("qpos", "qvel", "mocap_pos", "mocap_quat"):
                 target = getattr(data, name)
                 target[:] = values[row].cpu().numpy().reshape(target.shape)
-        mujoco.mj_kinematics(model, data)
-        mujoco.mj_comPos(model, data)
-        mujoco.mj_camlight(model, data)
-        mujoco.mj_tendon(model, data)
+        mujoco.mj_fwdKinematics(model, data)  # flexes, tendons, cameras and lights as well
         every = mujoco.mjtCatBit.mjCAT_ALL.value
         mujoco.mjv_updateScene(model, data, self._option, None, self._camera, every, self._scene)
         mujoco.mjr_render(self._rectangle, self._scene, self._context)

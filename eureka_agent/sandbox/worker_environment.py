@@ -30,6 +30,8 @@ they take as long (benchmarks/LOG.md)."""
 WORKER_VARIABLES = {
     "MKL_CBWR": SAME_PRODUCTS,
     "PYTHONUNBUFFERED": "1",
+    # a reward's set of names has one order in every process
+    "PYTHONHASHSEED": "0",
     "PYTHONDONTWRITEBYTECODE": "1",
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",

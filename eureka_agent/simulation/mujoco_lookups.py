@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
-from eureka_agent.simulation.mujoco_names import Kind, Names, can_touch, find, find_geoms
+from eureka_agent.simulation.mujoco_names import (
+    Kind,
+    Names,
+    can_touch,
+    controls_of,
+    find,
+    find_geoms,
+)
 from eureka_agent.simulation.mujoco_readings import (
     AddedSensors,
     Target,
@@ -88,7 +95,7 @@ class MujocoLookups(ABC):
     def joint(self, names: Names) -> Joint:
         """Joints by name; a group holds hinges and slides."""
         found = find(self.model, "joint", names)
-        single = isinstance(names, str)
+        one = single = isinstance(names, str)
         kinds = {
             name: mujoco.mjtJoint(int(self.model.jnt_type[joint])) for name, joint in found.items()
         }
@@ -105,7 +112,7 @@ class MujocoLookups(ABC):
             self,
             Columns(_columns(self.model.jnt_qposadr[ids], positions), self.device, single),
             Columns(_columns(self.model.jnt_dofadr[ids], velocities), self.device, single),
-            self._limits(self.model.jnt_range[ids], self.model.jnt_limited[ids], names),
+            self._limits(self.model.jnt_range[ids], self.model.jnt_limited[ids], one),
         )
 
     def free_joint(self, name: str) -> FreeJoint:
@@ -121,12 +128,21 @@ class MujocoLookups(ABC):
         return FreeJoint(self, int(position), int(velocity))
 
     def actuator(self, names: Names) -> Actuator:
-        """Actuators by name, with readable and writable control."""
-        ids = list(find(self.model, "actuator", names).values())
-        limits = self._limits(
-            self.model.actuator_ctrlrange[ids], self.model.actuator_ctrllimited[ids], names
-        )
-        return Actuator(self, Columns(ids, self.device, isinstance(names, str)), limits)
+        """Actuators by name, with readable and writable controls: one each, or as many as the
+        actuator has inputs."""
+        columns: list[int] = []
+        for name, actuator in find(self.model, "actuator", names).items():
+            controls = controls_of(self.model, actuator).values()
+            if not controls:
+                raise EnvironmentLoadError(
+                    f"the actuator {name!r} has no control: it has no input",
+                    "give it an input in the MJCF, or leave it out here",
+                )
+            columns += controls
+        ranges, limited = self.model.actuator_ctrlrange, self.model.actuator_ctrllimited
+        single = isinstance(names, str) and len(columns) == 1
+        limits = self._limits(ranges[columns], limited[columns], single)
+        return Actuator(self, Columns(columns, self.device, single), limits)
 
     def sensor(self, names: Names) -> Sensor:
         """Sensors of the MJCF by name."""
@@ -196,12 +212,12 @@ class MujocoLookups(ABC):
         return Frame(values("POS", 3), values("QUAT", 4), values("LINVEL", 3), values("ANGVEL", 3))
 
     def _limits(
-        self, ranges: NDArray[np.float64], limited: NDArray[np.bool_], names: Names
+        self, ranges: NDArray[np.float64], limited: NDArray[np.bool_], single: bool
     ) -> tuple[Tensor, Tensor]:
         """Lower and upper limits in float32, or infinity. Shape of each: () or (n,)."""
         unlimited = np.array([-np.inf, np.inf])
         values = np.where(limited.astype(bool)[:, None], ranges, unlimited)
-        if isinstance(names, str):
+        if single:
             values = values[0]
         lower, upper = torch.from_numpy(values.T.copy()).float().to(self.device)
         return lower, upper

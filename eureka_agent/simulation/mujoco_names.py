@@ -21,7 +21,7 @@ _KINDS: dict[Kind, tuple[mujoco.mjtObj, str]] = {
     "site": (mujoco.mjtObj.mjOBJ_SITE, "nsite"),
     "geom": (mujoco.mjtObj.mjOBJ_GEOM, "ngeom"),
     "sensor": (mujoco.mjtObj.mjOBJ_SENSOR, "nsensor"),
-    "actuator": (mujoco.mjtObj.mjOBJ_ACTUATOR, "nu"),
+    "actuator": (mujoco.mjtObj.mjOBJ_ACTUATOR, "nactuator"),
 }
 _MOST_LISTED = 20
 
@@ -72,6 +72,16 @@ def can_touch(model: mujoco.MjModel, firsts: Iterable[int], seconds: Iterable[in
         for first in firsts
         for second in seconds
     )
+
+
+def controls_of(model: mujoco.MjModel, actuator: int) -> dict[str, int]:
+    """Columns in ctrl of an actuator by name: its own, with its input's where it has several."""
+    first, count = int(model.actuator_ctrladr[actuator]), int(model.actuator_ctrlnum[actuator])
+    name = model.actuator(actuator).name or f"actuator_{actuator}"
+    if count == 1:
+        return {name: first}
+    inputs = (mujoco.mj_actuatorInputName(model, actuator, each) for each in range(count))
+    return {f"{name}_{each or number}": first + number for number, each in enumerate(inputs)}
 
 
 def _are_compared(model: mujoco.MjModel, first: int, second: int) -> bool:

@@ -14,7 +14,7 @@ from torch import Tensor
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.parameters import Distribution, ParameterError
 from eureka_agent.simulation.mujoco_lookups import MujocoLookups
-from eureka_agent.simulation.mujoco_names import ids_by_name, unknown_name
+from eureka_agent.simulation.mujoco_names import controls_of, ids_by_name, unknown_name
 from eureka_agent.simulation.mujoco_parameters import ModelScaling, pusher
 from eureka_agent.simulation.mujoco_readings import AddedSensors
 from eureka_agent.simulation.mujoco_sizes import masses_and_sizes
@@ -88,17 +88,17 @@ class MujocoTask(MujocoLookups, VecTask):
 
     @classmethod
     def channels_of_action(cls) -> tuple[Channel, ...]:
-        """`action_channels`, else the MJCF's actuators. Raises EnvironmentLoadError."""
+        """`action_channels`, else controls of the MJCF. Raises EnvironmentLoadError."""
         if cls.action_channels:
             return cls.action_channels
         model = load_model(cls)
         channels = []
-        for index in range(model.nu):
-            low, high = map(float, model.actuator_ctrlrange[index])
-            limits = (low, high) if model.actuator_ctrllimited[index] and low < high else None
-            name = model.actuator(index).name or f"actuator_{index}"
-            doc = "control of this actuator of the MJCF"
-            channels.append(Channel(name, unit="?", doc=doc, range=limits))
+        doc = "control of this actuator of the MJCF"
+        for actuator in range(model.nactuator):
+            for name, column in controls_of(model, actuator).items():
+                low, high = map(float, model.actuator_ctrlrange[column])
+                limits = (low, high) if model.actuator_ctrllimited[column] and low < high else None
+                channels.append(Channel(name, unit="?", doc=doc, range=limits))
         return tuple(channels)
 
     @cached_property
@@ -244,7 +244,7 @@ def load_model(task: MujocoTask | type[MujocoTask]) -> mujoco.MjModel:
     if is_mapped and model.nu != task.num_actions:
         raise EnvironmentLoadError(
             f"{cls.__name__}.num_actions is {task.num_actions!r}, but {path.name} has {model.nu}"
-            " actuators",
+            " controls of actuators",
             f"set num_actions = {model.nu}, or map actions to controls in a pre_physics_step",
         )
     return model

@@ -242,10 +242,11 @@ class Trainer:
         report = self._timed(
             "update", lambda: self._population.learn(self._members, rollout, rewards)
         )
-        broken = Failure("not-a-number", "the policy's parameters became NaN or infinite")
         for slot, healthy in enumerate(report.healthy.tolist()):
             if slot in self._members and not healthy:
-                failures.setdefault(slot, broken)
+                size = f"the largest reward of the iteration was {rewards[slot].abs().max():.3g}"
+                reason = f"the policy's parameters became NaN or infinite; {size}"
+                failures.setdefault(slot, Failure("not-a-number", reason))
         steps = rewards[0].numel()
         worked = time.perf_counter() - began - (self.timers["reward"] - waited_before)
         for member in self._members.values():

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 import torch
@@ -15,6 +16,7 @@ from eureka_agent.errors import RewardLoadError
 from eureka_agent.records import Finding
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.training.environment_faults import LARGEST, is_unsound
 from eureka_agent.training.memory import is_out_of_memory
 from eureka_agent.training.reward import RewardContractError, RewardFunction
 from eureka_agent.training.reward_loading import load_reward
@@ -61,7 +63,8 @@ def check_reward(
     if findings and findings[0].severity == "error":
         return findings  # the other checks call it even more often
     findings += _check_finite(reward, recorded, total, components)
-    findings += _check_repeatable(reward, recorded, total) or _check_rows_alone(
+    result = _table(total, components)
+    findings += _check_repeatable(reward, recorded, result) or _check_rows_alone(
         reward, specification.source, recorded, total
     )
     if any(finding.severity == "error" for finding in findings):
@@ -77,6 +80,7 @@ def check_reward(
             *_check_sum(total, components),
             _contract_finding(error, " (on extreme states)"),
         ]
+    findings += _check_rare_rows(reward, specification.source, recorded, extremes)
     findings += _check_variation(total, components, *reached)
     findings += _check_sum(total, components)
     return findings + _check_extremes(reward, extremes, *reached)
@@ -100,6 +104,7 @@ def _check_finite(
     hint = (
         "keep divisors, logarithms and roots away from zero and below it: add an epsilon or clamp"
     )
+    hint = _hint_of_size(total[row]) or hint
     return [_finding("D305", message, hint, line_of_first_broken(reward, values))]
 
 
@@ -132,6 +137,7 @@ def _extreme_finding(
         "clamp the argument of exp, log, sqrt, acos and of divisions: one such step ends the"
         " training"
     )
+    hint = _hint_of_size(total[rows[0]]) or hint
     line = line_of_first_broken(
         reward, {name: value[rows[0] : rows[0] + 1] for name, value in extremes.values.items()}
     )
@@ -140,20 +146,23 @@ def _extreme_finding(
 
 
 def _check_repeatable(
-    reward: RewardFunction, recorded: Mapping[str, Tensor], total: Tensor
+    reward: RewardFunction, recorded: Mapping[str, Tensor], result: Tensor
 ) -> list[Finding]:
-    """Call it twice, and on two halves in either order with one top level, to find kept state."""
-    half = len(total) // 2
+    """Call it twice, with other contents of fresh memory, and on two halves in either order with
+    one top level, to find kept state and leftovers. Compare to the bit."""
+    half = len(recorded[reward.arguments[0]]) // 2
     first, second = (
         {name: recorded[name][rows] for name in reward.arguments}
         for rows in (slice(half), slice(half, None))
     )
     one, two = reward.remembering(), reward.remembering()
     try:
-        again, _ = reward(recorded)
+        again = _table(*reward(recorded))
+        with _memory_filled():
+            filled = _table(*reward(recorded))
         written = reward.arguments_written(recorded)
-        forward = (one(first)[0], one(second)[0])
-        backward = (two(second)[0], two(first)[0])
+        forward = [_table(*one(first)), _table(*one(second))]
+        backward = [_table(*two(second)), _table(*two(first))]
     except RewardContractError as error:
         return [_contract_finding(error, " (on the second call)")]
     if written:
@@ -163,17 +172,39 @@ def _check_repeatable(
         )
         return [_finding("D317", f"the argument {written[0]!r} is changed in place", hint)]
     for found, expected, what in (
-        (again, total, "two calls on the same states"),
-        (torch.cat(forward), torch.cat(backward[::-1]), "calls in another order"),
+        (again, result, "two calls on the same states"),
+        (filled, result, "calls with other leftovers in fresh memory"),
+        (torch.cat(forward, 1), torch.cat(backward[::-1], 1), "calls in another order"),
     ):
-        if not torch.equal(found.nan_to_num(), expected.nan_to_num()):
+        if not _same_bits(found, expected):
             largest = (found - expected).abs().nan_to_num().max().item()
+            by = f" by up to {largest:.3g}" if largest else ""
             hint = (
                 "a reward is a pure function: use no random numbers and keep nothing from one call"
                 " to the next"
             )
-            return [_finding("D307", f"{what} differ by up to {largest:.3g}", hint)]
+            return [_finding("D307", f"{what} differ{by}", hint)]
     return []
+
+
+def _table(total: Tensor, components: Mapping[str, Tensor]) -> Tensor:
+    """Shape: (1 + components, rows)."""
+    return torch.stack([total, *components.values()])
+
+
+def _same_bits(one: Tensor, other: Tensor) -> bool:
+    numbers = (each.nan_to_num().view(torch.int32) for each in (one, other))
+    return torch.equal(one.isnan(), other.isnan()) and torch.equal(*numbers)
+
+
+@contextlib.contextmanager
+def _memory_filled() -> Iterator[None]:
+    """Fill memory that torch would leave as it was with NaN."""
+    torch.set_deterministic_debug_mode("warn")
+    try:
+        yield
+    finally:
+        torch.set_deterministic_debug_mode("default")
 
 
 def _check_rows_alone(
@@ -184,30 +215,72 @@ def _check_rows_alone(
     batches = [
         torch.tensor([row]) for row in torch.linspace(0, count - 1, _SINGLE_ROWS).long().tolist()
     ]
+    tolerances = _TOLERANCE * (1.0 + total.abs().nan_to_num())
     for rows in (odd, *batches):
-        size = len(rows)
-        try:
-            alone, _ = reward({name: recorded[name][rows] for name in reward.arguments})
-        except RewardContractError as error:
-            found = _contract_finding(error, f" (on a batch of {size})")
-            if size == 1 and ".squeeze()" in source:
-                hint = "name the dimension, `.squeeze(-1)`: without it a batch of one goes too"
-                found = found.model_copy(update={"hint": hint})
-            return [found]
-        expected = total[rows]
-        difference = (alone - expected).abs().nan_to_num(nan=0.0)
-        one_is_finite = alone.isfinite() != expected.isfinite()
-        tolerances = _TOLERANCE * (1.0 + expected.abs().nan_to_num())
-        if bool((one_is_finite | (difference > tolerances)).any()):
-            values = {name: recorded[name] for name in reward.arguments}
-            line, code, hint = mixing_of_rows(reward, source, values, rows)
-            by = f" by `{code}`" if code else ""
-            message = (
-                f"a step's reward depends on the other rows of the batch{by}:"
-                f" {expected[0].item():.4g} among {count}, {alone[0].item():.4g} among {size}"
-            )
-            return [_finding("D308", message, hint, line)]
+        found = _check_batch(reward, source, recorded, rows, total, tolerances)
+        if found:
+            return found
     return []
+
+
+def _check_rare_rows(
+    reward: RewardFunction, source: str, recorded: Mapping[str, Tensor], extremes: ExtremeStates
+) -> list[Finding]:
+    """Batches in which some rows are extreme states: a branch may mix rows only where some are."""
+    usual = len(recorded[reward.arguments[0]])
+    values = {name: torch.cat([recorded[name], extremes.values[name]]) for name in reward.arguments}
+    try:
+        total, components = reward(values)
+    except RewardContractError as error:
+        return [_contract_finding(error, " (with extreme states among others)")]
+    # terms that cancel are no more exact than the largest of them
+    tolerances = _TOLERANCE * (1.0 + _table(total, components).abs().nan_to_num().amax(dim=0))
+    tolerances[usual:][torch.tensor(extremes.beyond)] = torch.inf
+    for label in dict.fromkeys(extremes.labels):
+        rare = [usual + row for row, each in enumerate(extremes.labels) if each == label]
+        for rows in ([0, usual // 2, usual - 1, rare[0]], [0, *rare]):
+            found = _check_batch(
+                reward, source, values, torch.tensor(rows), total, tolerances, ", some of them rare"
+            )
+            if found:
+                return found
+    return []
+
+
+def _check_batch(
+    reward: RewardFunction,
+    source: str,
+    values: Mapping[str, Tensor],
+    rows: Tensor,
+    total: Tensor,
+    tolerances: Tensor,
+    where: str = "",
+) -> list[Finding]:
+    """Compare a batch of these rows with the `total` of all rows at once. `tolerances`: by row."""
+    size = len(rows)
+    try:
+        alone, _ = reward({name: values[name][rows] for name in reward.arguments})
+    except RewardContractError as error:
+        found = _contract_finding(error, f" (on a batch of {size})")
+        if size == 1 and ".squeeze()" in source:
+            hint = "name the dimension, `.squeeze(-1)`: without it a batch of one goes too"
+            found = found.model_copy(update={"hint": hint})
+        return [found]
+    expected, tolerances = total[rows], tolerances[rows]
+    difference = (alone - expected).abs().nan_to_num(nan=0.0)
+    one_is_finite = (alone.isfinite() != expected.isfinite()) & tolerances.isfinite()
+    apart = one_is_finite | (difference > tolerances)
+    if not bool(apart.any()):
+        return []
+    row = int(apart.nonzero()[0])
+    whole = {name: values[name] for name in reward.arguments}
+    line, code, hint = mixing_of_rows(reward, source, whole, rows)
+    by = f" by `{code}`" if code else ""
+    message = (
+        f"a step's reward depends on the other rows of the batch{by}: {expected[row].item():.4g}"
+        f" among {len(total)}, {alone[row].item():.4g} among {size}{where}"
+    )
+    return [_finding("D308", message, hint, line)]
 
 
 def _check_time(reward: RewardFunction, recorded: Mapping[str, Tensor]) -> list[Finding]:
@@ -315,8 +388,19 @@ def _missing_term(total: Tensor, terms: Tensor) -> Finding:
 
 
 def _broken_rows(total: Tensor, components: Mapping[str, Tensor]) -> Tensor:
-    """Rows in which the total or a component is not finite. Shape: (rows,), bool."""
-    return ~torch.stack([total, *components.values()]).isfinite().all(dim=0)
+    """Rows in which the total or a component is not finite, or the total too large. Shape: (rows,),
+    bool."""
+    return ~_table(total, components).isfinite().all(dim=0) | is_unsound(total)
+
+
+def _hint_of_size(total: Tensor) -> str:
+    """Repair of a total that is finite and too large; else empty."""
+    if not total.isfinite() or not is_unsound(total):
+        return ""
+    return (
+        f"a reward of {LARGEST:g} and more cannot be trained on, as its square overflows: weigh it"
+        " less, clamp it, or take its logarithm"
+    )
 
 
 def _broken_value(total: Tensor, components: Mapping[str, Tensor], row: int) -> str:

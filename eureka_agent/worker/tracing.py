@@ -165,6 +165,6 @@ def _reduction(source: str, line: int, names: dict[str, Any]) -> tuple[str, str]
             return code, f"reduce each row by itself: `{code[:-1]}{separator}dim=-1)`"
         if isinstance(result, Tensor) and result.dim() == 0:
             value = f"{result.item():.3g}"
-            return code, f"put a fixed number in its place: it is {value} on the recorded states"
+            return code, f"put a fixed number in its place: it is {value} on these states"
         return code, ""
     return "", ""

@@ -147,7 +147,7 @@ def test_what_is_no_python_is_told_apart(source: str, code: str, line: int | Non
         ("while True:\n    x = 1", "A208", "range(n)"),
         ("x = torch.zeros(1).numpy()", "A209", ".numpy"),
         ("x = torch.zeros(1).normal_()", "A209", "random"),
-        ("x = torch.Tensor.numpy", "A209", ".numpy"),
+        ("x = torch.Tensor.numpy", "A204", "torch.Tensor"),
         ("x = torch\nx.load('y')", "A210", "module 'torch'"),
         # ways around a list of what is bad
         ("import typing\nx = typing.sys.modules", "A204", "`typing.sys`"),
@@ -177,6 +177,34 @@ def test_what_is_no_python_is_told_apart(source: str, code: str, line: int | Non
         ),
         ("def f(x, seen=[]):\n    seen.append(x)", "A205", "`[]`"),
         ("x = [math]", "A210", "module 'math'"),
+        # writable views of what outlives a call, and memory as it was left
+        ("x = torch.asarray(b'0000', dtype=torch.float32)", "A204", "which copies"),
+        ("from torch import asarray as a\nx = a(b'0000')", "A204", "torch.asarray"),
+        ("x = torch.frombuffer(b'0000', dtype=torch.float32)", "A204", "which copies"),
+        ("x = torch.Tensor(3)", "A204", "may hold anything"),
+        ("x = Tensor(3)", "A204", "may hold anything"),
+        ("x = torch.Tensor(y.shape)", "A204", "may hold anything"),
+        ("from torch import Tensor as T\nx = T(3)", "A204", "may hold anything"),
+        ("make = Tensor\nx = make(3)", "A204", "may hold anything"),
+        ("x = Union[Tensor](3)", "A204", "may hold anything"),
+        ("x = [Tensor][0](3)", "A204", "may hold anything"),
+        ("def isinstance(x, c):\n    return c(x)\nx = isinstance(3, Tensor)", "A204", "anything"),
+        ("x = torch.FloatTensor(3)", "A204", "torch.FloatTensor"),
+        ("x = torch.empty_like(y)", "A204", "holds anything"),
+        ("x = torch.empty_strided((2,), (1,))", "A204", "torch.empty_strided"),
+        ("x = y.new_empty(3)", "A209", "holds anything"),
+        ("x = y.new(3)", "A209", ".new"),
+        ("x = y.resize_(9)", "A209", ".resize_"),
+        ("LAST = torch.zeros(3)\ndef f(x):\n    torch.abs(x, out=LAST)", "A205", "`out=`"),
+        ("L = torch.zeros(3)\nx = torch.nn.functional.relu(L, inplace=True)", "A205", "inplace"),
+        ("LAST = torch.zeros(3)\ndef f(x):\n    torch.Tensor.add_(LAST, x)", "A204", "Tensor"),
+        # an order that each process has anew
+        ("for name in {'a', 'b'}:\n    x = name", "A206", "differs from process to process"),
+        ("x = list(set(['a', 'b']))", "A206", "differs from process to process"),
+        ("x = sum(map(len, frozenset(y)))", "A206", "differs from process to process"),
+        ("x = [n for n in {len(m) for m in y}]", "A206", "differs from process to process"),
+        ("make = set\nx = make('ab')", "A206", "differs from process to process"),
+        ("x = sorted({'a', 'b'}, key=len)", "A206", "differs from process to process"),
     ],
 )
 def test_the_allow_list_names_what_it_refuses(statement: str, code: str, said: str) -> None:
@@ -201,6 +229,24 @@ def f(x):
     return total, terms
 """
     assert check_allow_list(ast.parse(source)) == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "x = torch.Tensor([1.0, 2.0])",
+        "x = isinstance(y, (Tensor, float)) or isinstance(y, torch.Tensor)",
+        "Terms = Dict[str, Tensor]",
+        "Pair = Tuple[Tensor, Dict[str, Optional[torch.Tensor]]]",
+        "x = 'a' in {'a', 'b'} and y not in set(z)",
+        "x = sorted({'a', 'b'})",
+        "x = len(set(y))",
+        "set = [1]\nx = set[0]",
+        "x = torch.as_tensor([1.0])",
+    ],
+)
+def test_types_copies_of_literals_and_sets_without_an_order_pass(statement: str) -> None:
+    assert check_allow_list(ast.parse(statement)) == []
 
 
 def test_every_name_on_the_lists_exists() -> None:

@@ -24,9 +24,22 @@ from eureka_agent.sandbox.client import WorkerClient, absolute_reference
 from eureka_agent.sandbox.last_words import FLOOD_BYTES, KEPT_BYTES
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.wall import Limits
+from eureka_agent.sandbox.worker_environment import worker_environment
 
 ProcessesOf = Callable[[Path], list[int]]
 WaitUntil = Callable[[Callable[[], bool], float], bool]
+
+
+def test_a_set_of_names_has_one_order_in_every_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders = set()
+    for seed in "123":
+        monkeypatch.setenv("PYTHONHASHSEED", seed)
+        command = [sys.executable, "-P", "-c", "print([*{'torso', 'hip', 'knee', 'ankle', 'toe'}])"]
+        environment = worker_environment(tmp_path, "test", None)
+        orders.add(subprocess.run(command, env=environment, check=True, capture_output=True).stdout)
+    assert len(orders) == 1
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import mujoco
@@ -13,6 +14,9 @@ import pytest
 import torch
 from gripper import Gripper, goes_on_among_others, random_actions, read
 from torch import Tensor
+
+from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.simulation.mujoco_task import MujocoTask
 
 
 def plain_step(environment: Any, row: int, actions: Tensor) -> mujoco.MjData:
@@ -262,3 +266,57 @@ def test_a_model_that_was_changed_in_init_stays_changed(gripper: Callable[..., A
     # after n steps of h the semi-implicit fall is g h² n (n + 1) / 2
     assert float(environment.qpos[0, -5]) == pytest.approx(2.0 - 2.0 * 0.004**2 * 10, abs=1e-9)
     assert environment.model.body("cube").mass == 3.0
+
+
+SEVERAL_INPUTS = """
+<mujoco>
+  <option timestep="0.01"/>
+  <worldbody>
+    <body><joint name="hip" type="ball"/><geom size=".2" mass="1"/></body>
+    <body pos="1 0 0"><joint name="knee" axis="0 1 0"/><geom size=".2" mass="1"/></body>
+  </worldbody>
+  <actuator>
+    <orientation name="hip" joint="hip" kp="5"/>
+    <dcmotor name="fan" joint="knee" motorconst=".1" resistance="1" input="none"/>
+    <motor name="knee" joint="knee" ctrlrange="-2 2"/>
+    <pid name="servo" joint="knee" kp="1" kv="1" input="pos vel" ctrlrange="-3 3"/>
+  </actuator>
+</mujoco>
+"""
+
+
+def test_actuators_with_several_inputs_or_none_have_their_own_controls(tmp_path: Path) -> None:
+    path = tmp_path / "several.xml"
+    path.write_text(SEVERAL_INPUTS)
+
+    class Several(MujocoTask):
+        """A ball joint, and a hinge with two actuators and a fan."""
+
+        model_file = str(path)
+        num_observations, num_actions = 1, 6
+        max_episode_length = 10
+        control_dt = 0.01
+        termination_causes = ("unstable_physics",)
+
+        def compute_observations(self) -> None:
+            self.obs_buf.zero_()
+
+        def compute_variables(self) -> dict[str, Tensor]:
+            return {}
+
+    channels = Several.channels_of_action()
+    names = ["hip_rx", "hip_ry", "hip_rz", "knee", "servo_pos", "servo_vel"]
+    assert [channel.name for channel in channels] == names
+    assert [channel.range for channel in channels[2:]] == [None, (-2, 2), (-3, 3), None]
+    environment = Several(2)
+    environment.reset()
+    knee, hip = environment.actuator("knee"), environment.actuator("hip")
+    assert (knee.lower.item(), knee.upper.item()) == (-2, 2)
+    knee.control = torch.tensor([2.0, -2.0])
+    assert environment.ctrl.tolist() == [[0, 0, 0, 2, 0, 0], [0, 0, 0, -2, 0, 0]]
+    hip.control = torch.ones(2, 3)
+    environment.actuator(["servo", "knee"]).control = torch.tensor([[7.0, 8.0, 9.0]]).expand(2, 3)
+    assert environment.ctrl[0].tolist() == [1, 1, 1, 9, 7, 8]
+    assert hip.lower.shape == (3,)
+    with pytest.raises(EnvironmentLoadError, match="'fan' has no control"):
+        environment.actuator("fan")

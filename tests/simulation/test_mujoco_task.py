@@ -233,7 +233,7 @@ MISTAKES = {
     "no file": (('    model_file = "model.xml"\n', ""), "names no model_file"),
     "actuators": (
         ("num_actions = 2", "num_actions = 3"),
-        "num_actions is 3, but model.xml has 2 actuators",
+        "num_actions is 3, but model.xml has 2 controls of actuators",
     ),
     "time step": (
         ("control_dt = 0.02", "control_dt = 0.012"),

@@ -95,7 +95,11 @@ def test_full_episodes_are_counted_with_the_cause_of_their_end(
             "not-a-number",
             "'gap' is NaN",
         ),
-        ("def compute_reward(speed):\n    return 1e38 * speed, {}", "not-a-number", "parameters"),
+        (
+            "def compute_reward(speed):\n    return 1e38 * speed, {}",
+            "not-a-number",
+            "total reaches",
+        ),
         (  # its sum is beyond float32 where no value is
             "def compute_reward(speed):\n    return speed, {'gap': 3e38 * torch.ones_like(speed)}",
             "not-a-number",
@@ -131,6 +135,18 @@ def test_a_faulty_reward_fails_alone_and_says_why(
     assert reason in failed.reason
     assert failed.env_steps == 128
     assert isinstance(events["sound"][-1], MemberFinished)
+
+
+def test_returns_beyond_float32_are_told_with_the_rewards_size(
+    make_trainer: MakeTrainer, point_reward: LoadReward
+) -> None:
+    # returns add up a hundred such rewards, and their square is beyond 3.4e38
+    source = "def compute_reward(speed):\n    return 9.9e17 * (2.0 * (speed > 0.5) - 1.0), {}"
+    trainer = make_trainer(2)
+    trainer.submit("huge", point_reward(source), 0)
+    failed = run(trainer)["huge"][-1]
+    assert isinstance(failed, MemberFailed)
+    assert "the largest reward of the iteration was 9.9e+17" in failed.reason
 
 
 class Slow:

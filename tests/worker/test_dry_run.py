@@ -100,6 +100,21 @@ async def test_the_baselines_have_no_error(dry_runner: DryRunner, path: str) -> 
         ("y = pole_upright.cumsum(0)\n    return y, {'y': y}", "D308", 3, "by `pole_upright.cumsum(0)`"),
         ("size = actions.norm()\n    return pole_upright / size, {}", "D308", 3, "`actions.norm(dim=-1)`"),
         ("y = (pole_upright - pole_upright.mean()) / pole_upright.std()\n    return y, {'y': y}", "D308", 3, "among 257"),
+        # rows that mix where some are rare
+        ("far = cart_velocity.abs() > 9\n    y = pole_upright\n    if far.any():\n        y = y - 9.0\n    return y, {'y': y}", "D308", 6, "some of them rare"),
+        ("y = pole_upright - 0.1 * (cart_velocity > 9).sum()\n    return y, {'y': y}", "D308", 3, "`(cart_velocity > 9).sum()`"),
+        ("y = pole_upright\n    if (cart_velocity > 9).any():\n        y = y - y.mean()\n    return y, {'y': y}", "D308", 5, "`y.mean()`"),
+        ("y = pole_upright\n    if cart_velocity.max() > 9:\n        y = y.cumsum(0)\n    return y, {'y': y}", "D308", 5, "`y.cumsum(0)`"),
+        ("y = pole_upright\n    if cart_velocity.max() > 9:\n        y = y.sort().values\n    return y, {'y': y}", "D308", 5, "`y.sort()`"),
+        ("far = cart_velocity > 9\n    y = torch.where(far, cart_velocity / far.sum().clamp(min=1), pole_upright)\n    return y, {'y': y}", "D308", 4, "`far.sum()"),
+        ("far = (cart_velocity > 9).float()\n    y = pole_upright - 9 * (far.mean() > 0.5)\n    return y, {'y': y}", "D308", 4, "some of them rare"),
+        # a size whose square overflows float32
+        ("y = 3e18 + pole_upright\n    return y, {'y': y}", "D305", None, "1e+18 and more cannot be trained on"),
+        ("y = pole_upright - 1e17 * cart_velocity.square()\n    return y, {'y': y}", "D306", None, "1e+18 and more cannot be trained on"),
+        # memory as it was left, and a term alone that counts
+        ("y = pole_upright + torch.empty(10).isnan().any()\n    return y, {'y': y}", "D307", None, "leftovers"),
+        ("y = pole_upright + torch.Tensor(10).isnan().any()\n    return y, {'y': y}", "D307", None, "leftovers"),
+        ("n = torch.asarray(b'00000000', dtype=torch.float64)\n    n += 1.0\n    return pole_upright, {'y': pole_upright, 'n': n[0]}", "D307", None, "two calls"),
         ("time.sleep(0.2)\n    return pole_upright, {'y': pole_upright}", "D309", None, "ms"),
         ("while True:\n        pass", "D310", None, "endless loop"),
         ("time.sleep(60)", "D310", None, "did not end within 1.5 s"),
