@@ -242,7 +242,8 @@ def ask_batch(folder: Path, request: Mapping[str, Any]) -> dict[str, Any]:
         raise NobodyListensError(message, f"go on with it: `{again}`")
     with locked(folder, "batch", "give the same command again"), closing(Queue(folder)) as queue:
         bring_back(queue, request["search"])
-    return {"searches": status(folder)["searches"], "again": again}
+    at_rest = {"paused": False, "stopping": "", "trainings": 0, "again": again}
+    return {**at_rest, "searches": status(folder)["searches"]}
 
 
 def status(folder: Path) -> dict[str, Any]:

@@ -49,6 +49,7 @@ class Row:
     human: str = ""
     """The human reward's fitness with its unit, as text."""
     human_fitness: float | None = None
+    fitness_unit: str = ""
     human_normalized: float | None = None
     """1 is the human reward, 0 the sparse one."""
     why_not_normalized: str = ""
@@ -134,6 +135,7 @@ def _row_of(report: RunReport, entry: Entry, ended: int) -> Row:
         best,
         "" if human is None else fitness_text(report, human.mean),
         None if human is None else human.mean,
+        description.fitness_unit,
         None if score is None else score.human_normalized,
         why_not_normalized(report),
         report.cost.env_steps,
