@@ -31,7 +31,22 @@ def rsl_rl(
     subject: Subject, settings: TrainingSettings, seed: int, iterations: int
 ) -> tuple[float, Policy]:
     """Processor seconds of one rsl-rl training (without its set-up) and its last policy."""
-    runner = rsl.made(_rewarded(subject, settings.num_envs, seed), settings, seed)
+    runner = rsl.made(
+        _rewarded(subject, settings.num_envs, seed),
+        settings,
+        seed,
+        num_learning_epochs=settings.epochs,
+        num_mini_batches=settings.minibatches,
+        clip_param=settings.clip,
+        lam=settings.gae_lambda,
+        value_loss_coef=settings.value_coefficient,
+        entropy_coef=settings.entropy_coefficient,
+        learning_rate=settings.learning_rate,
+        max_grad_norm=settings.max_gradient_norm,
+        use_clipped_value_loss=settings.clip_value_loss,
+        schedule="adaptive" if settings.desired_kl > 0 else "fixed",
+        desired_kl=settings.desired_kl,
+    )
     began = time.process_time()
     rsl.learn(runner, iterations)
     seconds = time.process_time() - began

@@ -40,7 +40,9 @@ def proof_sentence(proved: Sequence[Score], own: Sequence[Score], library: str) 
         there = relation(winner, baseline)
         parts.append(f"{there} {baseline.name}")
         if winner.name in here and baseline.name in here:
-            alike.append(there == relation(here[winner.name], here[baseline.name]))
+            one, other = here[winner.name], here[baseline.name]
+            if compare_scores(winner, baseline) and compare_scores(one, other):
+                alike.append(there == relation(one, other))
     if not parts:
         return f"by {library}: there is no baseline to compare {winner.name} with"
     agrees = ""

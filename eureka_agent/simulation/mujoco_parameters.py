@@ -20,6 +20,26 @@ PUSH_PERIOD = 2.0
 _TURN = 2.4
 """Radians between the directions of two pushes, the golden angle: they repeat late."""
 
+_MUSCLE = torch.tensor([0, 0, 1, 1, 0, 0, 0, 0, 0, 0])
+"""The peak force, and its scale where it is calculated; the others are lengths and velocities."""
+_DC_MOTOR = torch.tensor([-1, 0, 0, 0, 1, 1, 1, 0, 0, 0])
+"""The resistance, as the motor constant acts on the velocity as well, and a controller's gains."""
+_LAWS: dict[str, tuple[str, dict[int, Tensor]]] = {
+    "actuator_gainprm": (
+        "actuator_gaintype",
+        {int(mujoco.mjtGain.mjGAIN_MUSCLE): _MUSCLE, int(mujoco.mjtGain.mjGAIN_DCMOTOR): _DC_MOTOR},
+    ),
+    "actuator_biasprm": (
+        "actuator_biastype",
+        # a motor's cogging and friction are no force of its input
+        {
+            int(mujoco.mjtBias.mjBIAS_MUSCLE): _MUSCLE,
+            int(mujoco.mjtBias.mjBIAS_DCMOTOR): 0 * _DC_MOTOR,
+        },
+    ),
+}
+"""Powers of a strength in the parameters of actuators, by type; 1 for all others."""
+
 _Ids = list[int]
 _Find = Callable[[mujoco.MjModel, Names], _Ids]
 
@@ -36,11 +56,23 @@ class ModelParameter(Parameter):
     find: _Find | None = None
     """Gives the rows of the fields for `names`."""
 
-    def rows(self, model: mujoco.MjModel) -> _Ids | slice:
-        """Rows of the fields that it multiplies. Raises EnvironmentLoadError."""
-        if self.names is None or self.find is None:
-            return slice(None)
-        return self.find(model, self.names)
+    def powers(self, model: mujoco.MjModel, field: str) -> Tensor:
+        """Powers of the factor by which the field's numbers are multiplied, 0 where they stay; of
+        the field's shape, float64. Raises EnvironmentLoadError."""
+        powers = torch.zeros_like(field_of(model, field))
+        rows: _Ids | slice = slice(None)
+        if self.names is not None and self.find is not None:
+            rows = self.find(model, self.names)
+            if field == "pair_friction":
+                pairs = zip(model.pair_geom1, model.pair_geom2, strict=True)
+                rows = [pair for pair, geoms in enumerate(pairs) if {*rows} & {*geoms}]
+        powers[rows] = 1.0
+        if field in _LAWS:
+            types, laws = _LAWS[field]
+            for actuator, kind in enumerate(getattr(model, types).tolist()):
+                if kind in laws:
+                    powers[actuator] *= laws[kind].to(powers)
+        return powers
 
 
 @dataclass(frozen=True)
@@ -63,9 +95,11 @@ def mass_of(
 def friction_of(
     geoms: Names | None = None, *, low: float, high: float, doc: str, name: str = "friction"
 ) -> ModelParameter:
-    """Factor on all friction coefficients of geoms, or of all geoms of bodies. The larger friction
-    of two geoms counts in MuJoCo, so that the ground's belongs to it; None for all geoms."""
-    return ModelParameter(name, "1", 1.0, low, high, doc, ("geom_friction",), geoms, _geoms)
+    """Factor on all friction coefficients of geoms, or of all geoms of bodies, and of every
+    `<pair>` with one of them. The larger friction of two geoms counts in MuJoCo, so that the
+    ground's belongs to it; None for all geoms."""
+    fields = ("geom_friction", "pair_friction")
+    return ModelParameter(name, "1", 1.0, low, high, doc, fields, geoms, _geoms)
 
 
 def strength_of(
@@ -84,8 +118,9 @@ def strength_of(
 def damping_of(
     joints: Names | None = None, *, low: float, high: float, doc: str, name: str = "damping"
 ) -> ModelParameter:
-    """Factor on the damping of joints; None for all of them."""
-    return ModelParameter(name, "1", 1.0, low, high, doc, ("dof_damping",), joints, _dofs)
+    """Factor on the damping of joints, all coefficients of it; None for all of them."""
+    fields = ("dof_damping", "dof_dampingpoly")
+    return ModelParameter(name, "1", 1.0, low, high, doc, fields, joints, _dofs)
 
 
 def gravity(*, low: float, high: float, doc: str, name: str = "gravity") -> ModelParameter:
@@ -110,16 +145,17 @@ class ModelScaling:
 
     def __init__(self, model: mujoco.MjModel, parameters: Sequence[Parameter]) -> None:
         """Raises EnvironmentLoadError for a name that the model does not have."""
-        self._factors: dict[str, list[tuple[str, _Ids | slice]]] = {}
+        self._factors: dict[str, list[tuple[str, Tensor]]] = {}
         self._unscaled: dict[str, Tensor] = {}
         self.names: set[str] = set()
         """Parameters that change the model."""
         for parameter in parameters:
             if isinstance(parameter, ModelParameter):
                 self.names.add(parameter.name)
-                rows = parameter.rows(model)
                 for field in parameter.fields:
-                    self._factors.setdefault(field, []).append((parameter.name, rows))
+                    powers = parameter.powers(model, field)
+                    if powers.any():
+                        self._factors.setdefault(field, []).append((parameter.name, powers))
 
     def fields(
         self, model: mujoco.MjModel, values: Mapping[str, Tensor], env_ids: Tensor
@@ -135,14 +171,14 @@ class ModelScaling:
     @staticmethod
     def _scaled(
         unscaled: Tensor,
-        factors: Sequence[tuple[str, _Ids | slice]],
+        factors: Sequence[tuple[str, Tensor]],
         values: Mapping[str, Tensor],
         env_ids: Tensor,
     ) -> Tensor:
         result = unscaled.repeat(len(env_ids), *([1] * unscaled.dim()))
-        for name, rows in factors:
+        for name, powers in factors:
             factor = values[name][env_ids].to(result)
-            result[:, rows] *= factor.view(-1, *([1] * unscaled.dim()))
+            result *= factor.view(-1, *([1] * unscaled.dim())) ** powers
         return result
 
 

@@ -38,6 +38,13 @@ def test_another_order_than_here_is_said() -> None:
     )
 
 
+def test_what_was_not_compared_is_not_called_different() -> None:
+    many = [score("2-01", *HIGH), score("human", *LOW)]
+    few = [score("2-01", 5.0), score("human", 1.0)]
+    for proved, own in ((few, many), (many, few), (few, few)):
+        assert "this trainer" not in proof_sentence(proved, own, "sb3")
+
+
 def test_few_seeds_and_failures_are_said() -> None:
     proved = [score("2-01", 5.0, 5.1, None), score("human", *LOW)]
     assert "not compared (fewer than 3 seeds) with human" in proof_sentence(proved, [], "sb3")

@@ -17,6 +17,8 @@ from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.parameters import ParameterError
 from eureka_agent.simulation.mujoco_parameters import (
     PUSH_PERIOD,
+    ModelParameter,
+    ModelScaling,
     damping_of,
     friction_of,
     gravity,
@@ -272,3 +274,95 @@ def test_on_a_gpu_rows_have_one_model_and_pushes_of_their_own(make: Callable[...
         environment.advance(torch.zeros(2, 1))
     assert abs(float(environment.qpos[0, 1])) < 1e-3
     assert abs(float(environment.qpos[1, 1])) > 1e-2
+
+
+LAWS = """
+<mujoco>
+  <option timestep="0.001"/>
+  <worldbody>
+    <geom name="floor" type="plane" size="5 5 .1"/>
+    <geom name="wall" type="plane" size="5 5 .1" pos="9 0 0" zaxis="-1 0 0"/>
+    <site name="anchor" pos="-.3 0 1"/>
+    <body pos="0 0 1">
+      <joint name="j" axis="0 1 0" damping="{damping}"/>
+      <geom type="capsule" fromto="0 0 0 0 0 -.5" size=".03" mass="1" contype="0" conaffinity="0"/>
+      <site name="end" pos="-.02 0 -.3"/>
+    </body>
+    <body name="sled" pos="0 1 .0999">
+      <joint type="slide" axis="1 0 0"/><joint type="slide" axis="0 0 1"/>
+      <geom name="sled" type="box" size=".1 .1 .1" mass="2" contype="0" conaffinity="0"/>
+    </body>
+  </worldbody>
+  <tendon><spatial name="t"><site site="anchor"/><site site="end"/></spatial></tendon>
+  <contact><pair geom1="floor" geom2="sled"/></contact>
+  <actuator>{actuator}</actuator>
+</mujoco>
+"""
+
+
+def with_factor(xml: str, parameter: ModelParameter, factor: float) -> mujoco.MjModel:
+    """The model with the numbers that a row with this factor has."""
+    model = mujoco.MjModel.from_xml_string(xml)
+    values = {parameter.name: torch.tensor([factor])}
+    fields = ModelScaling(model, (parameter,)).fields(model, values, torch.tensor([0]))
+    for field, numbers in fields.items():
+        getattr(model, field)[:] = numbers[0].numpy()
+    return model
+
+
+@pytest.mark.parametrize(
+    "actuator",
+    [
+        '<motor joint="j" gear="3"/>',
+        '<position joint="j" kp="5" kv=".3"/>',
+        '<damper joint="j" kv="2" ctrlrange="0 1"/>',
+        '<muscle tendon="t" force="100" lengthrange=".3 .9"/>',
+        '<muscle tendon="t" scale="300" lengthrange=".3 .9"/>',
+        '<dcmotor joint="j" motorconst=".1" resistance="2"/>',
+        '<dcmotor joint="j" motorconst=".1" resistance="1" controller="5 0 .1" input="pos"/>',
+        '<pid joint="j" kp="5" kv=".3" input="pos vel"/>',
+    ],
+)
+def test_half_of_the_strength_is_half_of_the_force_at_any_velocity(actuator: str) -> None:
+    def forces(factor: float) -> list[float]:
+        xml = LAWS.format(damping=0, actuator=actuator.replace("/>", ' name="a"/>'))
+        model = with_factor(xml, strength_of(low=0.1, high=2.0, doc=DOC), factor)
+        found = []
+        for velocity in (0.0, 1.5):
+            data = mujoco.MjData(model)
+            data.ctrl[:], data.act[:], data.joint("j").qvel[:] = 0.8, 0.8, velocity
+            mujoco.mj_forward(model, data)
+            found.append(float(data.actuator_force[0]))
+        return found
+
+    whole = forces(1.0)
+    assert max(map(abs, whole)) > 0.01
+    assert forces(0.5) == pytest.approx([force / 2.0 for force in whole])
+
+
+@pytest.mark.parametrize("damping", ["0.3", "0 0.2 0.05"])
+def test_every_coefficient_of_a_damping_is_scaled(damping: str) -> None:
+    def torque(factor: float) -> float:
+        parameter = damping_of("j", low=0.1, high=2.0, doc=DOC)
+        model = with_factor(LAWS.format(damping=damping, actuator=""), parameter, factor)
+        data = mujoco.MjData(model)
+        data.joint("j").qvel[:] = 4.0
+        mujoco.mj_forward(model, data)
+        return float(data.qfrc_damper[model.joint("j").dofadr[0]])
+
+    # 0.3 · 4; 0.2 · 4² + 0.05 · 4³
+    assert torque(1.0) == pytest.approx({"0.3": -1.2}.get(damping, -6.4))
+    assert torque(0.5) == pytest.approx(torque(1.0) / 2.0)
+
+
+@pytest.mark.parametrize(
+    ("geoms", "is_scaled"), [(None, True), ("sled", True), (["floor"], True), ("wall", False)]
+)
+def test_a_pair_of_geoms_has_the_friction_of_either(
+    geoms: str | list[str] | None, is_scaled: bool
+) -> None:
+    parameter = friction_of(geoms, low=0.1, high=2.0, doc=DOC)
+    xml = LAWS.format(damping=0, actuator="")
+    pair = mujoco.MjModel.from_xml_string(xml).pair_friction
+    expected = pair * (0.5 if is_scaled else 1.0)
+    assert np.allclose(with_factor(xml, parameter, 0.5).pair_friction, expected)

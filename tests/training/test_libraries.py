@@ -95,6 +95,23 @@ def test_rsl_policy_acts_here_as_it_does_there() -> None:
     assert theirs.abs().max() > 0.01
 
 
+def test_rsl_has_its_own_settings_but_for_those_that_are_named() -> None:
+    import inspect
+
+    from rsl_rl.algorithms import PPO
+
+    from eureka_agent.training.libraries import rsl
+
+    others = {"entropy_coefficient": 0.03, "gae_lambda": 0.8, "clip": 0.1, "desired_kl": 0.0}
+    others |= {"learning_rate": 5e-4, "max_gradient_norm": 0.3, "epochs": 9, "minibatches": 2}
+    learner = rsl.made(rewarded(cartpole()), SETTINGS.model_copy(update=others), seed=1).alg
+    for name, argument in inspect.signature(PPO).parameters.items():
+        if isinstance(argument.default, (bool, int, float)) and hasattr(learner, name):
+            expected = SETTINGS.discount if name == "gamma" else argument.default
+            assert getattr(learner, name) == expected, name
+    assert learner.schedule == "adaptive"
+
+
 class Signs(VecTask):
     """Guess the sign that is shown."""
 

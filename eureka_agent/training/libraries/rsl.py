@@ -18,8 +18,6 @@ from eureka_agent.training.libraries import layers
 from eureka_agent.training.libraries.rewarded import RewardedEnvironment
 
 HORIZON = 32
-EPOCHS = 5
-MINIBATCHES = 4
 
 
 class RewardedRslEnv(VecEnv):
@@ -60,21 +58,21 @@ def train(
         raise EurekaError(
             "rsl-rl has no discrete actions, which this environment has", "prove it with sb3"
         )
-    chosen = settings.model_copy(
-        update={"horizon": HORIZON, "epochs": EPOCHS, "minibatches": MINIBATCHES}
-    )
+    chosen = settings.model_copy(update={"horizon": HORIZON})
     runner = made(rewarded, chosen, seed)
     learn(runner, chosen.updates)
     return policy_of(runner)
 
 
-def made(rewarded: RewardedEnvironment, settings: TrainingSettings, seed: int) -> OnPolicyRunner:
-    """Its learner, with all of these settings."""
+def made(
+    rewarded: RewardedEnvironment, settings: TrainingSettings, seed: int, **changes: Any
+) -> OnPolicyRunner:
+    """Its learner. `changes`: other arguments of its own PPO."""
     torch.manual_seed(seed)
+    chosen = configuration(settings)
+    chosen["algorithm"] |= changes
     with contextlib.redirect_stdout(io.StringIO()):
-        return OnPolicyRunner(
-            RewardedRslEnv(rewarded), configuration(settings), log_dir=None, device="cpu"
-        )
+        return OnPolicyRunner(RewardedRslEnv(rewarded), chosen, log_dir=None, device="cpu")
 
 
 def learn(runner: OnPolicyRunner, iterations: int) -> None:
@@ -84,7 +82,7 @@ def learn(runner: OnPolicyRunner, iterations: int) -> None:
 
 
 def configuration(settings: TrainingSettings) -> dict[str, Any]:
-    """Its form of the settings."""
+    """Its form of the settings that `train_with` names, and of the horizon."""
     network = {
         "class_name": "MLPModel",
         "hidden_dims": list(settings.hidden_sizes),
@@ -102,21 +100,8 @@ def configuration(settings: TrainingSettings) -> dict[str, Any]:
         "obs_groups": {"actor": ["policy"], "critic": ["policy"]},
         "actor": {**network, "distribution_cfg": noise},
         "critic": dict(network),
-        "algorithm": {
-            "class_name": "PPO",
-            "num_learning_epochs": settings.epochs,
-            "num_mini_batches": settings.minibatches,
-            "clip_param": settings.clip,
-            "gamma": settings.discount,
-            "lam": settings.gae_lambda,
-            "value_loss_coef": settings.value_coefficient,
-            "entropy_coef": settings.entropy_coefficient,
-            "learning_rate": settings.learning_rate,
-            "max_grad_norm": settings.max_gradient_norm,
-            "use_clipped_value_loss": settings.clip_value_loss,
-            "schedule": "adaptive" if settings.desired_kl > 0 else "fixed",
-            "desired_kl": settings.desired_kl,
-        },
+        # all else of its PPO is its own, so that a proof has other settings than the search
+        "algorithm": {"class_name": "PPO", "gamma": settings.discount},
     }
 
 
