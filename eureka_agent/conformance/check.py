@@ -59,6 +59,7 @@ _OF_AN_ENVIRONMENT: tuple[tuple[str, Check], ...] = (
     ("same seed, same trajectory", checks.same_seed),
     ("episodes begin anew", episodes.begun_anew),
     ("rows are independent", rows.row_independence),
+    ("moving actions", rows.moving_actions),
     ("rows are restored", rows.restored_rows),
     ("state in tensors", states.state_in_tensors),
     ("parameters", parameters.parameters),

@@ -1,4 +1,5 @@
-"""Checks of `eureka envs --check` on single rows: independent of neighbours, and restorable."""
+"""Checks of `eureka envs --check` on single rows: independent of neighbours, restorable, moved by
+each of their actions."""
 
 from __future__ import annotations
 
@@ -9,13 +10,16 @@ from torch import Tensor
 
 from eureka_agent.conformance.checks import (
     COMPARED_STEPS,
+    RANDOM_STEPS,
     ROWS,
     Nonconforming,
     NotApplicable,
+    Remark,
     Subject,
 )
 from eureka_agent.simulation.rollouts import RecordedStep, actions_for, run
 from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.task import PREVIOUS_PREFIX, WINDOW_SUFFIX
 from eureka_agent.training.environment_faults import OBSERVATIONS
 
 ROW_TOLERANCE = 1e-4
@@ -40,6 +44,56 @@ def row_independence(subject: Subject) -> None:
                 difference.named(many).at(f"in step {index}").text(f"among {ROWS}", "alone"),
                 f"let no operation mix rows, and draw random numbers from {many.random_numbers}",
             )
+
+
+def moving_actions(subject: Subject) -> list[Remark]:
+    """A change of any one action changes a variable, an observation or an end."""
+    size = subject.loaded.environment_class.num_actions
+    rows = size * -(-ROWS // size)
+    usual, other = subject.make(rows), subject.make(rows)
+    column = torch.arange(rows) % size  # the one action in which a row differs from the usual one
+    actions = actions_for(usual, RANDOM_STEPS, seed=0)
+    changed = actions.clone()
+    drawn = actions_for(other, RANDOM_STEPS, seed=1)
+    changed[:, range(rows), column] = drawn[:, range(rows), column]
+    still = set(range(size))
+    for one, two in zip(run(usual, actions), run(other, changed), strict=True):
+        pairs = [(one.observations, two.observations), (one.terminated, two.terminated)]
+        pairs += [
+            (value, two.values[name])
+            for name, value in one.values.items()
+            if name.removeprefix(PREVIOUS_PREFIX).removesuffix(WINDOW_SUFFIX) != "actions"
+        ]
+        for pair in pairs:
+            value, its = (each.reshape(rows, -1).cpu() for each in pair)
+            differs = value != its
+            for name in ("actions", f"{PREVIOUS_PREFIX}actions"):  # a number that shows the action
+                shown, changed_to = (
+                    step.values[name].reshape(rows, -1).cpu()[range(rows), column].unsqueeze(1)
+                    for step in (one, two)
+                )
+                differs &= ~((value == shown) & (its == changed_to))
+            still -= {*column[differs.any(dim=1)].tolist()}
+        if not still:
+            break
+    for environment in (usual, other):
+        environment.close()
+    channels = type(usual).channels_of_action()
+    names = [
+        f"{each.name}.{entry}" if entry else each.name
+        for each in channels
+        for entry in each.entries or ("",)
+    ]
+    return [
+        Remark(
+            "a change of any one action changes a variable, an observation or an end",
+            f"the action {repr(names[each]) if names else f'in column {each}'} changes nothing in"
+            f" {RANDOM_STEPS} steps of random actions",
+            "see that the step uses it, and that its joint can move; leave this where it counts in"
+            " rare states alone",
+        )
+        for each in sorted(still)
+    ]
 
 
 def restored_rows(subject: Subject) -> None:

@@ -51,6 +51,31 @@ FOUND = {
         (("self.obs_buf[:, 1] = self.velocity", "self.obs_buf[:, 1] = 0.5"),),
         ("moving observations", "warning", "column 1 always 0.5 in"),
     ),
+    "an action that moves nothing": (
+        (("num_actions = 1", "num_actions = 3"), ("actions[:, 0]", "actions[:, [0, 2]].sum(1)")),
+        ("moving actions", "warning", "the action in column 1 changes nothing in 120 steps"),
+    ),
+    "an action that is observed alone": (
+        (
+            ("num_actions = 1", "num_actions = 2"),
+            ("self.obs_buf[:, 1] = self.velocity", "self.obs_buf[:, 1] = self.actions[:, 1]"),
+        ),
+        ("moving actions", "warning", "the action in column 1 changes nothing in 120 steps"),
+    ),
+    "a choice that nothing reads": (
+        (("num_actions = 1", "num_actions = 2\n    action_choices = (3, 2)"),),
+        ("moving actions", "warning", "the action in column 1 changes nothing in 120 steps"),
+    ),
+    "a named action that nothing reads": (
+        (
+            (
+                "num_actions = 1",
+                "num_actions = 2\n    action_channels = (Channel('lift'), Channel('fan'))",
+            ),
+            ("import Variable", "import Channel, Variable"),
+        ),
+        ("moving actions", "warning", "the action 'fan' changes nothing in 120 steps"),
+    ),
     "a number that counts steps": (
         (
             (MADE, f"{MADE}        self.seconds = 0.0\n"),
