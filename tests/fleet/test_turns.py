@@ -133,9 +133,9 @@ async def test_trainings_of_two_searches_start_in_turn_and_a_held_one_waits(tmp_
             waits = asyncio.create_task(train(["b"], held=True))
             await train(["a0", "a1"], held=False)
             assert ended == ["a0", "a1"]
-            assert not fleet.busy
+            assert fleet.under_way == 0
             second.held = False
             fleet.dispatch()
-            assert fleet.busy
+            assert fleet.under_way
             await waits
     assert ended == ["a0", "a1", "b"]
