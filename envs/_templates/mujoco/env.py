@@ -59,7 +59,7 @@ class Pendulum(MujocoTask):
     )
     model_file = "model.xml"  # beside this file
     num_observations = 3
-    num_actions = 1  # as many as the MJCF has actuators
+    num_actions = 1  # as many as the MJCF's actuators have inputs
     max_episode_length = 500  # control steps
     control_dt = 0.02  # seconds, a multiple of the MJCF's timestep
     position_noise = 0.2  # episodes start this far around qpos0: rad or m, uniform
