@@ -244,8 +244,7 @@ class Trainer:
         )
         for slot, healthy in enumerate(report.healthy.tolist()):
             if slot in self._members and not healthy:
-                size = f"the largest reward of the iteration was {rewards[slot].abs().max():.3g}"
-                reason = f"the policy's parameters became NaN or infinite; {size}"
+                reason = f"the policy's parameters became NaN or infinite{_size(rewards[slot])}"
                 failures.setdefault(slot, Failure("not-a-number", reason))
         steps = rewards[0].numel()
         worked = time.perf_counter() - began - (self.timers["reward"] - waited_before)
@@ -257,7 +256,8 @@ class Trainer:
         }
         points, faults = curve_points(going_on, rollout, rewards, components, episodes, report)
         for slot, number in faults.items():
-            reason = f"{number} of an iteration became NaN or infinite: {_HUGE}"
+            size = _size(rewards[slot])
+            reason = f"{number} of an iteration became NaN or infinite: {_HUGE}{size}"
             failures[slot] = Failure("not-a-number", reason)
         events = [
             event
@@ -378,3 +378,7 @@ class Trainer:
 
     def _measured(self) -> float:
         return sum(seconds for part, seconds in self.timers.items() if part != "rest")
+
+
+def _size(rewards: Tensor) -> str:
+    return f"; the largest reward of the iteration was {rewards.abs().max():.3g}"

@@ -407,7 +407,7 @@ def _broken_value(total: Tensor, components: Mapping[str, Tensor], row: int) -> 
     for name, value in components.items():
         if not value[row].isfinite():
             return f"component {name!r} is {value[row].item()}"
-    return f"the total is {total[row].item()}"
+    return f"the total is {total[row].item():.4g}"
 
 
 def _is_constant(value: Tensor) -> bool:
