@@ -124,7 +124,7 @@ class TrainingSettings(BaseModel):
         kind = _scalar_type(cls.model_fields[str(info.field_name)].annotation)
         several = isinstance(value, list | tuple)
         if kind is int:
-            value = [read_amount(each) for each in value] if several else read_amount(value)
+            value = type(value)(map(read_amount, value)) if several else read_amount(value)
         members = value if several else (value,)
         if kind is bool and not isinstance(value, bool | None):
             raise PydanticCustomError("bool_type", "expected true or false")
