@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -17,7 +17,7 @@ from eureka_agent.cli.command import Choice, Command, Number, UsageError
 from eureka_agent.cli.foreign_code import foreign_code
 from eureka_agent.cli.measure import measure_tasks
 from eureka_agent.cli.new_environment import KINDS, new_environment
-from eureka_agent.cli.output import FORMAT, print_json
+from eureka_agent.cli.output import FORMAT, print_json, said_if_slow
 from eureka_agent.cli.wrapping import is_dumb, wrapped
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import pasteable
@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 
 ALL = "all"
 """PATH of `--check` for every built-in environment; a folder of that name is `./all`."""
+
+
+_SLOW = (
+    "reading {}: it is made, plays some random steps and is reset often; a slow one takes minutes"
+)
 
 
 class NonconformingError(EurekaError):
@@ -198,7 +203,7 @@ def _show(environment: str, task: str | None, output_format: str) -> None:
     from eureka_agent.simulation.loading import describe, load_environment
     from eureka_agent.simulation.starts import measure_starts
 
-    with foreign_code():
+    with foreign_code(), said_if_slow(_SLOW.format(environment)):
         loaded = load_environment(environment)
         name, found = loaded.task(task)
         description = describe(loaded, name)
@@ -295,8 +300,10 @@ def _progress(silent: bool, out: TextIO) -> Observer:
         """Prints each result; `silent`: only progress, on standard error."""
 
         task = ""
+        slow = ExitStack()
 
         def begins(self, task: str, name: str, seconds: float) -> None:
+            self.slow.close()
             if task != self.task and not silent:
                 click.secho(f"task {task}", bold=True, file=out)
                 self.task = task
@@ -304,8 +311,11 @@ def _progress(silent: bool, out: TextIO) -> Observer:
                 click.echo(f"\r\x1b[K   … {name}", nl=False, err=True, color=True)
             elif seconds:
                 click.echo(f"   … {name} (about {seconds:g} s)", err=True)
+            else:
+                self.slow.enter_context(said_if_slow(f"   … {name}"))
 
         def ends(self, result: CheckResult) -> None:
+            self.slow.close()
             if on_terminal:
                 click.echo("\r\x1b[K", nl=False, err=True, color=True)
             if silent:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -51,6 +53,18 @@ def say_notice(entry: BaseEntry) -> None:
 
     if isinstance(entry, Notice):
         say(entry.text, err=True)
+
+
+@contextmanager
+def said_if_slow(text: str, seconds: float = 3.0) -> Iterator[None]:
+    """Say `text` on standard error where the block takes longer than `seconds`."""
+    timer = threading.Timer(seconds, say, (text,), {"err": True})
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def say(text: str, *, err: bool = False) -> None:

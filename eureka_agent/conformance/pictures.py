@@ -5,7 +5,7 @@ from __future__ import annotations
 from eureka_agent.conformance.checks import Nonconforming, NotApplicable, Subject
 from eureka_agent.rendering.pictures import RenderingError
 from eureka_agent.rendering.rasterise import rasterise
-from eureka_agent.simulation.drawing import Drawing
+from eureka_agent.simulation.user_modules import place_of_function
 from eureka_agent.simulation.vec_task import VecTask
 
 _SIZE = (160, 120)
@@ -19,14 +19,10 @@ def own_drawing(subject: Subject) -> None:
     environment.reset()
     for _ in range(3):
         drawing = environment.draw(environment.num_envs - 1)
-        if not isinstance(drawing, Drawing):
-            kind = type(drawing).__name__
-            raise Nonconforming(
-                "draw gives a Drawing", kind, "return Drawing(shapes, centre, width)"
-            )
         try:
             rasterise(drawing, _SIZE)
         except RenderingError as error:
-            raise Nonconforming("draw gives what can be drawn", error.message, error.hint) from None
+            what = f"{place_of_function(type(environment).draw)}{error.message}"
+            raise Nonconforming("draw gives what can be drawn", what, error.hint) from None
         environment.advance(environment.actions + 0.5)
     environment.close()

@@ -18,6 +18,11 @@ _LABEL_PIXELS = 13
 
 def rasterise(drawing: Drawing, size: Size) -> Picture:
     """The drawing as a picture. Raises RenderingError for a size, number or colour that is none."""
+    if not isinstance(drawing, Drawing):
+        raise RenderingError(
+            f"`draw` gave {type(drawing).__name__}, expected a Drawing",
+            "return Drawing(shapes, centre, width) of eureka_agent.simulation.drawing",
+        )
     if not math.isfinite(drawing.width) or drawing.width <= 0.0:
         raise _wrong(f"the width {drawing.width!r}", "a number above 0")
     canvas = _Canvas(drawing, size)

@@ -15,11 +15,16 @@ from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import command, install_extra
 from eureka_agent.rendering.pictures import Picture, RenderingError, Size
 from eureka_agent.rendering.rasterise import rasterise
+from eureka_agent.simulation.gymnasium_calls import place_of_render
 from eureka_agent.simulation.gymnasium_making import is_by_id
 from eureka_agent.simulation.gymnasium_task import GymnasiumTask
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.mujoco_task import MujocoTask
-from eureka_agent.simulation.user_modules import describe_error, user_code
+from eureka_agent.simulation.user_modules import (
+    place_of_function,
+    third_party_code,
+    user_code,
+)
 from eureka_agent.simulation.vec_task import VecTask
 
 _MODE = "rgb_array"
@@ -106,10 +111,11 @@ class _OwnDrawings:
         try:
             with user_code(self._folder, "drawing a picture"):
                 return rasterise(self._environment.draw(row), self._size)
-        except RenderingError:
-            raise
         except EurekaError as error:
-            raise RenderingError(error.message, error.hint) from None
+            # no line of its own raised: what it gave cannot be drawn
+            own = ", line " in error.message
+            place = "" if own else place_of_function(type(self._environment).draw)
+            raise RenderingError(f"{place}{error.message}", error.hint) from None
 
     def close(self) -> None:
         """Nothing to free."""
@@ -120,7 +126,7 @@ class _GymnasiumPictures:
 
     def __init__(self, environment: GymnasiumTask, size: Size) -> None:
         self._environments = environment.environments
-        self._label = environment.label()
+        self._label, self._package = environment.label(), environment._package
         self._size = size
         # no window, and no display that is asked for one
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
@@ -137,19 +143,21 @@ class _GymnasiumPictures:
     def picture(self, row: int) -> Picture:
         environment = self._environments[row]
         try:
-            pixels = environment.render()
+            passing = (gymnasium.error.DependencyNotInstalled,)
+            with third_party_code(self._package, "when it was drawn", passing):
+                pixels = environment.render()
         except gymnasium.error.DependencyNotInstalled as error:
             what = f"{self._label} cannot be drawn: {error}"
             raise RenderingError(what, f"install it: {install_extra('gymnasium')}") from None
-        except Exception as error:  # noqa: BLE001  (a third party's code)
-            what = f"{self._label} cannot be drawn: {describe_error(error)}"
-            raise RenderingError(what, "the fault is in its `render`") from None
+        except EurekaError as error:
+            what = f"{self._label} cannot be drawn: {error.message}"
+            raise RenderingError(what, error.hint) from None
         if not _is_picture(pixels):
             kind = "None" if pixels is None else type(pixels).__name__
             shape = getattr(pixels, "shape", "")
             raise RenderingError(
-                f"`render` of {self._label} gave {kind} {shape}".rstrip()
-                + ", expected an array (height, width, 3) of uint8",
+                f"{place_of_render(environment)}`render` of {self._label} gave"
+                f" {f'{kind} {shape}'.rstrip()}, expected an array (height, width, 3) of uint8",
                 f"make it with render_mode={_MODE!r}; `{command('envs --check')}` tries the rest",
             )
         return fitted(np.asarray(pixels), self._size)

@@ -174,6 +174,15 @@ def _place(layer: gymnasium.Env, method: Method) -> str:
     return place_of_function(type(layer))
 
 
+def place_of_render(environment: gymnasium.Env) -> str:
+    """`"<file>, line <n>: "` of the `render` of the first layer that has one of its own."""
+    for layer in layers(environment):
+        owner = next(each for each in type(layer).__mro__ if "render" in vars(each))
+        if top_module(owner) != _GYMNASIUM:
+            return place_of_function(vars(owner)["render"])
+    return place_of_function(type(environment.unwrapped))
+
+
 @contextmanager
 def _blamed(environment: gymnasium.Env, method: Method) -> Iterator[None]:
     """Raise EnvironmentLoadError where a layer cannot be called as Gymnasium does, or Gymnasium's

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 from faulty_environments import RESET, REWARD, TASK, line_of, write_lift
 
 from eureka_agent.cli.envs import envs
+from eureka_agent.cli.output import said_if_slow
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.resources import resource_folder
 from eureka_agent.simulation import catalogue
@@ -207,3 +209,31 @@ def test_an_environment_with_its_task_says_how_to_name_the_task(reference: str) 
     assert "envs cartpole --task swingup`, or --env cartpole --task swingup" in (
         result.exception.hint
     )
+
+
+@pytest.mark.parametrize("arguments", [(), ("--check",)])
+def test_mujoco_s_warnings_are_one_line_and_no_file(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    """The half-cheetah's model has a deprecated attribute, of which each copy would warn."""
+    command = [sys.executable, "-m", "eureka_agent.cli.main", "envs", *arguments]
+    command += ["gymnasium:HalfCheetah-v5", "--format", "json"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    json.loads(result.stdout)
+    assert result.stderr.count("settotalmass") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_slow_command_says_what_it_does_and_a_quick_one_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def timer() -> threading.Timer:
+        return next(each for each in threading.enumerate() if isinstance(each, threading.Timer))
+
+    with said_if_slow("reading it", seconds=0.2):
+        timer().join(10.0)
+    with said_if_slow("nothing", seconds=60.0):
+        waiting = timer()
+    waiting.join(10.0)
+    assert not waiting.is_alive()
+    assert capsys.readouterr().err == "reading it\n"

@@ -85,16 +85,23 @@ def test_a_gymnasium_environment_is_drawn_by_its_own_render(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("picture", "arguments", "passed", "named"),
     [
-        (BRIGHTER, "", "", "gave None"),
-        ("[1, 2]", "**options", "**options", "gave list"),
-        ("np.zeros((4, 4), np.uint8)", "**options", "**options", r"ndarray \(4, 4\)"),
-        ("1 / 0", "**options", "**options", "ZeroDivisionError"),
+        (BRIGHTER, "", "", r"env.py, line {render}: .* gave None"),
+        ("[1, 2]", "**options", "**options", r"env.py, line {render}: .* gave list"),
+        (
+            "np.zeros((4, 4), np.uint8)",
+            "**options",
+            "**options",
+            r"line {render}: .* ndarray \(4, 4\)",
+        ),
+        ("1 / 0", "**options", "**options", r"env.py, line {picture}: ZeroDivisionError"),
     ],
 )
 def test_a_render_without_a_picture_is_named(
     tmp_path: Path, picture: str, arguments: str, passed: str, named: str
 ) -> None:
     source = MADE.format(picture=picture, arguments=arguments, passed=passed)
+    render = source[: source.index("    def render(")].count("\n") + 1
+    named = named.replace("{render}", str(render)).replace("{picture}", str(render + 3))
     with pytest.raises(RenderingError, match=named):
         first_pictures(load(tmp_path / "lamp", source), 0)
 
@@ -128,15 +135,33 @@ def test_an_environment_in_torch_needs_a_draw(tmp_path: Path) -> None:
     assert "eureka_agent.simulation.drawing" in caught.value.hint
 
 
-def test_a_draw_that_fails_names_its_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("width=8.0,", "width=self.no_such_width,", r"env.py, line \d+: AttributeError"),
+        ("width=8.0,", "width='8',", r"env.py, line {draw}: .*TypeError"),
+        (
+            "width=8.0,",
+            "width=0.0,",
+            r"env.py, line {draw}: .* width 0.0, expected a number above 0",
+        ),
+        (
+            "return Drawing(",
+            "return (lambda *_, **__: None)(",
+            r"env.py, line {draw}: `draw` gave NoneType",
+        ),
+    ],
+)
+def test_a_draw_that_fails_names_its_line(tmp_path: Path, old: str, new: str, said: str) -> None:
     source = (Path(__file__).parents[2] / "envs/_templates/torch/env.py").read_text()
     folder = tmp_path / "puck"
     (folder / "tasks").mkdir(parents=True)
     task = Path(__file__).parents[2] / "envs/_templates/torch/tasks/reach.py"
     (folder / "tasks" / "reach.py").write_text(task.read_text())
-    broken = source.replace("width=8.0,", "width=self.no_such_width,")
-    with pytest.raises(RenderingError, match=r"env.py, line \d+: AttributeError"):
-        first_pictures(load(folder, broken), 0)
+    assert old in source
+    draw = source[: source.index("    def draw(")].count("\n") + 1
+    with pytest.raises(RenderingError, match=said.replace("{draw}", str(draw))):
+        first_pictures(load(folder, source.replace(old, new)), 0)
 
 
 def test_a_picture_of_other_proportions_gets_bars() -> None:
