@@ -392,6 +392,8 @@ class Cost(Record):
     """All tokens of the prompt, cached ones included."""
     completion_tokens: Tokens = None
     """All tokens of the reply, reasoning included."""
+    reasoning_tokens: Tokens = None
+    """Tokens of the reasoning, which may have a price of its own."""
     cached_tokens: Tokens = None
     """Prompt tokens read from the provider's cache."""
     cache_write_tokens: Tokens = None

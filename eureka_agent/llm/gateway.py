@@ -203,6 +203,7 @@ class Gateway:
         cost = Cost(
             prompt_tokens=completion.prompt_tokens,
             completion_tokens=completion.completion_tokens,
+            reasoning_tokens=completion.reasoning_tokens,
             cached_tokens=completion.cached_tokens,
             cache_write_tokens=completion.cache_write_tokens,
             batched=completion.batched,

@@ -124,6 +124,8 @@ class Completion:
     """Tokens of the whole prompt, those read from and written to a cache included."""
     completion_tokens: int | None
     """Tokens of the reply with its reasoning."""
+    reasoning_tokens: int | None = None
+    """Those of the reasoning."""
     cached_tokens: int | None = None
     """Prompt tokens read from the provider's cache."""
     cache_write_tokens: int | None = None

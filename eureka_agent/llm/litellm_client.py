@@ -47,7 +47,8 @@ LOCAL_PROVIDERS = frozenset(
     )
 )
 """Local servers, which need no key."""
-_PROVIDERS = "provider_endpoints_support_backup.json"
+_PROVIDERS = "types/utils.py"
+_COMPATIBLE = "llms/openai_like/providers.json"
 
 
 class LiteLLMModel:
@@ -198,16 +199,19 @@ def _plain(name: str) -> str:
 
 @cache
 def providers() -> frozenset[str]:
-    """Providers in litellm's table; empty if it has moved. Which of them have language models the
-    table tells differently from version to version."""
+    """Providers that litellm's code names; empty if that has moved. Its tables name others, too."""
     spec = importlib.util.find_spec("litellm")
     if spec is None or spec.origin is None:
         raise SettingsError(
             "litellm is not installed",
             f"install it: {install_packages('litellm!=1.82.7,!=1.82.8')}",
         )
+    folder = Path(spec.origin).parent
     try:
-        file = Path(spec.origin).parent / _PROVIDERS
-        return frozenset(json.loads(file.read_text(encoding="utf-8"))["providers"])
-    except (OSError, ValueError, KeyError, TypeError):
+        code = (folder / _PROVIDERS).read_text(encoding="utf-8")
+        compatible = json.loads((folder / _COMPATIBLE).read_text(encoding="utf-8"))
+        members = re.search(r"^class LlmProviders\b.*?^(?=\S)", code, re.MULTILINE | re.DOTALL)
+        named = re.findall(r'^    \w+ = "([^"]+)"', members[0] if members else "", re.MULTILINE)
+        return frozenset((*named, *compatible)) if named else frozenset()
+    except (OSError, ValueError, TypeError):
         return frozenset()

@@ -162,4 +162,5 @@ def _read_response(response: Any) -> Completion:
         completion_tokens=tokens(part(usage, "output_tokens")),
         cached_tokens=tokens(part(usage, "input_tokens_details", "cached_tokens")),
         cache_write_tokens=tokens(part(usage, "input_tokens_details", "cache_write_tokens")),
+        reasoning_tokens=tokens(part(usage, "output_tokens_details", "reasoning_tokens")),
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from eureka_agent.errors import SettingsError
+from eureka_agent.llm.litellm_client import providers
 from eureka_agent.records import Cost, Record
 
 _TABLE = "model_prices_and_context_window_backup.json"
@@ -36,6 +37,8 @@ class Price(Record):
     """Price of a prompt token read from the provider's cache; None: as any other."""
     cache_write: Decimal | None = None
     """Price of a prompt token written to the cache; None: as any other."""
+    reasoning: Decimal | None = None
+    """Price of a token of the reasoning; None: as any other of the reply."""
     origin: str
 
     def money(self, cost: Cost) -> Decimal | None:
@@ -49,8 +52,16 @@ class Price(Record):
             plain * self.prompt
             + cached * (self.prompt if self.cached is None else self.cached)
             + written * (self.prompt if self.cache_write is None else self.cache_write)
-            + cost.completion_tokens * self.completion
+            + self._reply(cost.completion_tokens, cost.reasoning_tokens)
         )
+
+    def _reply(self, tokens: int, reasoning_tokens: int | None) -> Decimal:
+        """Cost of a reply, at the higher price if it is unknown how much of it is reasoning."""
+        reasoning = self.completion if self.reasoning is None else self.reasoning
+        if reasoning_tokens is None:
+            return tokens * max(reasoning, self.completion)
+        thought = min(tokens, reasoning_tokens)
+        return thought * reasoning + (tokens - thought) * self.completion
 
 
 def find_prices(models: Iterable[str], given: Iterable[str]) -> dict[str, Price]:
@@ -91,7 +102,7 @@ def _from_table(model: str) -> Price | None:
     """The table's price of a model, listed with or without its provider."""
     provider, _, name = model.partition("/")
     entry = _table().get(model)
-    if entry is None and (_table().get(name) or {}).get("litellm_provider") == provider:
+    if entry is None and _provider(_table().get(name)) == provider:
         entry = _table()[name]
     if entry is None:
         return None
@@ -105,19 +116,28 @@ def _from_table(model: str) -> Price | None:
         completion=completion,
         cached=_number(entry.get("cache_read_input_token_cost")),
         cache_write=_number(entry.get("cache_creation_input_token_cost")),
+        reasoning=_number(entry.get("output_cost_per_reasoning_token")),
         origin=f"litellm {importlib.metadata.version('litellm')}",
     )
 
 
 def known_models() -> list[str]:
-    """The table's models that reply in text at a known price, as `<provider>/<model>`."""
+    """The table's models that reply in text at a known price, as `<provider>/<model>`, of providers
+    that litellm can ask."""
+    can_ask = providers()
     found = (
-        (str(entry.get("litellm_provider")), name)
+        (provider, name)
         for name, entry in _table().items()
-        if isinstance(entry, dict) and _writes(name, entry)
+        if (provider := _provider(entry)) in can_ask and _writes(name, entry)
     )
     starts = ((f"{provider}/", name) for provider, name in found)
     return sorted({name if name.startswith(start) else start + name for start, name in starts})
+
+
+def _provider(entry: object) -> str:
+    """The provider of an entry, by the name that requests have: the table's tells more."""
+    name = str(entry.get("litellm_provider")) if isinstance(entry, dict) else ""
+    return re.sub(r"^vertex_ai-.*", "vertex_ai", name).removesuffix("_converse")
 
 
 def _writes(name: str, entry: Mapping[str, Any]) -> bool:

@@ -92,8 +92,11 @@ def completed(
     completion_tokens: int | None,
     cached_tokens: int | None,
     cache_write_tokens: int | None,
+    reasoning_tokens: int | None = None,
 ) -> Completion:
     """The completion with this content, without surrogates, which no file can store."""
+    if reasoning_tokens is None and not content.reasoning:
+        reasoning_tokens = 0
     if content.refusal:
         ending = FinishReason.REFUSED
     elif not content.text.strip() and ending in (FinishReason.STOP, FinishReason.OTHER):
@@ -111,6 +114,7 @@ def completed(
         finish_reason=ending,
         prompt_tokens=prompt_tokens,
         completion_tokens=completion_tokens,
+        reasoning_tokens=reasoning_tokens,
         cached_tokens=cached_tokens,
         cache_write_tokens=cache_write_tokens,
     )
@@ -155,6 +159,7 @@ def read_chat(response: Any) -> Completion:
         completion_tokens=None if prompt is None else tokens(part(usage, "completion_tokens")),
         cached_tokens=tokens(part(details, "cached_tokens")),
         cache_write_tokens=tokens(part(details, "cache_write_tokens")),
+        reasoning_tokens=tokens(part(usage, "completion_tokens_details", "reasoning_tokens")),
     )
 
 

@@ -201,6 +201,39 @@ async def test_thoughts_within_the_text_are_no_answer(
     assert why in why_no_answer(as_stored(read_reply), "`compute_reward`")[0]
 
 
+@pytest.mark.parametrize(
+    ("wire", "body", "count"),
+    [
+        ("chat", chat("stop", content="a"), 0),
+        ("chat", chat("stop", content="a", reasoning="hm"), None),
+        (
+            "chat",
+            chat("stop", content="a", reasoning="hm")
+            | {"usage": USAGE | {"completion_tokens_details": {"reasoning_tokens": 7}}},
+            7,
+        ),
+        (
+            "responses",
+            responses(SUMMARY, said("a"))
+            | {
+                "usage": {
+                    "input_tokens": 9,
+                    "output_tokens": 9,
+                    "output_tokens_details": {"reasoning_tokens": 7},
+                }
+            },
+            7,
+        ),
+        ("messages", messages("end_turn", text("a")), 0),
+        ("messages", messages("end_turn", THINKING, text("a")), None),
+    ],
+)
+async def test_tokens_of_the_reasoning_are_counted_where_they_are_told(
+    model_server: ModelServer, waits: Waits, wire: str, body: dict[str, Any], count: int | None
+) -> None:
+    assert (await read(model_server, waits, wire, body)).reasoning_tokens == count
+
+
 DRAFT = "A first try:\n```python\ndraft = 1\n```"
 
 

@@ -8,6 +8,7 @@ import litellm_table
 import pytest
 
 from eureka_agent.errors import SettingsError
+from eureka_agent.llm.litellm_client import imported_litellm
 from eureka_agent.llm.prices import Price, find_prices, known_models
 from eureka_agent.records import Cost
 
@@ -43,6 +44,52 @@ def test_known_models_write_at_a_price_that_is_known() -> None:
     }
     assert not others.intersection(known)
     assert set(find_prices(known, [])) == set(known)
+
+
+@pytest.mark.parametrize(
+    ("model", "line"),
+    [
+        ("vertex_ai/gemini-2.5-pro", "gemini-2.5-pro"),
+        ("vertex_ai/gemini-2.5-flash", "gemini-2.5-flash"),
+        ("bedrock/us.writer.palmyra-x4-v1:0", "us.writer.palmyra-x4-v1:0"),
+        ("bedrock/ai21.j2-mid-v1", "ai21.j2-mid-v1"),
+    ],
+)
+def test_a_provider_has_other_names_in_the_table(model: str, line: str) -> None:
+    entry = litellm_table.entry(line)
+    price = find_prices([model], [])[model]
+    assert price.prompt == Decimal(entry["input_cost_per_token"])
+    assert price.completion == Decimal(entry["output_cost_per_token"])
+    assert not find_prices([f"mistral/{line}"], [])
+
+
+@pytest.mark.slow
+def test_litellm_can_ask_for_every_known_model() -> None:
+    """Of these names it says itself whose they are; the list of its code has not all of them."""
+    litellm = imported_litellm()
+    named = {str(getattr(each, "value", each)) for each in litellm.provider_list}
+    found = {name.partition("/")[0] for name in known_models()}
+    for provider in found - named:
+        assert litellm.get_llm_provider(f"{provider}/x")[0] == "x"
+    assert {"vertex_ai", "bedrock", "openai"} <= found
+
+
+def test_reasoning_may_have_a_price_of_its_own() -> None:
+    model = "dashscope/qwen-plus-2025-04-28"
+    entry = litellm_table.entry(model)
+    plain, dear = (
+        Decimal(entry[name])
+        for name in ("output_cost_per_token", "output_cost_per_reasoning_token")
+    )
+    assert dear > 3 * plain
+    price = find_prices([model], [])[model]
+    cost = Cost(prompt_tokens=0, completion_tokens=1000, reasoning_tokens=900)
+    assert price.money(cost) == 900 * dear + 100 * plain
+    # a reply that is not made yet, and one whose server does not tell, may be reasoning alone
+    unknown = cost.model_copy(update={"reasoning_tokens": None})
+    assert price.money(unknown) == 1000 * dear
+    assert price.money(cost.model_copy(update={"reasoning_tokens": 0})) == 1000 * plain
+    assert price.money(cost.model_copy(update={"reasoning_tokens": 10**9})) == 1000 * dear
 
 
 def test_what_a_person_says_counts_before_the_table() -> None:
