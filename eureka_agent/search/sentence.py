@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from eureka_agent.designer.offline.clauses import understood
 from eureka_agent.designer.offline.reading import (
     content_words,
     is_name,
@@ -90,7 +91,8 @@ def agrees(sentence: str, description: TaskDescription) -> bool:
 
 def goals(sentence: str) -> list[Intent]:
     """Known goals in the words. A manner, how to do something, counts only without another goal."""
-    found = [intent for intent in read_intents(sentence) if intent.words and intent.named]
+    read = read_intents(understood(sentence).text)
+    found = [intent for intent in read if intent.words and intent.named]
     return [intent for intent in found if intent.main] or found
 
 
@@ -113,7 +115,7 @@ def nearer_task(
 ) -> str:
     """Flags for a task that fits better, with its sentence; empty if there is none. `asked` and
     `known` are the goals of sentence and task."""
-    spoken, here = stems(sentence), served(asked, known)
+    spoken, here = stems(understood(sentence).text), served(asked, known)
     tasks, environments = _other_tasks(description)
     better = {}
     for name, text in tasks.items():
@@ -173,11 +175,13 @@ def _speaks_of(sentence: str, description: TaskDescription) -> bool:
 
 
 def words_used(sentence: str, description: TaskDescription) -> Notice:
-    """The words that the offline designer uses; a warning if it uses less than half of them."""
+    """The words that the offline designer uses; a warning if it uses less than half of them, or if
+    a word may turn round what others name."""
     used = word_use(description, sentence)
+    refused = understood(sentence).refused
     unused = [
         word
-        for word in content_words(sentence)
+        for word in content_words(understood(sentence).text)
         if word not in used and not is_name(word, description)
     ]
     numbers = unused_numbers(description, sentence)
@@ -194,7 +198,10 @@ def words_used(sentence: str, description: TaskDescription) -> Notice:
         text = f"the offline designer uses of the sentence: {uses}" + (
             f"; not used: {_listed([*unused, *numbers])}" if unused or numbers else ""
         )
-    if used and len(unused) <= len(used):
+    if refused:
+        parts = [one_line(each, _QUOTED) for each in refused[:_LISTED]]
+        text += f"; not understood, so that no term is made of it: {_listed(parts)}"
+    elif used and len(unused) <= len(used):
         return Notice(text=text, stays=True)
     text = f"{text}. A language model would read them: {how_to_name_a_model()}"
     return Notice(text=text, level="warning", stays=True)

@@ -91,7 +91,7 @@ async def test_what_a_person_says_decides_what_comes_next(finished: Run) -> None
         for other in others:
             table.compare(favourite, other, 2)
         table.say(Judge(by="choices"))
-        wish = Wish(attempt=favourite, saw="it drifts", wants="keep the velocity low")
+        wish = Wish(attempt=favourite, saw="it drifts", wants="more velocity")
         reading = await table.read(wish)
         assert "velocity" in reading.text
         table.say(wish.model_copy(update={"reading": reading}))
@@ -133,7 +133,7 @@ async def test_after_a_wish_proposals_follow_attempts_that_know_it(finished: Run
     """Every second one, from the first on; the wished term weighs more once, not each time."""
 
     async def wish(table: Table) -> Decision:
-        table.say(Wish(wants="keep the velocity low"))
+        table.say(Wish(wants="more velocity"))
         return "another"
 
     async def go_on(table: Table) -> Decision:
@@ -265,7 +265,7 @@ async def test_what_was_said_can_be_replayed_on_an_equal_search(finished: Run) -
         first, second, _ = names(table.newest())
         table.compare(first, second, 1)
         taken_back = table.say(Judge(by="choices"))
-        table.say(Wish(attempt=second, wants="keep the velocity low"))
+        table.say(Wish(attempt=second, wants="more velocity"))
         table.withdraw(taken_back)
         return "another"
 

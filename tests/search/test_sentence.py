@@ -73,9 +73,9 @@ def test_words_that_agree_are_told_from_those_that_may_not() -> None:
 
 def test_other_wishes_are_said() -> None:
     assert all_of(only(DIFFERENT)) - warned_of(only(DIFFERENT)) == set()
-    # 'hang' is a word of the swing-up's own sentence, 'goal' one of the hover's
+    # 'hang' is a word of the swing-up's own sentence
     silent = all_of(only(DIFFERENT_UNSEEN)) - warned_of(only(DIFFERENT_UNSEEN))
-    assert silent == {"hang straight down", "fly away from the goal"}
+    assert silent == {"hang straight down"}
 
 
 @pytest.mark.parametrize(("reference", "pairs"), DIFFERENT.items())
@@ -145,8 +145,8 @@ def test_words_are_told_with_the_terms_that_they_became(monkeypatch: pytest.Monk
     assert note.level == "info"
     # a sideways walk is what it makes of the right leg, and the person can see it
     assert (
-        "'hop' 'right' → rightward; not used: 'leg' 'only'"
-        in words_used("hop on the right leg only", built_in("ant/run")).text
+        "'hop' 'right' → rightward; not used: 'leg' 'alone'"
+        in words_used("hop on the right leg alone", built_in("ant/run")).text
     )
     manners = words_used(
         "keep the pole upright and the cart in the middle with little energy",
@@ -241,7 +241,7 @@ def test_it_stands_above_the_live_view_in_full() -> None:
 @pytest.mark.parametrize(
     ("sentence", "reference", "unused"),
     [
-        ("hover 5 m away from the walls", "quadcopter/hover", "'5 m'"),
+        ("hover 5 m beside the walls", "quadcopter/hover", "'5 m'"),
         ("run forward 2 times", "ant/run", "'2'"),
         ("run at 2 m/s", "hopper/run", ""),
     ],

@@ -92,7 +92,7 @@ def _without_variables(scene: Scene) -> list[Term]:
 
 def _asked_terms(scene: Scene, intent: Intent, dice: Dice) -> tuple[list[Term], str]:
     """The terms for one intent, and why they are what they are, or why there is none."""
-    found = _candidates(scene, intent)
+    found = matching.candidates(scene, intent)
     if intent.goal is Goal.SPIN and not found:  # a rudder, a valve
         intent = intent._replace(goal=Goal.CHANGE, target=None)
         found = matching.levels(scene, intent.objects)
@@ -110,22 +110,6 @@ def _asked_terms(scene: Scene, intent: Intent, dice: Dice) -> tuple[list[Term], 
     doc = chosen.reading.spec.doc.rstrip(".")
     why = f"{' and '.join(words)} {asks} for '{made[0].name}': {chosen.operand.code} ({doc})."
     return terms, why
-
-
-def _candidates(scene: Scene, intent: Intent) -> list[Candidate]:
-    words = intent.objects | scene.words
-    match intent.goal:
-        case Goal.MOVE | Goal.SPIN:
-            turning = intent.goal is Goal.SPIN
-            return matching.velocities(scene, intent.axis or 0, intent.sign, words, turning)
-        case Goal.REACH:
-            return matching.goals(scene, intent.objects)
-        case Goal.RAISE:
-            return matching.heights(scene, words)
-        case Goal.CHANGE:
-            return matching.levels(scene, intent.objects) or matching.levels(scene, scene.words)
-        case _:
-            return matching.uprights(scene, words)
 
 
 def _more_or_less(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> list[Term]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from eureka_agent.designer.offline.clauses import understood
 from eureka_agent.designer.offline.semantics import Quantity, Reading, read_variable
 from eureka_agent.designer.offline.terms import Genome, Operand, rounded
 from eureka_agent.designer.offline.vocabulary import (
     Goal,
+    Intent,
     direction,
     stems,
     task_intents,
@@ -50,15 +52,25 @@ class Scene:
         self.refused = frozenset(term.trait() for term in leading)
         self.description = description
         self.can_fail = bool(description.failure_causes)
-        self.words = stems(sentence)
-        known = description.sentence, description.fitness_doc
-        self.goals = {each.goal: each for each in task_intents(sentence, *known)}
+        read, spoken = understood(sentence), {}
+        self.words = stems(read.text)
+        if read.refused:
+            spoken = {each.goal: each for each in reversed(read.spoken_of())}
+        known = understood(description.sentence).text, description.fitness_doc
+        self.goals = {each.goal: each for each in task_intents(read.text, *known, spoken)}
+        self.unread = {goal: it for goal, it in spoken.items() if goal not in self.goals}
+        """Goals of which the words say something that is not understood: nothing is paid for."""
         self.aimless = not any(intent.main for intent in self.goals.values())
         """The words ask for no more than a manner."""
         self.readings = tuple(read_variable(spec) for spec in description.public_variables())
         efforts = [each.whole() for each in self.readings if each.name == "actions"]
         self.effort = None if description.action_choices or not efforts else efforts[0]
         """The actions; None where they are choices, of which none costs more."""
+        about = read.refused_words()
+        named = {each.name for each in self.readings if each.name_words & about}
+        meant = (each for intent in self.unread.values() for each in candidates(self, intent))
+        self.left_alone = named.union(*(each.operand.reads for each in meant))
+        """Variables that no term is tried for that no word asks for."""
 
     def of(self, *quantities: Quantity) -> list[Reading]:
         """Variables of these quantities that are measured, not wanted."""
@@ -81,6 +93,26 @@ class Scene:
             for each in self.of(*base)
             if not each.is_error and (picked := operand(each)) is not None
         )
+
+
+def candidates(scene: Scene, intent: Intent) -> list[Candidate]:
+    """What a term for the intent may read, best first."""
+    words = intent.objects | scene.words
+    match intent.goal:
+        case Goal.MOVE | Goal.SPIN:
+            turning = intent.goal is Goal.SPIN
+            return velocities(scene, intent.axis or 0, intent.sign, words, turning)
+        case Goal.REACH:
+            return goals(scene, intent.objects)
+        case Goal.RAISE:
+            return heights(scene, words)
+        case Goal.CHANGE:
+            return levels(scene, intent.objects) or levels(scene, scene.words)
+        case Goal.CENTRE:
+            return centred(scene)
+        case Goal.UPRIGHT | Goal.SWING_UP:
+            return uprights(scene, words)
+    return []
 
 
 def _ranked(candidates: Iterable[Candidate]) -> list[Candidate]:

@@ -7,6 +7,7 @@ import random
 import re
 from pathlib import Path
 
+from eureka_agent.designer.offline.clauses import understood
 from eureka_agent.designer.offline.compose import Composition, compose
 from eureka_agent.designer.offline.dice import Dice
 from eureka_agent.designer.offline.matching import Scene
@@ -40,7 +41,7 @@ def word_use(description: TaskDescription, sentence: str) -> dict[str, str]:
     composition = _most_sensible(scene)
     words = {reading.name: reading.name_words | reading.doc_words for reading in scene.readings}
     used: dict[str, str] = {}
-    for word in content_words(sentence):
+    for word in content_words(understood(sentence).text):
         for name, intent in composition.asked:
             term = composition.genome.term(name)
             read = () if term is None else term.arguments()
@@ -67,7 +68,7 @@ def is_unread(sentence: str, description: TaskDescription) -> bool:
     """True where no word names a goal or anything of a variable."""
     scene = Scene(description, sentence)
     named = any(each.affinity(scene.words) for each in scene.readings)
-    return not named and not read_intents(sentence)
+    return not named and not read_intents(understood(sentence).text)
 
 
 def is_name(word: str, description: TaskDescription) -> bool:

@@ -52,6 +52,7 @@ def _option(scene: Scene, goal: Goal, term: Term, probability: float, why: str) 
     """An option that is certain where the words ask for it."""
     if goal in scene.goals:
         return Option(term, 1.0, f"the words ask to {goal}", goal)
+    probability = 0.0 if goal in scene.unread else probability
     return Option(term, probability, why)
 
 
@@ -64,7 +65,8 @@ def generic_options(
     found = []
     for reading in scene.readings:
         name, speed = reading.name, _SPEEDS.get(reading.quantity)
-        if name in read or reading.is_goal or reading.quantity in _NO_GENERIC:
+        unfit = reading.is_goal or reading.quantity in _NO_GENERIC
+        if unfit or name in read | scene.left_alone:
             continue
         # places and contacts are what tasks are about, speeds how they are done
         weight = dice.around(0.3 if speed else place_weight)
@@ -100,7 +102,7 @@ def _ends(scene: Scene, dice: Dice) -> Iterator[Option]:
         likely = 0.85 if speeds else 0.05 if scene.asks(Goal.SWING_UP) else 0.15
         alive = term("alive", "alive", dice.around(1.0 if asked else 0.5))
         yield _option(scene, Goal.SURVIVE, alive, likely, f"episodes end early by {causes}")
-    if scene.can_fail:
+    if scene.can_fail and Goal.SURVIVE not in scene.unread:
         why = f"an end by {causes} forfeits all that could still be earned"
         price = term("failure", "failure", dice.around(8.0))
         serves = Goal.SURVIVE if asked and wins else None
@@ -119,7 +121,8 @@ def _ends(scene: Scene, dice: Dice) -> Iterator[Option]:
 def _posture(scene: Scene, dice: Dice) -> Iterator[Option]:
     found = matching.uprights(scene, scene.words)
     body = [each for each in found if each.reading.centrality() >= 0]
-    if not body or scene.asks(Goal.UPRIGHT, Goal.SWING_UP, Goal.CHANGE):
+    known = scene.asks(Goal.UPRIGHT, Goal.SWING_UP, Goal.CHANGE)
+    if not body or known or Goal.UPRIGHT in scene.unread:
         return
     gate = "reach" if scene.asks(Goal.REACH) and dice.includes(0.5) else None
     weight, sharpness = dice.around(0.2), dice.first_or_other([1.0, 2.0, 4.0])
@@ -133,7 +136,7 @@ def _rest(scene: Scene, dice: Dice) -> Iterator[Option]:
     asked, alone = scene.asks(Goal.STILL), scene.aimless
     gates = {Goal.REACH: "reach", Goal.UPRIGHT: "upright", Goal.RAISE: "height"}
     gate = next((name for goal, name in gates.items() if goal in scene.goals), None)
-    if not asked and gate != "reach":
+    if Goal.STILL in scene.unread or (not asked and gate != "reach"):
         return
     for quantity, name in ((Quantity.VELOCITY, "slow"), (_TURNING, "turning_slowly")):
         found = matching.speeds(scene, scene.words, quantity)

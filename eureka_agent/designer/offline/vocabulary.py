@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -155,7 +155,7 @@ WORDS = {name: frozenset(map(stem, words.split())) for name, words in _PAIRS}
 """Stems that name a goal, a direction, or a kind of variable."""
 HEADINGS = (("forward", "backward"), ("leftward", "rightward"), ("upward", "downward"))
 """Names of x, y and z, each forth and back."""
-_NEGATORS = frozenset(["avoid", "no", "not", "without", "never", "dont", "prevent"])
+NEGATORS = frozenset(["avoid", "no", "not", "without", "never", "dont", "prevent"])
 _PLACES = frozenset({"to", "toward", "towards", "onto", "into"})
 _CLAUSE_END = re.compile(
     r"[,;.:!?](?!\d)|\b(?:and|then|while|but|whilst|(?=without)|(?=avoid))\b", re.IGNORECASE
@@ -216,7 +216,7 @@ def _read_clause(clause: str, held_up: bool) -> list[Intent]:
     pairs = [(word, stem(word)) for word in plain]
     present = {stemmed for _, stemmed in pairs}
     found = {goal: tuple(word for word, its in pairs if its in WORDS[goal]) for goal in Goal}
-    negator = next((place for place, word in enumerate(plain) if word in _NEGATORS), len(plain))
+    negator = next((place for place, word in enumerate(plain) if word in NEGATORS), len(plain))
     avoided = {stemmed for _, stemmed in pairs[negator:]}
     if "tip" in avoided:
         found[Goal.UPRIGHT] += ("tipping",)
@@ -311,12 +311,15 @@ def measured(fitness_doc: str) -> str:
     return "; ".join(each for each in clauses if not _END_OF_EPISODE.search(each)) or fitness_doc
 
 
-def task_intents(sentence: str, task_sentence: str, fitness_doc: str) -> tuple[Intent, ...]:
+def task_intents(
+    sentence: str, task_sentence: str, fitness_doc: str, refused: Collection[Goal] = ()
+) -> tuple[Intent, ...]:
     """Intents of the searcher's sentence, completed from the task's metric in words.
 
     The metric adds a direction or a number that the sentence leaves open. Goals of its own it adds
     only where the sentence is the task's, or says nothing that can be used: someone who types
     another sentence wants something else. How an episode ends says what to beware of, and no goal.
+    `refused`: goals that the metric does not add, since the sentence may speak against them.
     """
     intents = {intent.goal: intent for intent in read_intents(sentence)}
     same = tokens(sentence) == tokens(task_sentence)
@@ -327,6 +330,8 @@ def task_intents(sentence: str, task_sentence: str, fitness_doc: str) -> tuple[I
     for other in (*asked_for, *beware):
         if other.goal in intents:
             intents[other.goal] = complete(intents[other.goal], other)
+        elif other.goal in refused:
+            continue
         elif silent or (same and not other.main):
             intents[other.goal] = other
     return tuple(intents.values())

@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 
 from eureka_agent.designer.interface import Told
+from eureka_agent.designer.offline.clauses import understood
 from eureka_agent.designer.offline.compose import compose
 from eureka_agent.designer.offline.dice import Dice
 from eureka_agent.designer.offline.matching import Scene
@@ -16,6 +17,7 @@ from eureka_agent.feedback_records import Given, Importance, Reading, Wish
 from eureka_agent.records import Attempt, TaskDescription
 
 AUTHOR = "offline"
+_UNREAD = "the reward stays as it is, since this is not understood"
 _STEP = 1.5
 """Ratio of the weights of two terms of which one matters more."""
 
@@ -30,14 +32,18 @@ class OfflineReader:
         self, wish: Wish, standing: Sequence[Given], about: Attempt | None, correction: str
     ) -> Reading:
         """The terms that the words ask for, and the words that are not understood."""
-        words = " ".join(filter(None, (wish.wants, correction)))
-        used = word_use(self._description, words)
+        words = ". ".join(filter(None, (wish.wants, correction)))
+        refused = understood(words, change=True).refused
+        used = {} if refused else word_use(self._description, words)
         reward = "" if about is None else about.proposal.reward.source
         present = recover(reward, [each.name for each in self._description.variables])
         names = [term.name for term in present.terms]
         asked = list(dict.fromkeys(used.values()))
         unread = [word for word in content_words(words) if word not in used]
-        if not asked:
+        if refused:
+            text = f"{_UNREAD}: {'; '.join(map(repr, refused))}. A model (--model) would read it"
+            unread = list(refused)
+        elif not asked:
             text = "none of these words names anything that the variables tell"
         else:
             text = f"pay for {', '.join(asked)}, named by {', '.join(used)}"
@@ -53,11 +59,15 @@ class OfflineReader:
 def with_wishes(genome: Genome, description: TaskDescription, told: Told) -> tuple[Genome, str]:
     """The genome with the terms that wishes ask for which its parents did not know, and a sentence
     on them. A term that is there already weighs more; the latest wish comes last and so holds."""
-    notes = []
+    notes: list[str] = []
+    unread: list[str] = []
     for given in told.wishes:
         if given.number in told.heeded:
             continue
         assert isinstance(given.feedback, Wish)  # see `Told`
+        if understood(given.feedback.wants, change=True).refused:
+            unread.append(f"Entry {given.number} is not understood, so it changes nothing.")
+            continue
         for name, term in _terms_of(given.feedback.wants, description).items():
             before = genome.term(name)
             if before is None:
@@ -66,7 +76,8 @@ def with_wishes(genome: Genome, description: TaskDescription, told: Told) -> tup
             else:
                 genome = genome.with_term(before.scaled("weight", _STEP))
                 notes.append(f"'{name}' weighs {_STEP:g} times as much")
-    return genome, f"As the person wishes, {', '.join(notes)}." if notes else ""
+    wished = [f"As the person wishes, {', '.join(notes)}."] if notes else []
+    return genome, " ".join([*wished, *unread])
 
 
 def _terms_of(wants: str, description: TaskDescription) -> dict[str, Term]:
