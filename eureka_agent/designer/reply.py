@@ -111,7 +111,7 @@ def _parse(text: str, *, cut_off: bool = False) -> Reply:
     ]
     whole = [each for each in found if salvage.is_whole(each.source, ENTRY_POINT)]
     if not found:
-        problem = f"the reply holds no function `{ENTRY_POINT}`"
+        problem = f"the reply holds no Python code block that defines `{ENTRY_POINT}`"
         return _wrapped(text) or Reply("", _reply("", text).reasoning, problem)
     main = whole[-1] if whole and found[-1].is_excerpt else found[-1]
     prose = joined_prose(
