@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from eureka_agent import __version__
+from eureka_agent import __version__, libraries
 from eureka_agent.errors import EurekaError, WallError, WallNotBuiltError
 from eureka_agent.invocation import DRAWING_HINT, install_packages
 from eureka_agent.llm.access import KEY_VARIABLES
@@ -102,6 +102,12 @@ def packages() -> Iterator[Check]:
         except importlib.metadata.PackageNotFoundError:
             yield Check(f"package {name}", "error", "not installed", f"`{install_packages(name)}`")
     yield Check("packages", "ok", ", ".join(found))
+    for name in libraries.BROKEN_BY_MUJOCO_4:
+        if mismatch := libraries.mujoco_mismatch(name):
+            hint = (
+                "its environments that fail cannot be searched here: this program needs its mujoco"
+            )
+            yield Check("robot package", "warning", mismatch, hint)
 
 
 def processor() -> Check:

@@ -17,6 +17,7 @@ from types import ModuleType
 
 from eureka_agent.errors import EnvironmentLoadError, EurekaError
 from eureka_agent.invocation import command
+from eureka_agent.libraries import mujoco_mismatch
 from eureka_agent.simulation.time_limit import TimeLimitError
 
 _PREFIX = "eureka_environment"
@@ -114,6 +115,14 @@ def third_party_code(
         if isinstance(error, (EurekaError, *passing)):
             raise
         owner, place = _owner(error, package)
+        for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
+            module = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+            if mismatch := mujoco_mismatch(module):
+                raise EnvironmentLoadError(
+                    f"the package {module!r} failed {when}: {frame.f_code.co_filename}, line"
+                    f" {line}: {describe_error(error)}",
+                    f"{mismatch}, which eureka_agent does not run on",
+                ) from None
         what = f"{place}{describe_error(error)}"
         if owner.startswith(_PREFIX):
             raise EnvironmentLoadError(
