@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 import numpy
 from gymnasium import spaces
+from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.records import MOST_CHOICES
-from eureka_agent.simulation.action_conversion import box_ends
+from eureka_agent.simulation.action_conversion import Conversion, box_ends
 from eureka_agent.task import Channel
 
 _MOST_WORDS = 400
@@ -54,6 +57,12 @@ def action_choices(space: spaces.Space) -> tuple[int, ...]:
 def num_actions(space: spaces.Space) -> int:
     """Entries of an action."""
     return len(action_choices(space)) or spaces.flatdim(space)
+
+
+def action_converter(space: spaces.Space) -> Callable[[Tensor], list[Any]]:
+    """Make a function from a policy's actions, shape (n, m), to one action for each copy."""
+    conversion = Conversion(space)
+    return lambda actions: conversion.to_space(actions.cpu().numpy())
 
 
 def action_channels(space: spaces.Space, text: str = "") -> tuple[Channel, ...]:

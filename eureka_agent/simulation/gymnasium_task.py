@@ -15,8 +15,7 @@ from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation import gymnasium_calls as calls
-from eureka_agent.simulation.action_conversion import Conversion
-from eureka_agent.simulation.gymnasium_actions import action_choices, num_actions
+from eureka_agent.simulation.gymnasium_actions import action_choices, action_converter, num_actions
 from eureka_agent.simulation.gymnasium_making import make_copy
 from eureka_agent.simulation.gymnasium_names import Names, Part, StatePlace
 from eureka_agent.simulation.gymnasium_probe import NATIVE_REWARD, probe
@@ -90,7 +89,7 @@ class GymnasiumTask(VecTask):
         super().__init__(num_envs, device, seed)
         self.environments = [make_copy(type(self), options) for _ in range(num_envs)]
         self._check_sizes(self.environments[0], options)
-        self._conversion = Conversion(self.environments[0].action_space)
+        self._environment_actions = action_converter(self.environments[0].action_space)
         self._observations = numpy.zeros((num_envs, self.num_observations), dtype=numpy.float32)
         width = max((entry.columns.stop for entry in self._entries), default=0)
         self._entry_values = numpy.zeros((num_envs, width), dtype=numpy.float32)
@@ -158,7 +157,7 @@ class GymnasiumTask(VecTask):
         """Step each row's environment. Shape of `actions`: (num_envs, num_actions)."""
         # NaN is no valid choice; its row is not stepped
         missing = actions.isnan().any(dim=-1).tolist()
-        converted = self._conversion.to_space(actions.nan_to_num().cpu().numpy())
+        converted = self._environment_actions(actions.nan_to_num())
         skipped = [False] * self.num_envs
         if self.skipped_rows is not None:
             skipped = self.skipped_rows.tolist()
