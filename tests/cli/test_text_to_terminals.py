@@ -33,7 +33,7 @@ COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
 @pytest.fixture
 def folder(tmp_path: Path, description: TaskDescription) -> Path:
     """A run with such a text wherever one can stand."""
-    texts = ("sentence", "doc", "fitness_doc", "task", "environment")
+    texts = ("sentence", "doc", "fitness_doc", "environment")  # a task has a plain name
     run = make_run(tmp_path / "runs", description)
     folder = run.folder
     hostile = description.model_copy(update=dict.fromkeys(texts, EVIL) | {"fitness_unit": EVIL})
