@@ -176,6 +176,7 @@ def test_a_detached_batch_is_steered_over_its_socket(
 def test_a_cancelled_search_is_brought_back_by_the_commands_that_are_named(
     eureka: CommandLine,
 ) -> None:
+    eureka.environment["COLUMNS"] = "2000"  # the folder's name is long
     write(eureka, "0, 1", at_once=1)
     process = eureka.popen("batch", "night.yaml")
     wait_for(lambda: process_events(eureka, "cartpole-seed0", "running"), process)

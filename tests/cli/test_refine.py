@@ -97,10 +97,10 @@ def test_words_choices_and_an_edit_refine_a_run(eureka: CommandLine, terminal: T
     # words, with a reading that is corrected first
     terminal.tell("say", "What did you see?")
     terminal.tell("it overshoots \x1b[31m", "What do you want changed?")
-    reading = terminal.tell("stay slow", "Right?")
+    reading = terminal.tell("use less effort", "Right?")
     assert "I take this as" in reading
     terminal.tell("n", "What do you mean?")
-    terminal.tell("a low velocity", "Right?")
+    terminal.tell("less energy", "Right?")
     assert "recorded as" in terminal.tell("y")
     # an edit
     assert "accepted" in terminal.tell("edit 1-01")
@@ -135,7 +135,7 @@ def test_words_choices_and_an_edit_refine_a_run(eureka: CommandLine, terminal: T
     events = eureka("show", str(run.folder), "--events")
     for part in (
         "is much worse than",
-        "wants: stay slow (that is: a low velocity)",
+        "wants: use less effort (that is: less energy)",
         "gives a reward made from 1-01",
     ):
         assert part in events

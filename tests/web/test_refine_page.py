@@ -137,7 +137,7 @@ def test_words_choices_and_an_edit_refine_a_run_in_the_page(
     assert (mark.second, mark.clip.episode, mark.note) == (0.25, 1, "too fast")
     assert mark.state.startswith("step 5 of")
     assert isinstance(wanted, Wish)
-    assert wanted.wants == "stay slow (that is: a low velocity)"
+    assert wanted.wants == "use less effort (that is: less energy)"
     assert wanted.reading is not None
     assert isinstance(order, Importance)
     assert isinstance(given, Edit)
@@ -182,14 +182,16 @@ def wish(page: Page) -> None:
     """Words whose reading is corrected before it is agreed to. Digits in a field are no keys."""
     page.get_by_label("What did you see?").fill("it overshoots")
     page.get_by_label("What did you see?").press("5")
-    page.get_by_label("What do you want changed?").fill("stay slow")
+    page.get_by_label("What do you want changed?").fill("use less effort")
     page.get_by_role("button", name="Read it back to me").click()
     expect(page.get_by_text("I take this as")).to_be_visible()
-    page.get_by_label("No, I mean").fill("a low velocity")
+    page.get_by_label("No, I mean").fill("less energy")
     page.get_by_role("button", name="Read it again").click()
     expect(page.get_by_label("No, I mean")).to_have_value("")
     page.get_by_role("button", name="That is right").click()
-    expect(page.locator("#part-said")).to_contain_text("it overshoots5; wants: stay slow (that is")
+    expect(page.locator("#part-said")).to_contain_text(
+        "it overshoots5; wants: use less effort (that is"
+    )
     expect(page.get_by_label("What did you see?")).to_have_value("")
 
 
