@@ -125,7 +125,7 @@ class Completion:
     completion_tokens: int | None
     """Tokens of the reply with its reasoning."""
     reasoning_tokens: int | None = None
-    """Those of the reasoning."""
+    """Tokens of the reply that are reasoning."""
     cached_tokens: int | None = None
     """Prompt tokens read from the provider's cache."""
     cache_write_tokens: int | None = None

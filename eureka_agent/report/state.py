@@ -132,7 +132,7 @@ class SearchView:
 
     @property
     def then(self) -> str:
-        """What follows the time that is left: `, then the video`, once the end is near."""
+        """Words after the time that is left: `, then the video`, once the end is near."""
         near = self.run is not None and self.run.settings.video and self._at_the_end
         return ", then the video" if near else ""
 

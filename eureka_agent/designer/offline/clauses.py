@@ -71,7 +71,7 @@ class Understood(NamedTuple):
     """The others, as they were typed."""
 
     def spoken_of(self) -> tuple[Intent, ...]:
-        """What the refused clauses name, for or against it."""
+        """The goals that the refused clauses name, for or against them."""
         clauses = [[w for w in _words(each) if w not in NEGATORS] for each in self.refused]
         read = read_intents("; ".join(map(" ".join, clauses)))
         named = {its for clause in clauses for its in _goal_words(clause)}

@@ -96,7 +96,7 @@ class Scene:
 
 
 def candidates(scene: Scene, intent: Intent) -> list[Candidate]:
-    """What a term for the intent may read, best first."""
+    """The operands that a term for the intent may read, best first."""
     words = intent.objects | scene.words
     match intent.goal:
         case Goal.MOVE | Goal.SPIN:
