@@ -28,6 +28,8 @@ MOST_WINDOW = 64
 """Longest window of a variable, in control steps."""
 WINDOW_SUFFIX = "_window"
 """Suffix of the variable that holds another one's last values."""
+RANGE_TOLERANCE = 0.1
+"""Part of its declared range by which a variable may leave it."""
 _LARGEST_FLOAT32 = 2.0**128 - 2.0**104
 
 

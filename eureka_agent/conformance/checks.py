@@ -15,7 +15,7 @@ from torch import Tensor
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.rollouts import RecordedStep, actions_for, copied_variables, run
 from eureka_agent.simulation.vec_task import SUCCEEDED, VecTask, undeclared_cause
-from eureka_agent.task import PREVIOUS_PREFIX, Task, Variable
+from eureka_agent.task import PREVIOUS_PREFIX, RANGE_TOLERANCE, Task, Variable
 from eureka_agent.training.binding import FitnessFunction
 from eureka_agent.training.environment_faults import OBSERVATIONS, place_of_value
 
@@ -23,7 +23,6 @@ ROWS = 8
 RANDOM_STEPS = 120
 EXTREME_STEPS = 40
 COMPARED_STEPS = 30
-RANGE_TOLERANCE = 0.1
 LARGEST_STATE = 1e10
 """Magnitude from which a state is not physical, MuJoCo's mjMAXVAL."""
 BEYOND_RANGE = 1e6

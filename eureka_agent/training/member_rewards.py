@@ -14,8 +14,7 @@ from eureka_agent.parameters import Distribution
 from eureka_agent.records import ParameterStage
 from eureka_agent.simulation.time_limit import TimeLimitError
 from eureka_agent.training.checkpoints import CheckpointKeeper
-from eureka_agent.training.environment_faults import LARGEST
-from eureka_agent.training.reward import Reward, RewardContractError
+from eureka_agent.training.reward import LARGEST_REWARD, Reward, RewardContractError
 from eureka_agent.training.rollout import Rollout
 from eureka_agent.training.snapshot import Snapshot
 
@@ -129,12 +128,15 @@ def member_rewards(
         table = torch.stack(list(parts.values()))
         broken = torch.stack([(~table.isfinite()).sum(dim=1), table.abs().amax(dim=1)], dim=1)
         for (slot, name), (count, size) in zip(parts, broken.tolist(), strict=True):
-            if (count or (size >= LARGEST and not name)) and slot not in failures:
+            if (count or size >= LARGEST_REWARD) and slot not in failures:
                 what = f"component {name!r}" if name else "the total"
                 steps = rewards[slot].numel()
                 reason = f"{what} is NaN or infinite in {count:.0f} of {steps} steps"
                 if not count:
-                    reason = f"{what} reaches {size:.3g}: the square of {LARGEST:g} overflows"
+                    reason = (
+                        f"{what} reaches {size:.3g}, expected less than {LARGEST_REWARD:g}: sums of"
+                        " squares overflow"
+                    )
                 failures[slot] = Failure("not-a-number", reason)
                 rewards[slot] = 0.0
     return rewards, components, failures

@@ -18,6 +18,9 @@ from eureka_agent.text import escape_unprintable
 from eureka_agent.training.binding import device_of
 from eureka_agent.training.reward_code import FUNCTION_NAME, CompiledReward
 
+LARGEST_REWARD = 1e13
+"""Magnitude from which a total or component cannot be trained on: with a discount of 0.999, the
+squares of three million returns then add up to more than float32 holds."""
 Result = tuple[Tensor, dict[str, Tensor]]
 """Total and components, of shape (batch,) each."""
 

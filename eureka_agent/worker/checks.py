@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import statistics
 import time
@@ -16,11 +17,10 @@ from eureka_agent.errors import RewardLoadError
 from eureka_agent.records import Finding
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.training.environment_faults import LARGEST, is_unsound
 from eureka_agent.training.memory import is_out_of_memory
-from eureka_agent.training.reward import RewardContractError, RewardFunction
+from eureka_agent.training.reward import LARGEST_REWARD, RewardContractError, RewardFunction
 from eureka_agent.training.reward_loading import load_reward
-from eureka_agent.worker.states import ExtremeStates, extreme_states
+from eureka_agent.worker.extremes import ExtremeStates, drawn_states, extreme_states
 from eureka_agent.worker.tracing import line_of_first_broken, mixing_of_rows
 
 TIMED_ROWS = 512
@@ -29,8 +29,10 @@ SLOW_SECONDS = 0.1
 NOTICEABLE_SECONDS = 0.01
 _TIMED_CALLS = 5
 _TIMING_SECONDS = 0.5
+_LARGE_BATCH = 4096
 _ODD_BATCH = 257
 _SINGLE_ROWS = 6
+_MIXED_ROWS = 4
 _TOLERANCE = 1e-3
 _MESSAGE_CHARACTERS = 600
 Severity = Literal["error", "warning"]
@@ -62,28 +64,34 @@ def check_reward(
     findings = _check_time(reward, recorded)
     if findings and findings[0].severity == "error":
         return findings  # the other checks call it even more often
+    is_slow = bool(findings)
     findings += _check_finite(reward, recorded, total, components)
-    result = _table(total, components)
-    findings += _check_repeatable(reward, recorded, result) or _check_rows_alone(
-        reward, specification.source, recorded, total
+    named = {variable.name: variable for variable in variables}
+    extremes = extreme_states(recorded, reward.arguments, named)
+    rare = extremes.joined(drawn_states(recorded, reward.arguments, named))
+    values = {name: torch.cat([recorded[name], rare.values[name]]) for name in reward.arguments}
+    try:
+        table = _table(*reward(values))
+    except RewardContractError as error:
+        found = _contract_finding(error, " (with rare states among others)")
+        return [*findings, *_check_sum(total, components), found]
+    order = torch.randperm(table.shape[1], generator=torch.Generator().manual_seed(0))
+    large = order.repeat(1 if is_slow else -(-_LARGE_BATCH // len(order)))
+    batches = [*_batches_of_extremes(extremes.labels, len(total)), large]
+    if not is_slow:
+        batches += _batches_of_drawn(len(total) + len(extremes.labels), order)
+    findings += (
+        _check_repeatable(reward, {name: value[large] for name, value in values.items()})
+        or _check_rows_alone(reward, specification.source, recorded, total)
+        or _check_rare_rows(reward, specification.source, values, table, rare.beyond, batches)
     )
     if any(finding.severity == "error" for finding in findings):
         return findings
-    extremes = extreme_states(
-        recorded, reward.arguments, {variable.name: variable for variable in variables}
-    )
-    try:
-        reached = reward(extremes.values)
-    except RewardContractError as error:
-        return [
-            *findings,
-            *_check_sum(total, components),
-            _contract_finding(error, " (on extreme states)"),
-        ]
-    findings += _check_rare_rows(reward, specification.source, recorded, extremes)
-    findings += _check_variation(total, components, *reached)
+    reached, *parts = table[:, len(total) :]
+    named_parts = dict(zip(components, parts, strict=True))
+    findings += _check_variation(total, components, reached, named_parts)
     findings += _check_sum(total, components)
-    return findings + _check_extremes(reward, extremes, *reached)
+    return findings + _check_extremes(reward, rare, reached, named_parts)
 
 
 def _check_finite(
@@ -97,14 +105,11 @@ def _check_finite(
         return []
     row = int(broken.nonzero()[0])
     values = {name: recorded[name][row : row + 1] for name in reward.arguments}
-    message = (
-        f"{_broken_value(total, components, row)} on {int(broken.sum())} of {len(total)}"
-        " recorded states"
-    )
-    hint = (
+    what, hint = _broken_value(total, components, row)
+    message = f"{what} on {int(broken.sum())} of {len(total)} recorded states"
+    hint = hint or (
         "keep divisors, logarithms and roots away from zero and below it: add an epsilon or clamp"
     )
-    hint = _hint_of_size(total[row]) or hint
     return [_finding("D305", message, hint, line_of_first_broken(reward, values))]
 
 
@@ -133,34 +138,32 @@ def _extreme_finding(
     """Report the first of these rows, which are not finite."""
     others = len({extremes.labels[row] for row in rows}) - 1
     also = f" (and in {others} more such states)" if others else ""
-    hint = (
+    what, hint = _broken_value(total, components, rows[0])
+    hint = hint or (
         "clamp the argument of exp, log, sqrt, acos and of divisions: one such step ends the"
         " training"
     )
-    hint = _hint_of_size(total[rows[0]]) or hint
     line = line_of_first_broken(
         reward, {name: value[rows[0] : rows[0] + 1] for name, value in extremes.values.items()}
     )
-    message = f"{_broken_value(total, components, rows[0])} when {extremes.labels[rows[0]]}{also}"
+    message = f"{what} when {extremes.labels[rows[0]]}{also}"
     return _finding("D306", message, hint, line, severity)
 
 
-def _check_repeatable(
-    reward: RewardFunction, recorded: Mapping[str, Tensor], result: Tensor
-) -> list[Finding]:
+def _check_repeatable(reward: RewardFunction, values: Mapping[str, Tensor]) -> list[Finding]:
     """Call it twice, with other contents of fresh memory, and on two halves in either order with
     one top level, to find kept state and leftovers. Compare to the bit."""
-    half = len(recorded[reward.arguments[0]]) // 2
-    first, second = (
-        {name: recorded[name][rows] for name in reward.arguments}
-        for rows in (slice(half), slice(half, None))
+    half = len(values[reward.arguments[0]]) // 2
+    first, second, timed = (
+        {name: value[rows] for name, value in values.items()}
+        for rows in (slice(half), slice(half, None), slice(TIMED_ROWS))
     )
     one, two = reward.remembering(), reward.remembering()
     try:
-        again = _table(*reward(recorded))
+        result, again = _table(*reward(values)), _table(*reward(values))
         with _memory_filled():
-            filled = _table(*reward(recorded))
-        written = reward.arguments_written(recorded)
+            filled = _table(*reward(values))
+        written = reward.arguments_written(values) or reward.arguments_written(timed)
         forward = [_table(*one(first)), _table(*one(second))]
         backward = [_table(*two(second)), _table(*two(first))]
     except RewardContractError as error:
@@ -216,7 +219,7 @@ def _check_rows_alone(
         torch.tensor([row]) for row in torch.linspace(0, count - 1, _SINGLE_ROWS).long().tolist()
     ]
     tolerances = _TOLERANCE * (1.0 + total.abs().nan_to_num())
-    for rows in (odd, *batches):
+    for rows in (odd, torch.arange(TIMED_ROWS) % count, *batches):
         found = _check_batch(reward, source, recorded, rows, total, tolerances)
         if found:
             return found
@@ -224,27 +227,40 @@ def _check_rows_alone(
 
 
 def _check_rare_rows(
-    reward: RewardFunction, source: str, recorded: Mapping[str, Tensor], extremes: ExtremeStates
+    reward: RewardFunction,
+    source: str,
+    values: Mapping[str, Tensor],
+    table: Tensor,
+    beyond: Sequence[bool],
+    batches: Sequence[Tensor],
 ) -> list[Finding]:
-    """Batches in which some rows are extreme states: a branch may mix rows only where some are."""
-    usual = len(recorded[reward.arguments[0]])
-    values = {name: torch.cat([recorded[name], extremes.values[name]]) for name in reward.arguments}
-    try:
-        total, components = reward(values)
-    except RewardContractError as error:
-        return [_contract_finding(error, " (with extreme states among others)")]
+    """Batches with rare states: a branch may mix rows only where some are. `table`: results on all
+    rows, the last of which are rare; `beyond`: of these."""
     # terms that cancel are no more exact than the largest of them
-    tolerances = _TOLERANCE * (1.0 + _table(total, components).abs().nan_to_num().amax(dim=0))
-    tolerances[usual:][torch.tensor(extremes.beyond)] = torch.inf
-    for label in dict.fromkeys(extremes.labels):
-        rare = [usual + row for row, each in enumerate(extremes.labels) if each == label]
-        for rows in ([0, usual // 2, usual - 1, rare[0]], [0, *rare]):
-            found = _check_batch(
-                reward, source, values, torch.tensor(rows), total, tolerances, ", some of them rare"
-            )
-            if found:
-                return found
+    tolerances = _TOLERANCE * (1.0 + table.abs().nan_to_num().amax(dim=0))
+    tolerances[-len(beyond) :][torch.tensor(beyond)] = torch.inf
+    for rows in batches:
+        found = _check_batch(
+            reward, source, values, rows, table[0], tolerances, ", some of them rare"
+        )
+        if found:
+            return found
     return []
+
+
+def _batches_of_extremes(labels: Sequence[str], usual: int) -> Iterator[Tensor]:
+    """Some rows of each extreme after a usual one, and one before. `usual`: rows before them."""
+    for label in dict.fromkeys(labels):
+        rows = [usual + row for row, each in enumerate(labels) if each == label]
+        yield torch.tensor([rows[0], 0, usual // 2, usual - 1])
+        yield torch.tensor([0, *rows])
+
+
+def _batches_of_drawn(first: int, order: Tensor) -> Iterator[Tensor]:
+    """Every drawn row, from `first`, before others."""
+    others = order.repeat(_MIXED_ROWS).split(_MIXED_ROWS - 1)
+    for row in range(first, len(order)):
+        yield torch.cat([torch.tensor([row]), others[row]])
 
 
 def _check_batch(
@@ -388,26 +404,24 @@ def _missing_term(total: Tensor, terms: Tensor) -> Finding:
 
 
 def _broken_rows(total: Tensor, components: Mapping[str, Tensor]) -> Tensor:
-    """Rows in which the total or a component is not finite, or the total too large. Shape: (rows,),
-    bool."""
-    return ~_table(total, components).isfinite().all(dim=0) | is_unsound(total)
+    """Rows in which the total or a component is not finite or too large. Shape: (rows,), bool."""
+    return ~(_table(total, components).abs() < LARGEST_REWARD).all(dim=0)  # also where it is NaN
 
 
-def _hint_of_size(total: Tensor) -> str:
-    """Repair of a total that is finite and too large; else empty."""
-    if not total.isfinite() or not is_unsound(total):
-        return ""
-    return (
-        f"a reward of {LARGEST:g} and more cannot be trained on, as its square overflows: weigh it"
-        " less, clamp it, or take its logarithm"
+def _broken_value(total: Tensor, components: Mapping[str, Tensor], row: int) -> tuple[str, str]:
+    """Words for the first value of a row that is broken, and the repair of one that is finite."""
+    named = {f"component {name!r}": value for name, value in components.items()}
+    named["the total"] = total
+    what, number = next(
+        (what, value[row].item())
+        for what, value in named.items()
+        if not value[row].abs() < LARGEST_REWARD
     )
-
-
-def _broken_value(total: Tensor, components: Mapping[str, Tensor], row: int) -> str:
-    for name, value in components.items():
-        if not value[row].isfinite():
-            return f"component {name!r} is {value[row].item()}"
-    return f"the total is {total[row].item():.4g}"
+    hint = (
+        f"a reward of {LARGEST_REWARD:g} and more cannot be trained on, as sums of its squares"
+        " overflow: weigh it less, clamp it, or take its logarithm"
+    )
+    return f"{what} is {number:.4g}", hint if math.isfinite(number) else ""
 
 
 def _is_constant(value: Tensor) -> bool:

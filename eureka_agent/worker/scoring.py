@@ -25,8 +25,8 @@ from eureka_agent.training.reward_loading import load_reward
 from eureka_agent.training.trajectory_files import Trajectory, load_trajectories
 from eureka_agent.worker.confinement import describe_exit, warm_up
 from eureka_agent.worker.dry_run import run_in_child
+from eureka_agent.worker.extremes import extreme_states
 from eureka_agent.worker.limits import EXTRA_DATA_BYTES, adopt_orphans
-from eureka_agent.worker.states import extreme_states
 from eureka_agent.worker.stored_credit import StoredCredit
 
 MOST_STEPS = 4000

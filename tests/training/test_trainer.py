@@ -100,10 +100,10 @@ def test_full_episodes_are_counted_with_the_cause_of_their_end(
             "not-a-number",
             "total reaches",
         ),
-        (  # its sum is beyond float32 where no value is
+        (
             "def compute_reward(speed):\n    return speed, {'gap': 3e38 * torch.ones_like(speed)}",
             "not-a-number",
-            "components.gap",
+            "component 'gap' reaches 3e+38, expected less than 1e+13",
         ),
         ("def compute_reward(speed):\n    return speed[:, 0], {}", "raised", "line 2: IndexError"),
         (
@@ -137,9 +137,19 @@ def test_a_faulty_reward_fails_alone_and_says_why(
     assert isinstance(events["sound"][-1], MemberFinished)
 
 
-def test_returns_beyond_float32_are_told_with_the_rewards_size(
+def test_the_largest_rewards_that_are_accepted_train(
     make_trainer: MakeTrainer, point_reward: LoadReward
 ) -> None:
+    source = "def compute_reward(speed):\n    r = 9.9e12 * (2.0 * (speed > 0.5) - 1.0)\n    return r, {'r': r}"
+    trainer = make_trainer(1, discount=0.999, env_steps=128 * 12)
+    trainer.submit("large", point_reward(source), 0)
+    assert isinstance(run(trainer)["large"][-1], MemberFinished)
+
+
+def test_returns_beyond_float32_are_told_with_the_rewards_size(
+    make_trainer: MakeTrainer, point_reward: LoadReward, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(member_rewards, "LARGEST_REWARD", 1e18)
     # returns add up a hundred such rewards, and their square is beyond 3.4e38
     source = "def compute_reward(speed):\n    return 9.9e17 * (2.0 * (speed > 0.5) - 1.0), {}"
     trainer = make_trainer(2)

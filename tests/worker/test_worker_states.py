@@ -8,12 +8,8 @@ from torch import Tensor
 
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Variable, window_of
-from eureka_agent.worker.states import (
-    RECORDED_STEPS,
-    ExtremeStates,
-    extreme_states,
-    record_transitions,
-)
+from eureka_agent.worker.extremes import ExtremeStates, drawn_states, extreme_states
+from eureka_agent.worker.states import RECORDED_STEPS, record_transitions
 
 
 class Counter(VecTask):
@@ -176,3 +172,53 @@ def test_labels_and_rows_are_as_many(extremes: ExtremeStates) -> None:
         == {len(extremes.labels)}
         == {len(extremes.beyond)}
     )
+
+
+@pytest.fixture
+def drawn() -> ExtremeStates:
+    touching = Variable("touching", (), "1", "-", "", (0.0, 1.0))
+    recorded = {**RECORDED, "touching": torch.zeros(8)}
+    return drawn_states(recorded, tuple(recorded), {**VARIABLES, "touching": touching})
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high"),
+    [
+        # a declared range, and a tenth of it beyond where physics can leave it
+        ("angle", -2.5, 3.5),
+        ("height", 0.4, 1.6),
+        # without one, as far as its unit and the recorded values go
+        ("force", -3500.0, 3500.0),
+        ("distance", 0.0, 20.0),
+        ("reading", -45.0, 45.0),
+    ],
+)
+def test_drawn_values_fill_all_that_can_be_reached(
+    drawn: ExtremeStates, name: str, low: float, high: float
+) -> None:
+    rows = [row for row, label in enumerate(drawn.labels) if label.startswith(f"{name!r} is ")]
+    values = drawn.values[name][rows]
+    assert low <= values.min()
+    assert values.max() <= high
+    # no band of a tenth is left out, in any entry
+    ends = torch.tensor([low, high]).view(2, *[1] * (values.dim() - 1)).expand(2, *values.shape[1:])
+    assert torch.cat([ends, values]).sort(dim=0).values.diff(dim=0).max() < 0.1 * (high - low)
+    assert not any(drawn.beyond)
+
+
+def test_drawn_values_keep_to_what_kind_they_are(drawn: ExtremeStates) -> None:
+    assert drawn.values["direction"].norm(dim=-1).tolist() == pytest.approx(
+        [1.0] * len(drawn.labels), abs=1e-5
+    )
+    # a count is whole, and so many more than in the recording
+    assert set(drawn.values["deeds"].tolist()) >= {0.0, 1.0, 2.0, 3.0, 4.0, 5.0}
+    assert bool((drawn.values["deeds"].frac() == 0.0).all())
+    # two moments of one quantity stay together
+    apart = drawn.values["earlier_distance"] - drawn.values["distance"]
+    assert apart.tolist() == pytest.approx([0.1] * len(apart), abs=1e-5)
+
+
+def test_a_flag_is_drawn_with_every_other_quantity(drawn: ExtremeStates) -> None:
+    rows = [row for row, label in enumerate(drawn.labels) if label.startswith("'angle' is ")]
+    assert set(drawn.values["touching"][rows].tolist()) == {0.0, 1.0}
+    assert any("outside its range), and 'touching' is 1" in drawn.labels[row] for row in rows)
