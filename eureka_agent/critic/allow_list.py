@@ -12,6 +12,7 @@ import difflib
 from collections.abc import Collection, Iterable, Iterator
 
 from eureka_agent.critic import vocabulary
+from eureka_agent.critic.addresses import kept_addresses
 from eureka_agent.critic.findings import finding
 from eureka_agent.critic.vocabulary import PURE
 from eureka_agent.records import Finding
@@ -48,6 +49,7 @@ def check_allow_list(tree: ast.Module) -> list[Finding]:
     """Findings on everything but plain, pure arithmetic on tensors, by line."""
     walk = _Walk(tree)
     walk.check(tree, None)
+    walk.check_texts(tree)
     return sorted(walk.findings, key=lambda item: (item.line or 0, item.column or 0))
 
 
@@ -61,6 +63,8 @@ class _Walk:
             if path in vocabulary.MODULES:
                 self._modules.setdefault(name, path)
         own = names_bound(tree, imported=False)
+        self._own = own
+        self._members = dict(imports(tree))
         self._sets = _SETS - own
         self._classes = {"Tensor", "Union"} | {n for n, path in imports(tree) if path in _CLASSES}
         self._harmless = {id(part) for node in ast.walk(tree) for part in _harmless(node, own)}
@@ -96,11 +100,24 @@ class _Walk:
                 self._check_change(called, local)
             case ast.keyword(arg="out" | "inplace" as name):
                 self._refuse("A205", f"`{name}=`, which writes into a tensor,", node.value, PURE)
+            case ast.keyword(arg=None):
+                hint = "write the arguments by name"
+                what = f"`**{ast.unparse(node.value)}`, which may hold `out=`,"
+                self._refuse("A205", what, node.value, hint)
             case ast.Name():
                 self._check_name(node)
             case ast.Attribute():
                 return self._check_attribute(node, local)
         return self._check_all(ast.iter_child_nodes(node), local)
+
+    def check_texts(self, tree: ast.Module) -> None:
+        """Refuse values whose text differs from process to process, where values become text."""
+        for node in kept_addresses(tree, self._own, self._path_of_member):
+            hint = (
+                "call it where it is used: where a reward makes text, it could hold its address,"
+                " which differs from process to process"
+            )
+            self._refuse("A206", f"`{ast.unparse(node)}` as a value beside text", node, hint)
 
     def _check_all(self, nodes: Iterable[ast.AST | None], local: frozenset[str] | None) -> None:
         for node in nodes:
@@ -113,6 +130,9 @@ class _Walk:
         if isinstance(node, (ast.Set, ast.SetComp)) or name in self._sets:
             hint = "use a list or a tuple: the order of a set differs from process to process"
             self._refuse("A206", f"the set `{ast.unparse(node)}`", node, hint)
+        elif _is_view(node):
+            hint = "loop over it, or make a list of it: a set of its parts has no fixed order"
+            self._refuse("A206", f"`{ast.unparse(node)}` as a value", node, hint)
         elif name in self._classes or self._path(node) in _CLASSES:
             hint = "use `torch.tensor` or `torch.zeros`: its memory may hold anything"
             self._refuse("A204", f"`{ast.unparse(node)}` as a value", node, hint)
@@ -237,13 +257,25 @@ class _Walk:
         inner = self._path(node.value) if isinstance(node, ast.Attribute) else ""
         return f"{inner}.{node.attr}" if inner and isinstance(node, ast.Attribute) else ""
 
+    def _path_of_member(self, node: ast.AST) -> str:
+        """As `_path`, also of a name that is imported by itself."""
+        return self._path(node) or (
+            self._members.get(node.id, "") if isinstance(node, ast.Name) else ""
+        )
+
     def _refuse(self, code: str, what: str, node: ast.AST, hint: str) -> None:
         self.findings.append(finding(code, f"{what} is not allowed in a reward", node, hint))
 
 
-def _harmless(node: ast.AST, own: Collection[str]) -> Iterator[ast.AST]:
-    """The class Tensor where it names a type or copies literals, and sets where their order makes
-    no difference. `own`: names that the source binds."""
+def _harmless(node: ast.AST, own: set[str]) -> Iterator[ast.AST]:
+    """The class Tensor where it names a type or copies literals, sets where their order makes no
+    difference, and views of dicts that are looped over. `own`: names that the source binds."""
+    match node:
+        case ast.For(iter=looped) | ast.comprehension(iter=looped) | ast.Starred(value=looped):
+            if _is_view(looped):
+                yield looped
+        case ast.Call(func=ast.Name(id=name), args=arguments) if name in vocabulary.BUILTINS - own:
+            yield from filter(_is_view, arguments)
     match node:
         case ast.Call(func=ast.Name(id="isinstance"), args=[_, kind]) if "isinstance" not in own:
             yield from kind.elts if isinstance(kind, ast.Tuple) else (kind,)
@@ -257,6 +289,14 @@ def _harmless(node: ast.AST, own: Collection[str]) -> Iterator[ast.AST]:
             yield from (ordered, getattr(ordered, "func", ordered))
         case ast.Subscript(slice=kinds):
             yield from kinds.elts if isinstance(kinds, ast.Tuple) else (kinds,)
+
+
+def _is_view(node: ast.AST) -> bool:
+    """True for the keys or the items of a dict, which are sets to operators."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="keys" | "items")):
+            return True
+    return False
 
 
 def changes(method: str) -> bool:

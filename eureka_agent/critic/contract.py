@@ -7,6 +7,7 @@ import ast
 from collections.abc import Iterator
 
 from eureka_agent.critic import vocabulary
+from eureka_agent.critic.addresses import executed_nodes
 from eureka_agent.critic.allow_list import names_bound, names_used
 from eureka_agent.critic.findings import finding
 from eureka_agent.errors import did_you_mean
@@ -115,7 +116,9 @@ def _check_names(tree: ast.Module, description: TaskDescription) -> Iterator[Fin
     variables = {each.name for each in description.public_variables()}
     variables |= {each.name for each in description.constants}
     seen = set(defined | vocabulary.ALL_BUILTINS)
-    for node in sorted(_executed_names(tree), key=lambda name: (name.lineno, name.col_offset)):
+    names = (node for node in executed_nodes(tree) if isinstance(node, ast.Name))
+    loaded = (node for node in names if isinstance(node.ctx, ast.Load))
+    for node in sorted(loaded, key=lambda name: (name.lineno, name.col_offset)):
         if node.id in seen:
             continue
         seen.add(node.id)
@@ -127,16 +130,3 @@ def _check_names(tree: ast.Module, description: TaskDescription) -> Iterator[Fin
             hint = did_you_mean(node.id, {*defined, *variables})
             hint = hint if hint.startswith("did you mean") else "define it above its use"
         yield finding("C311", f"{node.id!r} is not defined", node, hint)
-
-
-def _executed_names(tree: ast.Module) -> Iterator[ast.Name]:
-    """Names that are read, without annotations, which the trainer never evaluates."""
-    waiting: list[ast.AST] = [tree]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            yield node
-        annotations = {id(getattr(node, name, None)) for name in ("annotation", "returns")}
-        waiting.extend(
-            child for child in ast.iter_child_nodes(node) if id(child) not in annotations
-        )

@@ -41,7 +41,7 @@ _SHAPES_AND_SUMS = _words(
     transpose tril triu unbind unflatten unique unsqueeze var view_as_real"""
 )
 _ARITHMETIC = _ELEMENTWISE | _SHAPES_AND_SUMS
-_TYPES = _words(
+TYPES = _words(
     "float32 float64 float16 bfloat16 float double half int int8 int16 int32 int64 uint8 long short"
     " bool"
 )
@@ -49,7 +49,7 @@ _TYPES = _words(
 MODULES: dict[str, frozenset[str]] = {
     "torch": (
         _ARITHMETIC
-        | _TYPES
+        | TYPES
         | _words(
             """Tensor Size device dtype finfo iinfo pi inf nan e no_grad arange as_tensor
             atleast_1d
@@ -89,7 +89,7 @@ MODULES: dict[str, frozenset[str]] = {
 
 ATTRIBUTES = (
     _ARITHMETIC
-    | _TYPES
+    | TYPES
     | {f"{name}_" for name in _ELEMENTWISE}
     | _words(
         """T mT H data device dtype ndim shape real imag is_cuda requires_grad contiguous copy_ cpu

@@ -205,6 +205,28 @@ def test_what_is_no_python_is_told_apart(source: str, code: str, line: int | Non
         ("x = [n for n in {len(m) for m in y}]", "A206", "differs from process to process"),
         ("make = set\nx = make('ab')", "A206", "differs from process to process"),
         ("x = sorted({'a', 'b'}, key=len)", "A206", "differs from process to process"),
+        ("x = [n for n in a.keys() & b]", "A206", "`a.keys()` as a value"),
+        ("x = list(a.items() | b.items())", "A206", "`a.items()` as a value"),
+        ("k = a.keys()\nx = list(k - ('none',))", "A206", "loop over it, or make a list"),
+        # writing into a tensor by a name in a dict
+        ("torch.mul(x, x, **{'out': y})", "A205", "may hold `out=`"),
+        # an address, which each process has anew, as text
+        ("x = f'{torch.relu}'", "A206", "`torch.relu` as a value beside text"),
+        ("x = {f'{torch.relu!s:>40}'[-12:]: y}", "A206", "`torch.relu`"),
+        ("f = torch.relu\nx = f'{f}'", "A206", "`torch.relu`"),
+        ("from torch import relu\nx = f'{relu}'", "A206", "`relu`"),
+        ("x = str([math.pi, torch.relu])", "A206", "`torch.relu`"),
+        ("x = sorted((torch.cos, torch.sin), key=str)", "A206", "`torch.cos`"),
+        ("x = f'{y.abs}'", "A206", "`y.abs`"),
+        ("x = '%r' % ({}.items,)", "A206", "`{}.items`"),
+        ("x = '%s' % (lambda y: y)", "A206", "`lambda y: y`"),
+        ("def f(y):\n    return y\nx = f'{f}'", "A206", "`f`"),
+        ("def f(y):\n    return str(y)\ndef g(y):\n    return f(f)\n", "A206", "`f`"),
+        ("x = [str(each) for each in map(zip, y)]", "A206", "`zip`"),
+        ("x = f'{zip(y, y)}'", "A206", "`zip(y, y)`"),
+        ("x = str((n for n in y))", "A206", "`(n for n in y)`"),
+        ("x = f'{torch.no_grad()!r}'", "A206", "`torch.no_grad()`"),
+        ("x = f'{quat_mul}'", "A206", "`quat_mul`"),
     ],
 )
 def test_the_allow_list_names_what_it_refuses(statement: str, code: str, said: str) -> None:
@@ -243,9 +265,17 @@ def f(x):
         "x = len(set(y))",
         "set = [1]\nx = set[0]",
         "x = torch.as_tensor([1.0])",
+        "x = [k for k, v in a.items()] + sorted(a.keys()) + [*a.keys()]\nx = 'b' in a.keys()",
+        # text of numbers and names, where functions are called alone
+        "x = {f'{name}_{n}': torch.relu(y) for n, name in enumerate(('a', 'b'))}",
+        "x = {f'within_{y.shape[0]:d}': y.max(dim=-1).values, str(torch.pi): y.T}",
+        "square = lambda y: y * y\nx = {str(k): square(v) for k, v in zip(a, map(torch.abs, b))}",
+        'def f(y):\n    "100 %"\n    return y\nx = [f]',
+        # functions as values, where text is of numbers and literals alone
+        "SHAPES = {'gauss': torch.exp, f'{1}': torch.tanh}\nx = 'w_%.1f %d' % (y, 3) + f'{y:.2f}'",
     ],
 )
-def test_types_copies_of_literals_and_sets_without_an_order_pass(statement: str) -> None:
+def test_what_is_the_same_in_every_process_passes(statement: str) -> None:
     assert check_allow_list(ast.parse(statement)) == []
 
 
