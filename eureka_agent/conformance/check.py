@@ -173,10 +173,12 @@ class _Checking:
             if not self._failed:
                 yield from self._run(name, self._rollouts(), subject)
 
-    def _load(self, task: str | None) -> None:
+    def _load(self, task: str | None) -> list[Remark]:
         loaded = load_environment(self._reference)
         loaded.task(task)
         self._loaded = loaded
+        expected, hint = "nothing that is out of order", "correct it, or leave it if it is meant"
+        return [Remark(expected, each, hint) for each in loaded.environment_class._remarks]
 
     def _rollouts(self) -> tuple[tuple[str, Check], ...]:
         """The checks that run longer, with the values that they share."""

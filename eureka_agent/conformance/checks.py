@@ -4,6 +4,7 @@ its docstring is the expected text that a user sees."""
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -81,11 +82,13 @@ class Subject:
 
     def sound_steps(self) -> list[RecordedStep]:
         """Steps before the first value that is not finite or huge, which no reward can process."""
-        return list(takewhile(_is_sound, self.steps()))
+        limits = _limits(self.loaded.environment_class)
 
+        def is_sound(step: RecordedStep) -> bool:
+            values = step.values.items()
+            return all(bool((value.abs() < limits[name]).all()) for name, value in values)
 
-def _is_sound(step: RecordedStep) -> bool:
-    return all(bool((value.abs() < LARGEST_STATE).all()) for value in step.values.values())
+        return list(takewhile(is_sound, self.steps()))
 
 
 # ── shapes and values ─────────────────────────────────────────────────────────────────────────────
@@ -292,9 +295,9 @@ def _check_finite(subject: Subject, step: RecordedStep, when: str) -> None:
     values = {
         name: value for name, value in step.values.items() if not name.startswith(PREVIOUS_PREFIX)
     }
-    declared = {variable.name: variable for variable in cls.all_variables()}
+    limits = _limits(cls)
     for name, value in {**values, OBSERVATIONS: step.observations}.items():
-        most = _most(declared[name]) if name in declared else LARGEST_STATE
+        most = limits[name]
         odd = ~(value.abs() < most)
         if bool(odd.any()):
             first = odd.nonzero()[0].tolist()
@@ -315,10 +318,16 @@ def _check_finite(subject: Subject, step: RecordedStep, when: str) -> None:
             )
 
 
+def _limits(cls: type[VecTask]) -> Mapping[str, float]:
+    """`_most` by name, for observations too."""
+    known = {variable.name: _most(variable) for variable in cls.all_variables()}
+    return defaultdict(lambda: max(LARGEST_STATE, *known.values()), known)
+
+
 def _most(variable: Variable) -> float:
     """Magnitude from which a variable's value is not physical."""
     reach = max(map(abs, variable.range), default=0.0) if variable.range else 0.0
-    return min(LARGEST_STATE, BEYOND_RANGE * reach) if reach else LARGEST_STATE
+    return max(2.0 * reach, min(LARGEST_STATE, BEYOND_RANGE * reach)) if reach else LARGEST_STATE
 
 
 def _first_odd(value: Tensor) -> float:

@@ -80,14 +80,14 @@ def moving_actions(subject: Subject) -> list[Remark]:
         environment.close()
     channels = type(usual).channels_of_action()
     names = [
-        f"{each.name}.{entry}" if entry else each.name
+        repr(f"{each.name}.{entry}" if entry else each.name) + (each.doc and f" ({each.doc})")
         for each in channels
         for entry in each.entries or ("",)
     ]
     return [
         Remark(
             "a change of any one action changes a variable, an observation or an end",
-            f"the action {repr(names[each]) if names else f'in column {each}'} changes nothing in"
+            f"the action {names[each] if names else f'in column {each}'} changes nothing in"
             f" {RANDOM_STEPS} steps of random actions",
             "see that the step uses it, and that its joint can move; leave this where it counts in"
             " rare states alone",

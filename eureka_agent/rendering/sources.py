@@ -143,12 +143,17 @@ class _GymnasiumPictures:
     def picture(self, row: int) -> Picture:
         environment = self._environments[row]
         try:
-            passing = (gymnasium.error.DependencyNotInstalled,)
+            passing = (gymnasium.error.DependencyNotInstalled, NotImplementedError)
             with third_party_code(self._package, "when it was drawn", passing):
                 pixels = environment.render()
         except gymnasium.error.DependencyNotInstalled as error:
             what = f"{self._label} cannot be drawn: {error}"
             raise RenderingError(what, f"install it: {install_extra('gymnasium')}") from None
+        except NotImplementedError:
+            raise RenderingError(
+                f"{place_of_render(environment)}{self._label} has no `render`",
+                f"write one that gives an array (height, width, 3) of uint8 in the mode {_MODE!r}",
+            ) from None
         except EurekaError as error:
             what = f"{self._label} cannot be drawn: {error.message}"
             raise RenderingError(what, error.hint) from None

@@ -9,8 +9,8 @@ import numpy
 
 # ── copied into an exported gymnasium_wrapper.py ──────────────────────────────────────────────────
 
-MOST_FLOAT, MOST_INTEGER = 1e18, 2**31 - 1
-"""A bound from here on means that there is none."""
+MOST_FLOAT, MOST_INTEGER = 1e18, 2.0**62
+"""A bound from here on means that there is none, as does the last number of 32 bits and more."""
 
 
 class Conversion:
@@ -51,11 +51,13 @@ class Conversion:
 
 
 def box_ends(space: gymnasium.spaces.Box) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """What -1 and 1 command: the bounds; for an entry that lacks one, the two units within its
+    """Commands of -1 and 1: the bounds; for an entry that lacks one, the two units within its
     bound that are nearest to [-1, 1]. Shape of both: (m,), float64."""
-    most = MOST_INTEGER if space.dtype.kind in "iu" else MOST_FLOAT
+    most = MOST_FLOAT
     if space.dtype.kind == "f":
         most = min(most, float(numpy.finfo(str(space.dtype)).max))
+    elif space.dtype.itemsize >= 4:
+        most = min(MOST_INTEGER, float(numpy.iinfo(str(space.dtype)).max))
     low, high = (bounds.reshape(-1).astype(numpy.float64) for bounds in (space.low, space.high))
     low[(low <= -most) | ~space.bounded_below.reshape(-1)] = -numpy.inf
     high[(high >= most) | ~space.bounded_above.reshape(-1)] = numpy.inf

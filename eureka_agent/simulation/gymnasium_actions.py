@@ -65,6 +65,17 @@ def action_converter(space: spaces.Space) -> Callable[[Tensor], list[Any]]:
     return lambda actions: conversion.to_space(actions.cpu().numpy())
 
 
+def trial_actions(space: spaces.Space) -> Callable[[], Any]:
+    """Make a function that draws an action: the space's own, which has no sensible numbers for an
+    entry without a bound, or raises for it; then a policy's."""
+    ends = box_ends(space) if isinstance(space, spaces.Box) else ()
+    given = (space.low, space.high) if isinstance(space, spaces.Box) else ()
+    if all(map(numpy.array_equal, ends, (each.reshape(-1) for each in given))):
+        return space.sample
+    conversion, size = Conversion(space), num_actions(space)
+    return lambda: conversion.to_space(space.np_random.uniform(-1.0, 1.0, (1, size)))[0]
+
+
 def action_channels(space: spaces.Space, text: str = "") -> tuple[Channel, ...]:
     """Names and ranges of a policy's action. `text`: the docstring, which may describe choices."""
     if isinstance(space, spaces.Discrete):

@@ -66,7 +66,7 @@ def step(environment: gymnasium.Env, action: Any) -> Result:
         given = environment.step(action)
     observation, reward, terminated, truncated, info = _parts(environment, "step", given)
     try:
-        number = float(reward)
+        number = float(numpy.asarray(reward).item())  # an array of one number is one too
     except (TypeError, ValueError):
         what = f"gave the reward {_kind(reward)}, expected a number"
         raise _wrong(environment, "step", what) from None
@@ -92,7 +92,12 @@ def vector(
         if len(flat) == size:
             return flat
         what = wrong_part(space, observation) or f"it has {len(flat)} numbers, and the space {size}"
-    raise _wrong(
+    raise not_in_space(environment, method, what)
+
+
+def not_in_space(environment: gymnasium.Env, method: Method, what: str) -> EnvironmentLoadError:
+    """The error for an observation. `what`: its fault in words."""
+    return _wrong(
         environment,
         method,
         f"gave an observation that is not in its observation_space: {what}",

@@ -59,10 +59,13 @@ def make_copy(task: type[GymnasiumTask], options: Mapping[str, Any]) -> gymnasiu
     if (unregistered := _unregistered(task)) is not None:
         raise unregistered  # `make` also takes a name without its version
     if not isinstance(environment, gymnasium.Env):
+        is_class = isinstance(environment, type)
+        given = f"the class {environment.__name__}" if is_class else repr(environment)
         raise EnvironmentLoadError(
             f"{place_of_function(task.make_environment)}the function that makes {label} returned"
-            f" {environment!r}, expected a gymnasium.Env",
-            "end it with `return environment`",
+            f" {given}, expected a gymnasium.Env",
+            "end it with `return environment`, one instance of a subclass of gymnasium.Env or"
+            " gymnasium.Wrapper",
         )
     for name in ("observation_space", "action_space"):
         space = getattr(environment, name, None)

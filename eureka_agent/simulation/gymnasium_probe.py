@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 from gymnasium import spaces
 
+from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.gymnasium_actions import (
     action_channels,
     action_choices,
@@ -57,6 +58,7 @@ REACHED = "reached_goal"
 
 def probe(task: type[GymnasiumTask]) -> None:
     """Set the class's attributes from one copy of the environment, but those that it has."""
+    task._remarks = ()
     environment = make_copy(task, {})
     physics: Any = environment.unwrapped
     task._package = top_module(type(physics))
@@ -71,13 +73,18 @@ def probe(task: type[GymnasiumTask]) -> None:
         registered, own = _registered(task, environment), vars(task)
         declared = declared_length(environment, registered)
         if "max_episode_length" in own:
-            declared = own["max_episode_length"], DECLARED
+            declared = own["max_episode_length"], DECLARED, False
         with third_party_code(task._package, "in the first steps of random actions"):
             size = spaces.flatdim(environment.observation_space)
             tried = random_episodes(environment, size, declared and declared[0])
+            if tried.not_in_space and not is_by_id(task):
+                task._remarks += (tried.not_in_space,)
     finally:
-        with third_party_code(task._package, "when it was closed"):
-            environment.close()
+        try:
+            with third_party_code(task._package, "when it was closed"):
+                environment.close()
+        except EnvironmentLoadError as error:  # all has been read
+            task._remarks += (error.message,)
     actions = environment.action_space
     task._spec = registered
     task.num_observations = spaces.flatdim(environment.observation_space)
@@ -86,6 +93,7 @@ def probe(task: type[GymnasiumTask]) -> None:
     names = task._names
     length, length_from, task.episodes_vary = episode_length(declared, tried)
     seconds, seconds_from = time_step(environment)
+    task._has_own_limits = bool(tried.own_limits)
     if "max_episode_length" in own:
         length, length_from, task.episodes_vary = own["max_episode_length"], DECLARED, False
     if "control_dt" in own:
@@ -125,7 +133,7 @@ def _set_names(task: type[GymnasiumTask], space: spaces.Space) -> str:
         task.restorable = names.state != "hidden"
     problem = names.problem(space, task.gymnasium_options)
     if problem:
-        task._remarks = (f"the observation of {task.label()} has no names: {problem}",)
+        task._remarks += (f"the observation of {task.label()} has no names: {problem}",)
     elif not task.named_observations:
         task._names, task._parts = names, names.parts
     return problem

@@ -16,8 +16,9 @@ from gymnasium import spaces
 
 from eureka_agent.reward_names import is_argument_name
 from eureka_agent.simulation import gymnasium_calls as calls
+from eureka_agent.simulation.gymnasium_actions import trial_actions
 from eureka_agent.simulation.gymnasium_names import Part
-from eureka_agent.simulation.gymnasium_spaces import limits
+from eureka_agent.simulation.gymnasium_spaces import limits, wrong_part
 from eureka_agent.simulation.time_limit import call_limit
 from eureka_agent.task import Variable, is_finite
 
@@ -74,52 +75,66 @@ class Tried:
     """Lengths of the episodes that it truncated before its declared limit."""
     goes_on: bool
     """True where another episode was longer than those."""
+    not_in_space: str
+    """Method, place and fault of the first observation that is not in its space, or empty."""
     own_limits: tuple[int, ...]
-    """`max_steps` in each of some episodes; empty without that attribute."""
+    """`max_steps` in each of some episodes; empty without that attribute, and where an episode
+    ended after more steps."""
 
 
 def random_episodes(environment: gymnasium.Env, size: int, declared: int | None) -> Tried:
     """Run a few random episodes of at most `declared` steps. `size`: of an observation. Raises
     EnvironmentLoadError."""
-    environment.action_space.seed(_SEED)
+    space = environment.action_space  # a property may make a new one each time
+    space.seed(_SEED)
+    draw = trial_actions(space)
     begun = _begin(environment, _SEED, size)
     info = dict(begun.info)
+    not_in_space = _not_in_space(environment, "reset", begun)
     at_ends, elsewhere, cut_short, limits = list[float](), list[float](), list[int](), list[int]()
-    steps = longest_other = 0
+    steps, longest_other, has_own = 0, 0, True
     for step in range(_MOST_STEPS):
         if step >= _STEPS and (at_ends or longest_other or len(cut_short) >= _EQUAL_EPISODES):
             break
-        with call_limit():
-            result = calls.step(environment, environment.action_space.sample())
+        own = None if declared else own_limit(environment)
+        try:
+            with call_limit():
+                result = calls.step(environment, draw())
+        except Exception:
+            if own is None or steps < own:
+                raise
+            break  # it cannot be played past its attribute, as at the end of its data
         steps += 1
         flat = calls.vector(environment, "step", result.observation, size)
         if not calls.is_sound(flat, result, {}):
             raise calls.unsound(environment, flat, result, {}, steps)
+        not_in_space = not_in_space or _not_in_space(environment, "step", result)
         if step == 0:
             info.update(result.info)
         if step < _STEPS:
             (at_ends if result.terminated else elsewhere).append(result.reward)
-        limit = declared or own_limit(environment)
-        at_limit = limit is not None and steps >= limit
+        at_limit = declared is not None and steps >= declared
         if result.terminated or result.truncated or at_limit:
-            if result.terminated or at_limit:
-                longest_other = max(longest_other, steps)
-            else:
+            if result.truncated and not at_limit:
                 cut_short.append(steps)
+            else:
+                longest_other = max(longest_other, steps)
+            has_own = has_own and steps <= (own or steps)
             if len(at_ends) >= _EPISODES:
                 break
-            limits += [own] if (own := own_limit(environment)) else []
+            limits += [own] if own else []
             _begin(environment, _SEED + step + 1, size)
             steps = 0
     longest_other = max(longest_other, steps)
-    while own := own_limit(environment):
+    while has_own and (own := own_limit(environment)):
         limits.append(own)
         if len(limits) >= (_MISSIONS if len(set(limits)) > 1 else _EPISODES):
             break
         _begin(environment, _SEED + _MOST_STEPS + len(limits), size)
     goes_on = longest_other > max(cut_short, default=0)
     ends_doc = _ends_doc(at_ends, elsewhere)
-    return Tried(info, ends_doc, tuple(cut_short), goes_on, tuple(limits))
+    own_limits = tuple(limits) if has_own else ()
+    return Tried(info, ends_doc, tuple(cut_short), goes_on, not_in_space, own_limits)
 
 
 def own_limit(environment: gymnasium.Env) -> int | None:
@@ -136,6 +151,11 @@ def _begin(environment: gymnasium.Env, seed: int, size: int) -> calls.Result:
     if not calls.is_sound(flat, result, {}):
         raise calls.unsound(environment, flat, result, {}, 0)
     return result
+
+
+def _not_in_space(environment: gymnasium.Env, method: calls.Method, result: calls.Result) -> str:
+    what = wrong_part(environment.observation_space, result.observation)
+    return what and calls.not_in_space(environment, method, what).message
 
 
 def _ends_doc(at_ends: Sequence[float], elsewhere: Sequence[float]) -> str:
@@ -170,21 +190,23 @@ def termination_conditions(physics: Any) -> dict[str, str]:
 
 def declared_length(
     environment: gymnasium.Env, registered: gymnasium.envs.registration.EnvSpec | None
-) -> tuple[int, str] | None:
-    """The shortest declared limit of an episode in steps, and its origin."""
-    declared = [
-        (layer._max_episode_steps, "from its wrapper TimeLimit")
+) -> tuple[int, str, bool] | None:
+    """The shortest declared limit of an episode in steps, its origin, and True where a wrapper
+    outside of it declares a longer one: what is between may keep the episode going."""
+    limits = [
+        layer._max_episode_steps
         for layer in calls.layers(environment)
         if isinstance(layer, gymnasium.wrappers.TimeLimit)
     ]
+    declared = [(each, "from its wrapper TimeLimit", limits[0] > each) for each in limits]
     for spec in (registered, environment.unwrapped.spec):
         steps = 0 if spec is None else spec.max_episode_steps or 0
         if steps > 0:
-            declared.append((steps, "from max_episode_steps of its registration"))
+            declared.append((steps, "from max_episode_steps of its registration", False))
     return min(declared, key=lambda each: each[0], default=None)
 
 
-def episode_length(declared: tuple[int, str] | None, tried: Tried) -> tuple[int, str, bool]:
+def episode_length(declared: tuple[int, str, bool] | None, tried: Tried) -> tuple[int, str, bool]:
     """Steps of an episode, and their origin: declared, `max_steps` (MiniGrid), seen or guessed;
     and True where episodes have lengths of their own, of which this is the largest seen."""
     own = tried.own_limits
@@ -197,7 +219,7 @@ def episode_length(declared: tuple[int, str] | None, tried: Tried) -> tuple[int,
     counted = f"it truncated {len(seen)} of its first episodes by itself"
     counted = f"{counted} after {shortest} to {longest} steps"
     if declared is not None:
-        return declared[0], f"{declared[1]}; {counted}" if seen else declared[1], False
+        return declared[0], f"{declared[1]}; {counted}" if seen else declared[1], declared[2]
     if own:
         varies = f": {min(own)} to {max(own)} in {len(own)} episodes" if len(set(own)) > 1 else ""
         return max(own), f"from its attribute max_steps{varies}", True

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 
 from eureka_agent.errors import EnvironmentLoadError, did_you_mean
 from eureka_agent.reward_names import is_argument_name
+from eureka_agent.simulation.action_conversion import MOST_FLOAT
 from eureka_agent.task import PREVIOUS_PREFIX, Channel, Variable
 
 _WRAP_HINT = (
@@ -24,6 +27,8 @@ _SIZED = (spaces.Box, spaces.MultiBinary, spaces.MultiDiscrete)
 _IMAGE_DIMENSIONS = 3
 _MOST_OF_A_GRID = 1023
 """Most numbers of an image-like array that is a grid of symbols, which a perceptron can take."""
+_SLACK = 1e-5
+"""Share of a number by which it may be beyond a bound: float32's rounding."""
 _MOST_NAMED = 4096
 """Most numbers of an observation that get a name each."""
 
@@ -81,8 +86,10 @@ def named_entries(
     for path, leaf in _leaves(space) if isinstance(space, spaces.Dict) else ():
         found = _variable(path, leaf)
         if found.name in entries:
+            keys = " and ".join(repr(each) for each in (entries[found.name].path, path))
             raise EnvironmentLoadError(
-                f"two entries of the observation of {label} would be the variable {found.name!r}",
+                f"two entries of the observation of {label} would be the variable {found.name!r}:"
+                f" those with the keys {keys}",
                 _WRAP_HINT.format("gives its keys other names"),
             )
         size = int(numpy.prod(found.shape))
@@ -112,17 +119,24 @@ def entry_values(
     """Values of all entries in one row, in the columns of `Entry.columns`."""
     values = []
     for entry in entries:
-        value: Any = observation
-        for key in entry.path:
-            value = value[key]
-        values.append(numpy.asarray(value, dtype=numpy.float32).reshape(-1))
+        value = numpy.asarray(_at(observation, entry.path), dtype=numpy.float32)
+        values.append(value.reshape(-1))
     return numpy.concatenate(values)
+
+
+def _at(observation: Any, path: Sequence[Any]) -> Any:
+    """The part of a Dict observation at these keys."""
+    return reduce(lambda part, key: part[key], path, observation)
 
 
 def flatten(space: spaces.Space, observation: Any) -> NDArray[numpy.float32]:
     """One vector for the policy. Shape: (num_observations,)."""
-    is_box = isinstance(space, spaces.Box)
-    given = observation if is_box else spaces.flatten(space, observation)
+    if isinstance(space, spaces.Dict):  # Gymnasium cannot flatten one without numbers
+        parts = [(leaf, _at(observation, path)) for path, leaf in _leaves(space)]
+        given: Any = numpy.concatenate([spaces.flatten(*part) for part in parts])
+    else:
+        is_box = isinstance(space, spaces.Box)
+        given = observation if is_box else spaces.flatten(space, observation)
     flat = numpy.asarray(given).reshape(-1)
     if flat.dtype.kind in "cSU":
         raise TypeError(f"it is of type {flat.dtype}")
@@ -130,20 +144,43 @@ def flatten(space: spaces.Space, observation: Any) -> NDArray[numpy.float32]:
 
 
 def wrong_part(space: spaces.Space, observation: Any) -> str:
-    """The first entry that is missing or has another size than its space; empty if none."""
+    """The first entry that is missing, has another shape than its space, or a number beyond its
+    bounds; empty if none."""
     for path, leaf in _leaves(space):
         value, name = observation, f"the entry {'.'.join(map(str, path))!r} " if path else "it "
         for key in path:
             if not isinstance(value, Mapping) or key not in value:
                 return f"{name}is not there"
             value = value[key]
+        if not isinstance(leaf, (*_SIZED, spaces.Discrete)):
+            continue
         try:
             shape = numpy.shape(value)
         except ValueError:
             return f"{name}has parts of different lengths"
-        if isinstance(leaf, _SIZED) and numpy.prod(shape) != numpy.prod(leaf.shape):
+        if isinstance(leaf, _SIZED) and shape != leaf.shape:
             return f"{name}has the shape {shape!r}, expected {tuple(leaf.shape)!r}"
+        low, high = _bounds(leaf)
+        with suppress(TypeError, ValueError):  # no numbers: flattening says so
+            numbers = numpy.asarray(value, numpy.float64).reshape(low.shape)
+            excess = numpy.maximum(low - numbers, numbers - high)
+            for place in numpy.argwhere(excess > _SLACK * (1.0 + abs(numbers)))[:1]:
+                index = f" at index {place.tolist()}" if len(place) else ""
+                ends = f"{low[*place]:g} to {high[*place]:g}"
+                return f"{name}is {numbers[*place]:g}{index}, expected {ends}"
     return ""
+
+
+def _bounds(space: spaces.Space) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:
+    """Smallest and largest value of each number of a space, in its shape."""
+    if isinstance(space, spaces.Box):
+        low, high = space.low, space.high
+    elif isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
+        count = space.n if isinstance(space, spaces.Discrete) else space.nvec
+        low, high = space.start, space.start + count - 1
+    else:
+        low, high = numpy.zeros(space.shape or ()), numpy.ones(space.shape or ())
+    return numpy.asarray(low, numpy.float64), numpy.asarray(high, numpy.float64)
 
 
 def number_name(space: spaces.Space, index: int) -> str:
@@ -160,15 +197,9 @@ def number_name(space: spaces.Space, index: int) -> str:
 
 def limits(space: spaces.Space) -> tuple[float, float] | None:
     """Smallest and largest value of a space; None for an unbounded or constant one."""
-    if isinstance(space, spaces.Box):
-        low, high = float(space.low.min()), float(space.high.max())
-    elif isinstance(space, spaces.Discrete):
-        low, high = float(space.start), float(space.start + space.n - 1)
-    elif isinstance(space, spaces.MultiDiscrete):
-        low, high = float(space.start.min()), float((space.start + space.nvec - 1).max())
-    else:
-        low, high = 0.0, 1.0
-    return (low, high) if numpy.isfinite((low, high)).all() and low < high else None
+    lowest, highest = _bounds(space)
+    low, high = float(lowest.min()), float(highest.max())
+    return (low, high) if -MOST_FLOAT < low < high < MOST_FLOAT else None
 
 
 def observation_channels(

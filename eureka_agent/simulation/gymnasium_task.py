@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -67,6 +68,8 @@ class GymnasiumTask(VecTask):
     _entries: ClassVar[tuple[Entry, ...]] = ()
     _ends_doc: ClassVar[str] = ENDS
     _package: ClassVar[str] = "gymnasium"
+    _has_own_limits: ClassVar[bool] = False
+    """True where `max_steps` is the limit of an episode that the environment does not end."""
     _spec: ClassVar[gymnasium.envs.registration.EnvSpec | None] = None
     _source: ClassVar[str] = ""
 
@@ -226,7 +229,8 @@ class GymnasiumTask(VecTask):
         if not self.episodes_vary:
             return super().compute_truncation() | truncated
         longest = _BEYOND * self.max_episode_length
-        limits = [own_limit(each) or longest for each in self.environments]
+        own = self.environments if self._has_own_limits else ()
+        limits = [own_limit(each) or longest for each in own] or [longest]
         return (self.progress_buf >= torch.tensor(limits, device=self.device)) | truncated
 
     def reset_idx(self, env_ids: Tensor) -> None:
@@ -260,8 +264,12 @@ class GymnasiumTask(VecTask):
                 write_state(self.environments[row], self._state_place, own)
 
     def close(self) -> None:
-        with third_party_code(self._package, "when it was closed"):
-            for environment in self.environments:
+        for environment in self.environments:
+            # its results are there; the check says it
+            with (
+                suppress(EnvironmentLoadError),
+                third_party_code(self._package, "when it was closed"),
+            ):
                 environment.close()
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -110,6 +111,17 @@ class LoadedEnvironment:
         )
 
 
+@contextmanager
+def _default_type_kept() -> Iterator[None]:
+    """Keep torch's default type, which a module may set when it is imported."""
+    dtype = torch.get_default_dtype()
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(dtype)
+
+
+@_default_type_kept()
 def load_environment(reference: str) -> LoadedEnvironment:
     """Load a built-in name, a folder or `gymnasium:<id>`. Raises EnvironmentLoadError."""
     if reference.startswith(GYMNASIUM_PREFIX):

@@ -22,6 +22,10 @@ from eureka_agent.simulation.time_limit import TimeLimitError
 
 _PREFIX = "eureka_environment"
 _LOADED = itertools.count()
+_FILE_HINT = (
+    "name a file of the environment's folder from pathlib.Path(__file__).parent on: workers run in"
+    " other folders"
+)
 LIBRARIES = frozenset({"gymnasium", "numpy", "torch"})
 """Packages that raise because of their caller's values."""
 NO_FAULT = (KeyboardInterrupt, TimeLimitError)
@@ -83,7 +87,9 @@ def user_code(folder: Path | None, doing: str) -> Iterator[None]:
             message = f"{'' if told else place}{_cut(error.message)}"
             raise EnvironmentLoadError(message, error.hint) from None
         hint = "correct the file"
-        if isinstance(error, ModuleNotFoundError):
+        if isinstance(error, FileNotFoundError):
+            hint = _FILE_HINT
+        elif isinstance(error, ModuleNotFoundError):
             hint = missing_module_hint()
         elif folder is not None:
             check = command(shlex.join(["envs", "--check", str(folder)]))
@@ -125,9 +131,15 @@ def third_party_code(
                 ) from None
         what = f"{place}{describe_error(error)}"
         if owner.startswith(_PREFIX):
+            hint = "correct what it gave: it is not what was declared"
+            if isinstance(error, FileNotFoundError):
+                hint = _FILE_HINT
+            elif place:
+                hint = "mend this line"
+                if "step" in when and isinstance(error, AssertionError | ValueError):
+                    hint = f"{hint}: a step has to take every action of its action_space"
             raise EnvironmentLoadError(
-                f"{what} (the environment's own code failed {when})",
-                "mend this line" if place else "correct what it gave: it is not what was declared",
+                f"{what} (the environment's own code failed {when})", hint
             ) from None
         raise EnvironmentLoadError(
             f"the package {owner!r} failed {when}: {what}",

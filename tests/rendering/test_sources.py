@@ -86,6 +86,12 @@ def test_a_gymnasium_environment_is_drawn_by_its_own_render(tmp_path: Path) -> N
     ("picture", "arguments", "passed", "named"),
     [
         (BRIGHTER, "", "", r"env.py, line {render}: .* gave None"),
+        (
+            "super().render()",
+            "**options",
+            "**options",
+            r"env.py, line {render}: .* has no `render`",
+        ),
         ("[1, 2]", "**options", "**options", r"env.py, line {render}: .* gave list"),
         (
             "np.zeros((4, 4), np.uint8)",

@@ -11,7 +11,7 @@ from gymnasium import spaces
 from gymnasium.spaces import Box
 
 from eureka_agent.simulation.action_conversion import Conversion
-from eureka_agent.simulation.gymnasium_actions import action_channels
+from eureka_agent.simulation.gymnasium_actions import action_channels, trial_actions
 
 FLOATS = ("float16", "float32", "float64")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint32", "uint64")
@@ -82,6 +82,27 @@ def test_the_ends_of_the_range_are_the_bounds_that_there_are(
     assert action_channels(box)[0].range == (
         None if low == high else pytest.approx((least, most), rel=1e-6)
     )
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "kind", "least", "most"),
+    [
+        (-(2**60) + 1, 2**60 - 1, "int64", -(2**60) + 1, 2**60 - 1),
+        (0, 2**31, "uint32", 0, 2**31),
+        (-128, 127, "int8", -128, 127),
+        (0, 2**32 - 1, "uint32", 0, 2),
+        (-(2**63), 2**63 - 1, "int64", -1, 1),
+        (0, 2**63 + 5, "uint64", 0, 2),
+    ],
+)
+def test_a_type_s_last_number_alone_is_no_bound_of_whole_numbers(
+    low: int, high: int, kind: str, least: int, most: int
+) -> None:
+    box = Box(low, high, (1,), np.dtype(kind))
+    found = Conversion(box).to_space(np.float32([[-1], [1]]))
+    assert [int(each[0]) for each in found] == [least, most]
+    draw = trial_actions(box)
+    assert all(box.contains(drawn) and least <= drawn[0] <= most for drawn in [draw(), draw()])
 
 
 def test_whole_numbers_have_equal_shares_and_the_ends_half_of_one() -> None:

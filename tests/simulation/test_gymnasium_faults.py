@@ -210,11 +210,34 @@ NOT_CALLABLE = {
         "Plain has no observation_space",
         "call `super().__init__(env)`",
     ),
-    "close": (
-        ((STEP, f"    def close(self):\n        int('x')\n\n{STEP}"),),
-        "int('x')",
-        "(the environment's own code failed when it was closed)",
-        "mend this line",
+    "no instance": (
+        (("return Slider()", "return Slider"),),
+        "def make()",
+        "returned the class Slider, expected a gymnasium.Env",
+        "one instance of a subclass of gymnasium.Env",
+    ),
+    "a file elsewhere": (
+        (("return Slider()", "open('rail.csv')"),),
+        "open(",
+        "FileNotFoundError",
+        "pathlib.Path(__file__).parent",
+    ),
+    "actions that it does not take": (
+        ((LATE, "        assert abs(action[0]) < 0.9, action\n"),),
+        "        assert abs",
+        "AssertionError: [",
+        "every action of its action_space",
+    ),
+    "entries of one name": (
+        (
+            (
+                "Dict(place=spaces",
+                "Dict({'the.load': spaces.Discrete(2), 'the-load': spaces.Discrete(2)}, place=spaces",
+            ),
+        ),
+        "",
+        "the variable 'the_load': those with the keys ('the-load',) and ('the.load',)",
+        "gives its keys other names",
     ),
 }
 
@@ -225,9 +248,84 @@ def test_what_gymnasium_cannot_use_is_said_of_the_person_s_line(tmp_path: Path, 
     folder = write(tmp_path / "slider", *changes)
     with pytest.raises(EnvironmentLoadError) as found:
         load_environment(str(folder))
-    assert found.value.message.startswith(at(folder, part))
+    assert found.value.message.startswith(at(folder, part) if part else "two entries")
     assert said in found.value.message
     assert hint in found.value.hint
+
+
+REMARKED = {
+    "close": (
+        (STEP, f"    def close(self):\n        int('x')\n\n{STEP}"),
+        "int('x')",
+        "when it was closed",
+    ),
+    "beyond a bound": (
+        ("[self.x, 0.0]", "[self.x, min(self.count, 10)]"),
+        STEP,
+        "the entry 'place' is 10 at index [1], expected -9 to 9",
+    ),
+    "a column": (
+        ("[self.x, 0.0]", "[[self.x], [0.0]]"),
+        RESET,
+        "the entry 'place' has the shape (2, 1), expected (2,)",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", REMARKED)
+def test_what_no_training_needs_is_a_warning_with_its_place(tmp_path: Path, fault: str) -> None:
+    change, part, said = REMARKED[fault]
+    folder = write(tmp_path / "slider", change)
+    found = check(folder)
+    assert all(result.passed for result in found)
+    assert found[0].severity == "warning"
+    assert found[0].actual.startswith(at(folder, part))
+    assert said in found[0].actual
+    assert describe(load_environment(str(folder))).remarks == (found[0].actual,)
+
+
+SOUND = {
+    "a reward in an array": (
+        STEP_RETURN,
+        "return observation, np.array([reward]), False, False, info",
+    ),
+    "an observation one float outside": (
+        "[self.x, 0.0]",
+        "[self.x, np.nextafter(np.float32(9), np.float32(10))]",
+    ),
+    "numbers as large as their bounds": (
+        ("load=spaces.Box(-9.0, 9.0, ())", "load=spaces.Box(0, 2**40, (), np.int64)"),
+        ("np.float32(1.0)", "2**39"),
+    ),
+    "torch's default type": (
+        "made = 0",
+        "made = 0\n    __import__('torch').set_default_dtype(__import__('torch').float64)",
+    ),
+    "a new space each time": (
+        "    action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)",
+        "    action_space = property(lambda self: spaces.Box(-1.0, 1.0, (1,), np.float32))",
+    ),
+    "a space that cannot draw": (
+        "spaces.Box(-1.0, 1.0, (1,), np.float32)",
+        "spaces.Box(-np.finfo(float).max, np.finfo(float).max, (1,), float)",
+    ),
+    "pumps without a limit": (
+        (
+            "spaces.Box(-1.0, 1.0, (1,), np.float32)",
+            "spaces.Box(0.0, np.finfo(np.float32).max, (1,))",
+        ),
+        (LATE, "        assert 0 <= action[0] <= 2, action\n"),
+    ),
+}
+
+
+@pytest.mark.parametrize("form", SOUND)
+def test_an_unusual_form_is_no_fault(tmp_path: Path, form: str) -> None:
+    changes = SOUND[form] if isinstance(SOUND[form][0], tuple) else (SOUND[form],)
+    folder = write(tmp_path / "slider", *changes)
+    assert [result.actual for result in check(folder) if not result.passed] == []
+    described = describe(load_environment(str(folder)))
+    assert described == describe(load_environment(str(folder)))
 
 
 def test_entries_without_numbers_are_left_out(tmp_path: Path) -> None:
@@ -235,8 +333,11 @@ def test_entries_without_numbers_are_left_out(tmp_path: Path) -> None:
     space = "spaces.Dict(a=spaces.Box(-1, 1, (0,)), b=spaces.MultiDiscrete(np.zeros(0, int)))"
     folder = write(
         tmp_path / "slider",
-        ("spaces.Dict(place", f"spaces.Dict(none={space}, place"),
-        ('return {"place"', 'return {"none": {"a": np.zeros(0), "b": np.zeros(0, int)}, "place"'),
+        ("spaces.Dict(place", f"spaces.Dict(none={space}, bare=spaces.Dict(), place"),
+        (
+            'return {"place"',
+            'return {"none": {"a": np.zeros(0), "b": np.zeros(0, int)}, "bare": {}, "place"',
+        ),
     )
     assert not [each for each in check(folder) if each.severity == "error"]
     described = describe(load_environment(str(folder)))
@@ -487,6 +588,30 @@ TAKEN = {
         1.0,
         ("truncated every one of the first episodes after 60 steps", "guessed"),
     ),
+    "truncates after more than its attribute": (
+        (
+            (STEP_RETURN, "return observation, reward, False, self.count >= 60, info"),
+            ("made = 0", "made, max_steps = 0, 20"),
+        ),
+        60,
+        1.0,
+        ("truncated every one of the first episodes after 60 steps", "guessed"),
+    ),
+    "terminates and truncates": (
+        ((STEP_RETURN, "return observation, reward, self.count >= 60, self.count >= 60, info"),),
+        60,
+        1.0,
+        ("truncated every one of the first episodes after 60 steps", "guessed"),
+    ),
+    "cannot go on after its attribute": (
+        (
+            (LATE, "        np.zeros(50)[self.count]\n"),
+            ("made = 0", "made, max_steps = 0, 49"),
+        ),
+        49,
+        1.0,
+        ("length from its attribute max_steps", "guessed"),
+    ),
     "truncates late": (
         ((STEP_RETURN, "return observation, reward, False, self.count >= 450, info"),),
         450,
@@ -544,6 +669,23 @@ def test_an_episode_ends_where_its_own_max_steps_says(tmp_path: Path, truncates:
         ended = environment.advance(torch.zeros(40, 1)).truncated
         lengths = [old or step * int(now) for old, now in zip(lengths, ended, strict=True)]
     assert lengths == limits
+
+
+def test_an_episode_that_goes_on_past_an_inner_limit_ends_at_the_outer_one(tmp_path: Path) -> None:
+    """A wrapper between the two may take back every other truncation, for instance."""
+    between = (
+        "class Long(gymnasium.Wrapper):\n"
+        "    def step(self, action):\n"
+        "        *found, truncated, info = self.env.step(action)\n"
+        "        return *found, False, info\n\n\ndef make()"
+    )
+    limit = "gymnasium.wrappers.TimeLimit"
+    made = f"return {limit}(Long({limit}(Slider(), 30)), 80)"
+    folder = write(tmp_path / "slider", ("def make()", between), ("return Slider()", made))
+    loaded = load_environment(str(folder))
+    environment = loaded.make(loaded.task(None)[1], 2)
+    ends = [bool(environment.advance(torch.zeros(2, 1)).truncated.all()) for _ in range(80)]
+    assert ends == [False] * 79 + [True]
 
 
 def test_the_check_says_what_was_guessed_and_nothing_of_what_is_not_there(tmp_path: Path) -> None:
