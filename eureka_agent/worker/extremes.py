@@ -116,8 +116,8 @@ def drawn_states(
     recorded: Mapping[str, Tensor], arguments: Sequence[str], variables: Mapping[str, Variable]
 ) -> ExtremeStates:
     """Set each quantity to values between its limits. Where physics can leave a declared range,
-    they go as far beyond it as an environment may. Flags are drawn anew in every row, as an episode
-    can end in any state."""
+    they go as far beyond it as an environment may. Flags are 0 and 1 in turn, as an episode can end
+    in any state."""
     generator = torch.Generator().manual_seed(0)
     windows = frozenset(name for name in arguments if _quantity(name, variables)[1])
     groups = _groups(recorded, arguments, variables)
@@ -133,21 +133,25 @@ def drawn_states(
     for group in groups:
         rows = torch.randint(len(recorded[group[0]]), (_DRAWN_ROWS,), generator=generator)
         state = {name: recorded[name][rows] for name in arguments}
-        for each in dict.fromkeys((*flags, group)):
-            variable = variables[each[0].removeprefix(PREVIOUS_PREFIX)]
-            known = _newest(each[0], recorded, windows)
-            state |= _drawn(each, state, known, variable, windows, generator)
-        states.append(state)
         variable = variables[group[0].removeprefix(PREVIOUS_PREFIX)]
+        known = _newest(group[0], recorded, windows)
+        state |= _drawn(group, state, known, variable, windows, generator)
+        values = _newest(group[0], state, windows)
+        places = values.reshape(_DRAWN_ROWS, -1)[:, 0].argsort().argsort()
+        for flag in flags:  # in turn, so that any band of values has both
+            if flag != group:
+                turn = (places + torch.randint(2, (1,), generator=generator)) % 2
+                state |= _moved(turn.float(), flag, state, windows, (0.0, 1.0))
+        states.append(state)
         low, high = variable.range or (-math.inf, math.inf)
-        for row, value in enumerate(_newest(group[0], state, windows)):
+        for row, value in enumerate(values):
             numbers = ", ".join(f"{entry:.3g}" for entry in value.flatten().tolist())
             outside = " (outside its range)" if ((value < low) | (value > high)).any() else ""
             others = (flag[0] for flag in flags if flag != group and state[flag[0]][row])
             with_flags = "".join(f", and {flag!r} is 1" for flag in others)
             labels.append(f"{group[0]!r} is {numbers}{_unit(variable)}{outside}{with_flags}")
-    values = {name: torch.cat([state[name] for state in states]) for name in arguments}
-    return ExtremeStates(values, tuple(labels), (False,) * len(labels))
+    joined = {name: torch.cat([state[name] for state in states]) for name in arguments}
+    return ExtremeStates(joined, tuple(labels), (False,) * len(labels))
 
 
 def _unit(variable: Variable) -> str:
@@ -170,7 +174,7 @@ def _drawn(
         return {name: _beside(drawn, name, windows).expand_as(base[name]) for name in group}
     low, high = levels[1].value, levels[2].value
     whole = not recorded.frac().any()
-    if variable.range is not None and variable.unit != "1" and not whole:
+    if variable.range is not None and _unit(variable) and not whole:
         slack = RANGE_TOLERANCE * (high - low)
         low, high = (
             limit if abs(math.remainder(limit, math.pi)) < _UNIT_TOLERANCE else limit + beyond
@@ -179,7 +183,16 @@ def _drawn(
     places = torch.rand(shape, generator=generator).argsort(dim=0)
     part = (places + torch.rand(shape, generator=generator)) / _DRAWN_ROWS
     drawn = low + (high - low) * part
-    return _moved(drawn.round() if whole else drawn, group, base, windows, (low, high))
+    if whole:
+        return _moved(drawn.round(), group, base, windows, (low, high))
+    # a trained policy moves faster: what was a step before goes away from it, or comes nearer
+    stretch = _RECORDED_FACTOR * torch.rand(_DRAWN_ROWS, generator=generator)
+    first = _newest(group[0], base, windows)
+    apart = {}
+    for name in group:
+        known = _beside(first, name, windows)
+        apart[name] = known + stretch.view(-1, *[1] * (known.dim() - 1)) * (base[name] - known)
+    return _moved(drawn, group, apart, windows, (low, high))
 
 
 def _at(

@@ -143,8 +143,11 @@ SEEN = torch.zeros(1)
 def seen(kept, value):
     kept += value.sum()
     return kept
-def compute_reward(pole_upright, cart_position, pole_angle, terminated):
+def compute_reward(
+    pole_upright, cart_position, previous_cart_position, pole_angle, terminated
+):
     u, x = pole_upright, cart_position
+    step = (x - previous_cart_position).abs()
     band = ((x > 2.4) & (x < 2.9)).float()
     r = u.clone()
     """
@@ -160,6 +163,7 @@ def compute_reward(pole_upright, cart_position, pole_angle, terminated):
         ("r = u[torch.arange(len(u)) * (1 - band.long())]", "D308", "rare"),
         ("r[band > 0] = r[band > 0].cumsum(dim=-1)", "D308", "rare"),
         ("r = u * (2.0 - torch.all((band == 0) | (terminated > 0)).float())", "D308", "rare"),
+        ("r = u - (step > 0.06).float().mean()", "D308", "rare"),
         ("assert not band.any()", "D302", "(with rare states among others)"),
         ("r = u + seen(SEEN, band)", "D307", "in another order"),
         ("pole_angle.masked_fill_(band > 0, 0.0)\n    r = u - pole_angle", "D317", "'pole_angle'"),
