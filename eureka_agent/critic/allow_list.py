@@ -30,6 +30,7 @@ _SYNTAX = frozenset(
 _CLASSES = frozenset(("torch.Tensor", "typing.Union"))
 """The class whose constructor may leave memory as it was, and what gives it back."""
 _SETS = frozenset(("set", "frozenset"))
+_VIEWS = frozenset(("items", "keys"))
 _CONTAINERS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 _RETURN_VALUES = ("A206", "return the values")
 _AVOID_ERRORS = ("A206", "avoid the error in place of catching it, with `torch.where` or `clamp`")
@@ -130,9 +131,9 @@ class _Walk:
         if isinstance(node, (ast.Set, ast.SetComp)) or name in self._sets:
             hint = "use a list or a tuple: the order of a set differs from process to process"
             self._refuse("A206", f"the set `{ast.unparse(node)}`", node, hint)
-        elif _is_view(node):
+        elif isinstance(node, ast.Attribute) and node.attr in _VIEWS:
             hint = "loop over it, or make a list of it: a set of its parts has no fixed order"
-            self._refuse("A206", f"`{ast.unparse(node)}` as a value", node, hint)
+            self._refuse("A206", f"`{ast.unparse(node)}()` as a value", node, hint)
         elif name in self._classes or self._path(node) in _CLASSES:
             hint = "use `torch.tensor` or `torch.zeros`: its memory may hold anything"
             self._refuse("A204", f"`{ast.unparse(node)}` as a value", node, hint)
@@ -272,10 +273,9 @@ def _harmless(node: ast.AST, own: set[str]) -> Iterator[ast.AST]:
     difference, and views of dicts that are looped over. `own`: names that the source binds."""
     match node:
         case ast.For(iter=looped) | ast.comprehension(iter=looped) | ast.Starred(value=looped):
-            if _is_view(looped):
-                yield looped
+            yield from _views(looped)
         case ast.Call(func=ast.Name(id=name), args=arguments) if name in vocabulary.BUILTINS - own:
-            yield from filter(_is_view, arguments)
+            yield from _views(*arguments)
     match node:
         case ast.Call(func=ast.Name(id="isinstance"), args=[_, kind]) if "isinstance" not in own:
             yield from kind.elts if isinstance(kind, ast.Tuple) else (kind,)
@@ -291,12 +291,13 @@ def _harmless(node: ast.AST, own: set[str]) -> Iterator[ast.AST]:
             yield from kinds.elts if isinstance(kinds, ast.Tuple) else (kinds,)
 
 
-def _is_view(node: ast.AST) -> bool:
-    """True for the keys or the items of a dict, which are sets to operators."""
-    match node:
-        case ast.Call(func=ast.Attribute(attr="keys" | "items")):
-            return True
-    return False
+def _views(*nodes: ast.AST) -> Iterator[ast.AST]:
+    """The methods of calls that give the keys or the items of a dict, which operators take for
+    sets."""
+    for node in nodes:
+        match node:
+            case ast.Call(func=ast.Attribute(attr=name) as method) if name in _VIEWS:
+                yield method
 
 
 def changes(method: str) -> bool:

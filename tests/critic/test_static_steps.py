@@ -207,6 +207,7 @@ def test_what_is_no_python_is_told_apart(source: str, code: str, line: int | Non
         ("x = sorted({'a', 'b'}, key=len)", "A206", "differs from process to process"),
         ("x = [n for n in a.keys() & b]", "A206", "`a.keys()` as a value"),
         ("x = list(a.items() | b.items())", "A206", "`a.items()` as a value"),
+        ("k = a.keys\nx = [n for n in k() & b]", "A206", "`a.keys()` as a value"),
         ("k = a.keys()\nx = list(k - ('none',))", "A206", "loop over it, or make a list"),
         # writing into a tensor by a name in a dict
         ("torch.mul(x, x, **{'out': y})", "A205", "may hold `out=`"),
@@ -218,7 +219,7 @@ def test_what_is_no_python_is_told_apart(source: str, code: str, line: int | Non
         ("x = str([math.pi, torch.relu])", "A206", "`torch.relu`"),
         ("x = sorted((torch.cos, torch.sin), key=str)", "A206", "`torch.cos`"),
         ("x = f'{y.abs}'", "A206", "`y.abs`"),
-        ("x = '%r' % ({}.items,)", "A206", "`{}.items`"),
+        ("x = '%r' % ({}.get,)", "A206", "`{}.get`"),
         ("x = '%s' % (lambda y: y)", "A206", "`lambda y: y`"),
         ("def f(y):\n    return y\nx = f'{f}'", "A206", "`f`"),
         ("def f(y):\n    return str(y)\ndef g(y):\n    return f(f)\n", "A206", "`f`"),
