@@ -5,6 +5,7 @@ from __future__ import annotations
 from eureka_agent.records import TaskDescription
 from eureka_agent.report.feedback import judged_words
 from eureka_agent.report.run_report import RunReport
+from eureka_agent.text import one_line
 
 
 def metric_lines(report: RunReport) -> list[str]:
@@ -22,6 +23,12 @@ def metric_lines(report: RunReport) -> list[str]:
         lines.append(
             f"the task in its own words: {' '.join(task.split()).rstrip('.')}. If your sentence"
             " asks for something else, that is not measured"
+        )
+    if report.not_understood:
+        clauses = "; ".join(repr(one_line(each, 100)) for each in report.not_understood[:12])
+        lines.append(
+            f"the offline designer did not understand {clauses}, so it made no term of it; a"
+            " language model (--model) would read it"
         )
     if report.is_measured and report.by_strength is not None:
         lines.append("strengths rank the attempts, in place of this fitness")

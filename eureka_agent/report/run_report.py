@@ -122,6 +122,8 @@ class RunReport:
     written_fitness: WrittenFitness | None = None
     sentence_agrees: bool = False
     """True where the sentence asks, in other words than the task's, for its fitness."""
+    not_understood: tuple[str, ...] = ()
+    """Clauses of the sentence of which the offline designer made nothing."""
     by_strength: ByStrength | None = None
     """None where the fitness ranks the attempts."""
     by_model: ByModel | None = None

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from eureka_agent.designer.offline.clauses import understood
+from eureka_agent.designer.offline.clauses import own_words, understood
 from eureka_agent.designer.offline.reading import (
     content_words,
     is_name,
     is_unread,
+    not_understood,
     unused_numbers,
     word_use,
 )
@@ -19,11 +20,9 @@ from eureka_agent.designer.offline.vocabulary import (
     Intent,
     measured,
     read_intents,
-    stem,
-    stems,
     task_intents,
-    tokens,
 )
+from eureka_agent.designer.offline.words import stem, stems, tokens
 from eureka_agent.invocation import command
 from eureka_agent.journal.entries import Notice
 from eureka_agent.llm.access import KEY_VARIABLES
@@ -63,7 +62,8 @@ def comparison(sentence: str, description: TaskDescription) -> Notice | None:
     """A warning if the words seem to ask for something else than the fitness measures."""
     if description.fitness_author or tokens(sentence) == tokens(description.sentence):
         return None
-    asked, quoted = goals(sentence), repr(one_line(sentence, _QUOTED))
+    own = own_words(description)
+    asked, quoted = goals(sentence, own), repr(one_line(sentence, _QUOTED))
     known = task_intents(description.sentence, description.sentence, description.fitness_doc)
     offer = nearer_task(sentence, description, asked, known)
     advice = "--fitness written with a --model measures these words instead"
@@ -84,14 +84,15 @@ def comparison(sentence: str, description: TaskDescription) -> Notice | None:
 
 def agrees(sentence: str, description: TaskDescription) -> bool:
     """True if the known goals in the words are those of the fitness."""
-    asked = goals(sentence)
+    asked = goals(sentence, own_words(description))
     known = task_intents(description.sentence, description.sentence, description.fitness_doc)
     return bool(asked) and served(asked, known) == 1.0
 
 
-def goals(sentence: str) -> list[Intent]:
-    """Known goals in the words. A manner, how to do something, counts only without another goal."""
-    read = read_intents(understood(sentence).text)
+def goals(sentence: str, own: frozenset[str]) -> list[Intent]:
+    """Known goals in the words. A manner, how to do something, counts only without another goal.
+    `own`: stems that are known beside the vocabulary."""
+    read = read_intents(understood(sentence, own).text)
     found = [intent for intent in read if intent.words and intent.named]
     return [intent for intent in found if intent.main] or found
 
@@ -115,11 +116,12 @@ def nearer_task(
 ) -> str:
     """Flags for a task that fits better, with its sentence; empty if there is none. `asked` and
     `known` are the goals of sentence and task."""
-    spoken, here = stems(understood(sentence).text), served(asked, known)
+    read = understood(sentence, own_words(description)).text
+    spoken, here = stems(read), served(asked, known)
     tasks, environments = _other_tasks(description)
     better = {}
     for name, text in tasks.items():
-        shared, fit = _overlap(spoken, stems(text)), served(asked, goals(text))
+        shared, fit = _overlap(spoken, stems(text)), served(asked, goals(text, stems(text)))
         # an equal fit is enough if the sentence is nearly that task's own, or speaks of it alone
         own = _overlap(spoken, stems(description.sentence))
         alone = bool(spoken) and spoken <= _with_compounds(text) and not own
@@ -135,7 +137,9 @@ def nearer_task(
         named = stem(entry.name) in spoken - scenery
         things = len(((stems(entry.doc) | {stem(entry.name)}) & spoken) - scenery)
         for task, text in entry.tasks.items():
-            if named or (things and known and not here and served(asked, goals(text)) == 1.0):
+            if named or (
+                things and known and not here and served(asked, goals(text, stems(text))) == 1.0
+            ):
                 found[f"--env {entry.name} --task {task} ({text!r})"] = named, things
     return max(found, key=lambda each: found[each], default="")
 
@@ -178,12 +182,12 @@ def words_used(sentence: str, description: TaskDescription) -> Notice:
     """The words that the offline designer uses; a warning if it uses less than half of them, or if
     a word may turn round what others name."""
     used = word_use(description, sentence)
-    refused = understood(sentence).refused
-    unused = [
-        word
-        for word in content_words(understood(sentence).text)
-        if word not in used and not is_name(word, description)
-    ]
+    read, refused = (
+        understood(sentence, own_words(description)),
+        not_understood(description, sentence),
+    )
+    words = content_words(read.text if refused else sentence)
+    unused = [word for word in words if word not in used and not is_name(word, description)]
     numbers = unused_numbers(description, sentence)
     took: dict[str, list[str]] = {}
     for word, term in used.items():

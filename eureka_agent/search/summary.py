@@ -72,6 +72,7 @@ def _report(run: Run, attempts: tuple[Attempt, ...], messages: Sequence[Message]
     trainings, ledger = state.trainings(), Ledger(tuple(messages))
     attempts = with_strengths(attempts, state.feedback)
     best = best_attempt(run, attempts)
+    designer = state.designer or ", ".join(run.settings.model)
     words_agree = same_words(run.sentence, run.description.sentence)
     return RunReport(
         run_name=run.name,
@@ -79,11 +80,12 @@ def _report(run: Run, attempts: tuple[Attempt, ...], messages: Sequence[Message]
         description=run.description,
         sentence=run.sentence,
         sentence_agrees=words_agree or _agrees(run),
+        not_understood=_not_understood(run) if designer == "offline" else (),
         settings=run.settings,
         status=run.status,
         started=state.created,
         seconds=run.seconds,
-        designer=state.designer or ", ".join(run.settings.model),
+        designer=designer,
         wall=state.wall or run.settings.sandbox,
         devices=state.devices,
         attempts=attempts,
@@ -134,6 +136,12 @@ def _agrees(run: Run) -> bool:
     from eureka_agent.search.sentence import agrees  # with the offline designer's vocabulary
 
     return agrees(run.sentence, run.description)
+
+
+def _not_understood(run: Run) -> tuple[str, ...]:
+    from eureka_agent.designer.offline.reading import not_understood  # as above
+
+    return not_understood(run.description, run.sentence)
 
 
 def remarks(run: Run) -> tuple[str, ...]:

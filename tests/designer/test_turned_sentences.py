@@ -9,7 +9,7 @@ import pytest
 from turned_sentences import TASKS, WISHES
 
 from eureka_agent.designer.interface import DesignRequest, Told
-from eureka_agent.designer.offline.clauses import understood
+from eureka_agent.designer.offline.clauses import own_words, understood
 from eureka_agent.designer.offline.designer import OfflineDesigner
 from eureka_agent.designer.offline.reading import word_use
 from eureka_agent.designer.offline.render import recover
@@ -45,7 +45,7 @@ def test_what_is_turned_round_is_not_paid(
     assert not set.union(*drafts) & set(never.split())
     assert set(wanted.split()) <= set.intersection(*drafts)
     assert not set(word_use(task, sentence).values()) & set(never.split())
-    refused = understood(sentence).refused
+    refused = understood(sentence, own_words(task)).refused
     note = words_used(sentence, task)
     assert bool(refused) == bool(never)
     assert all(each in note.text for each in refused)
@@ -75,6 +75,6 @@ def test_a_wish_that_a_word_turns_round_leaves_the_reward_as_it_is(
     assert (plain.terms != told_of.terms) == is_read
     if not is_read:
         assert reading.unread
-        refused = understood(wants, change=True).refused
+        refused = understood(wants, own_words(task), change=True).refused
         assert all(each in reading.text for each in refused)
         assert bool(refused) == ("--model" in reading.text)

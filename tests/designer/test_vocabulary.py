@@ -12,10 +12,9 @@ from eureka_agent.designer.offline.vocabulary import (
     measured,
     quantities,
     read_intents,
-    stem,
-    stems,
     task_intents,
 )
+from eureka_agent.designer.offline.words import stem, stems
 
 
 def by_goal(sentence: str) -> dict[Goal, Intent]:

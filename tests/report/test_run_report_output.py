@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,6 +17,7 @@ from eureka_agent.records import Attempt, CurvePoint, RunStatus, Score, Stage
 from eureka_agent.report.as_json import attempt_in_full_to_json, to_json
 from eureka_agent.report.attempt_page import render_attempt, render_curves
 from eureka_agent.report.console import CleanConsole
+from eureka_agent.report.html.document import html_report
 from eureka_agent.report.markdown import markdown, write_report
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.tables import render_end, render_run, render_runs
@@ -149,6 +151,16 @@ def test_whose_metric_counts_is_said_first(report: RunReport) -> None:
     assert "own words" not in markdown(agreeing) + printed(render_run(agreeing))
     same = replace(report, sentence=" Jump. ")
     assert "own words" not in markdown(same) + printed(render_run(same)) + printed(render_end(same))
+
+
+def test_what_was_not_understood_stands_in_the_report(report: RunReport) -> None:
+    told = replace(report, not_understood=("and do not\n jump", "halve the speed"))
+    said = "did not understand 'and do not jump'; 'halve the speed', so it made no term of it"
+    page = html.unescape("".join(html_report(told)))
+    for text in (markdown(told), printed(render_run(told)), page):
+        words = " ".join(text.split())
+        assert words.count(said) == 1
+    assert "not understand" not in markdown(report) + "".join(html_report(report))
 
 
 def test_curves_that_add_up_are_on_one_scale(point: Callable[..., CurvePoint]) -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 from sentences import DIFFERENT, DIFFERENT_UNSEEN, FITTING, FITTING_UNSEEN
 
+from eureka_agent.archive.run_folder import Run
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.designer.offline.designer import OfflineDesigner
 from eureka_agent.designer.source_tools import normalized
@@ -26,6 +28,7 @@ from eureka_agent.search.sentence import (
     notices,
     words_used,
 )
+from eureka_agent.search.summary import run_report
 from eureka_agent.simulation.loading import describe, load_environment
 
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
@@ -98,6 +101,36 @@ def test_of_the_tasks_own_sentence_is_only_told_what_its_words_became(reference:
     told = notices(description.sentence, description, offline=True)
     assert [(note.level, note.stays) for note in told] == [("info", True)]
     assert told[0].text.startswith("the offline designer uses of the sentence: ")
+
+
+@pytest.mark.parametrize(
+    "reference", ["allegro_hand/turn", "allegro_hand/reorient", "shadow_hand/turn"]
+)
+def test_what_names_no_goal_is_not_used_and_no_reason_to_warn(reference: str) -> None:
+    description = built_in(reference)
+    note = words_used(description.sentence, description)
+    assert description.sentence.endswith("without a drop")
+    assert note.level == "info"
+    assert note.text.endswith("'drop'")
+    # lava is a thing of the environment, which has to be kept off
+    cave = built_in("craft/keep_off_lava")
+    assert "not understood, so that no term is made of it: 'keep off lava'" in (
+        words_used(cave.sentence, cave).text
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "clauses"),
+    [
+        ({"sentence": "balance the pole, and do not jump"}, ("do not jump",)),
+        ({"sentence": "balance the pole without a fuss"}, ()),
+        ({"sentence": "do not jump", "model": ("openai/some",)}, ()),
+    ],
+)
+def test_a_report_has_what_the_offline_designer_did_not_understand(
+    make_run: Callable[..., Run], settings: dict[str, Any], clauses: tuple[str, ...]
+) -> None:
+    assert run_report(make_run(**settings)).not_understood == clauses
 
 
 def test_a_written_fitness_measures_the_words_themselves() -> None:

@@ -12,7 +12,8 @@ from eureka_agent.designer.offline.matching import Candidate, Scene
 from eureka_agent.designer.offline.semantics import Quantity
 from eureka_agent.designer.offline.terms import Genome, Term, rounded, term, unique_terms
 from eureka_agent.designer.offline.unasked import Option, generic_options, optional_terms
-from eureka_agent.designer.offline.vocabulary import HEADINGS, Goal, Intent, stem, stems
+from eureka_agent.designer.offline.vocabulary import Goal, Intent
+from eureka_agent.designer.offline.words import HEADINGS, stem, stems
 
 MAX_TERMS = 9
 """Terms that a reward may have and still be read at a glance."""

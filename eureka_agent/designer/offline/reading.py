@@ -7,18 +7,12 @@ import random
 import re
 from pathlib import Path
 
-from eureka_agent.designer.offline.clauses import understood
+from eureka_agent.designer.offline.clauses import own_words, understood
 from eureka_agent.designer.offline.compose import Composition, compose
 from eureka_agent.designer.offline.dice import Dice
 from eureka_agent.designer.offline.matching import Scene
-from eureka_agent.designer.offline.vocabulary import (
-    QUANTITY,
-    STOP_WORDS,
-    quantities,
-    read_intents,
-    stem,
-    stems,
-)
+from eureka_agent.designer.offline.vocabulary import QUANTITY, quantities, read_intents
+from eureka_agent.designer.offline.words import STOP_WORDS, stem, stems
 from eureka_agent.records import TaskDescription
 
 _NUMBER = re.compile(rf"{QUANTITY.pattern}|(?<![\w.])(-?\d+(?:\.\d+)?)(?!\w)", re.IGNORECASE)
@@ -41,7 +35,7 @@ def word_use(description: TaskDescription, sentence: str) -> dict[str, str]:
     composition = _most_sensible(scene)
     words = {reading.name: reading.name_words | reading.doc_words for reading in scene.readings}
     used: dict[str, str] = {}
-    for word in content_words(understood(sentence).text):
+    for word in content_words(understood(sentence, own_words(description)).text):
         for name, intent in composition.asked:
             term = composition.genome.term(name)
             read = () if term is None else term.arguments()
@@ -49,6 +43,12 @@ def word_use(description: TaskDescription, sentence: str) -> dict[str, str]:
             if term is not None and (word in (*intent.words, *intent.heading) or of_variable):
                 used.setdefault(word, name)
     return used
+
+
+def not_understood(description: TaskDescription, sentence: str) -> tuple[str, ...]:
+    """Clauses that are not understood, as they were typed, if one names a goal or a variable."""
+    names = " ".join(each.name for each in description.public_variables())
+    return understood(sentence, own_words(description)).named(stems(names))
 
 
 def unused_numbers(description: TaskDescription, sentence: str) -> list[str]:
@@ -68,7 +68,7 @@ def is_unread(sentence: str, description: TaskDescription) -> bool:
     """True where no word names a goal or anything of a variable."""
     scene = Scene(description, sentence)
     named = any(each.affinity(scene.words) for each in scene.readings)
-    return not named and not read_intents(understood(sentence).text)
+    return not named and not read_intents(understood(sentence, own_words(description)).text)
 
 
 def is_name(word: str, description: TaskDescription) -> bool:

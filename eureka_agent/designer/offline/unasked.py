@@ -11,7 +11,8 @@ from eureka_agent.designer.offline.dice import Dice
 from eureka_agent.designer.offline.matching import Scene
 from eureka_agent.designer.offline.semantics import Quantity, Reading, hangs_at_zero
 from eureka_agent.designer.offline.terms import Term, rounded, term
-from eureka_agent.designer.offline.vocabulary import Goal, stems
+from eureka_agent.designer.offline.vocabulary import Goal
+from eureka_agent.designer.offline.words import stems
 
 _TURNING = Quantity.ANGULAR_VELOCITY
 _SPEEDS = {Quantity.VELOCITY: 1.0, _TURNING: 2.0, Quantity.JOINT_VELOCITY: 10.0}

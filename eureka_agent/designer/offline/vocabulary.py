@@ -1,54 +1,15 @@
-"""English as the offline designer reads it: words by their stems, and what a sentence asks to move,
-reach, hold or avoid, along which axis and to which value."""
+"""English as the offline designer reads it: what a sentence asks to move, reach, hold or avoid,
+along which axis and to which value."""
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 from collections.abc import Collection, Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
-_IRREGULAR = {"ran": "run", "stood": "stand", "held": "hold", "feet": "foot"}
-_IRREGULAR |= dict.fromkeys(("center", "centered", "centred"), "centre")
-_STOP_WORDS = """
-a about after again all along an and any around as at be by can do each for from get had has have if
-in into is it its keep let like make may me more most must near of off on one onto or order other
-out over per possible robot should so some than that the their them then there this to toward
-towards under until using very want we when where which while will with without would you your
-"""
-STOP_WORDS = frozenset(_STOP_WORDS.split())
-"""Words that say nothing of which variable is meant."""
-
-
-def stem(word: str) -> str:
-    """A crude stem for comparisons, the same for a verb's forms and a noun's numbers."""
-    word = _IRREGULAR.get(word, word)
-    if word.endswith("ies") and len(word) > 4:
-        word = word[:-3] + "y"
-    elif word.endswith("es") and len(word) > 4:
-        word = word[:-2]
-    elif word.endswith("s") and not word.endswith("ss") and len(word) > 3:
-        word = word[:-1]
-    for suffix in ("ing", "ed"):
-        rest = word.removesuffix(suffix)
-        if 2 < len(rest) < len(word) and re.search("[aeiouy]", rest) and not word.endswith("eed"):
-            word = rest
-    if word.endswith("e") and len(word) > 3:
-        word = word[:-1]
-    return word[:-1] if len(word) > 3 and word[-1] == word[-2] else word
-
-
-def tokens(text: str) -> list[str]:
-    """Lower-case words of a text in order, an identifier's parts too; no numbers, no marks."""
-    return re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", text).lower())
-
-
-@functools.lru_cache(maxsize=2048)  # an environment's docs are read for every draft
-def stems(text: str) -> frozenset[str]:
-    """Stems of the words that say something."""
-    return frozenset(stem(word) for word in tokens(text) if word not in STOP_WORDS)
+from eureka_agent.designer.offline.words import HEADINGS, LISTS, STOP_WORDS, WORDS, stem, tokens
 
 
 class Goal(StrEnum):
@@ -97,65 +58,7 @@ class Intent(NamedTuple):
         return self.goal not in _MANNERS
 
 
-_ROWS = """
-move: run walk move go travel hop gallop crawl swim sail drive fly sprint race advance fast faster \
- fastest speed quickly quick velocity jog trot cruise dash row steer locomotion locomote step \
- stride ride distance far farther glide scoot
-spin: spin rotate rotation turn twirl pirouette yaw flip somersault backflip roll whirl revolve
-reach: reach touch goal target waypoint dock arrive hit approach follow catch grasp grab park \
- navigate hover setpoint
-swing up: swing swingup
-stay upright: balance upright stand vertical stabilize stabilise topple tilt lean level
-raise: jump leap high higher highest height lift raise rise climb altitude ascend tall crouch \
- descend duck sink squat
-change a position: open pull extend unfold push press insert slide close shut retract fold \
- increase maximize maximise decrease minimize minimise reduce fill empty stretch bend compress \
- charge
-be still: still hover stop stationary motionless freeze brake steady settle rest halt calm
-stay at the centre: centre middle origin
-survive: alive survive fall crash collide collision long longer healthy
-save effort: energy effort power efficient efficiently economical economically torque fuel lazy
-act smoothly: smooth smoothly jerk jerky jitter gentle gently shake
-lower: crouch descend duck sink squat close shut retract fold decrease minimize minimise reduce \
- empty compress
-forward: forward forwards ahead front east x
-backward: backward backwards back reverse rearward rear west backflip
-leftward: left leftward leftwards sideways sideway laterally north y
-rightward: right rightward rightwards south
-upward: up upward upwards vertically z
-downward: down downward downwards
-flip: flip somersault backflip
-whole turn: flip somersault backflip spin rotate twirl
-carried: push pull slide
-held up: up upright top balance invert swingup
-goal: goal target desired waypoint setpoint command commanded reference destination buoy
-error: error offset distance displacement difference gap deviation residual relative delta
-body: torso base root body trunk pelvis hull chassis com mass robot drone vehicle quadcopter \
- quadrotor boat car cart ship craft agent head
-part: foot leg hand wheel joint rotor propeller motor finger toe arm knee ankle hip thigh shin \
- elbow wrist shoulder left right
-turning part: rotor propeller wheel motor
-x: x forward surge ahead longitudinal east along front roll
-y: y left lateral sway sideways right transverse north pitch
-z: z up upward vertical heave height down yaw
-leaning: upright pitch roll tilt lean inclination vertical pole pendulum torso body base trunk
-steering: yaw heading rudder steering
-attitude: quaternion quat orientation attitude
-up vector: up upright gravity
-cosine: cosine cos up upright uprightness
-contact: contact touch collision ground
-velocity: velocity speed vel
-rate: velocity rate speed
-height: height altitude elevation z
-angle: angle pitch roll yaw heading
-position: position pos
-"""
-_PAIRS = (row.split(": ") for row in _ROWS.strip().splitlines())
-WORDS = {name: frozenset(map(stem, words.split())) for name, words in _PAIRS}
-"""Stems that name a goal, a direction, or a kind of variable."""
-HEADINGS = (("forward", "backward"), ("leftward", "rightward"), ("upward", "downward"))
-"""Names of x, y and z, each forth and back."""
-NEGATORS = frozenset(["avoid", "no", "not", "without", "never", "dont", "prevent"])
+NEGATORS = LISTS["negators"]
 _PLACES = frozenset({"to", "toward", "towards", "onto", "into"})
 _CLAUSE_END = re.compile(
     r"[,;.:!?](?!\d)|\b(?:and|then|while|but|whilst|(?=without)|(?=avoid))\b", re.IGNORECASE
