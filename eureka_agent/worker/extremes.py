@@ -183,6 +183,8 @@ def _drawn(
     places = torch.rand(shape, generator=generator).argsort(dim=0)
     part = (places + torch.rand(shape, generator=generator)) / _DRAWN_ROWS
     drawn = low + (high - low) * part
+    if variable.range is None:  # denser where most of a training's states are
+        drawn = drawn * drawn.abs() / max(-low, high)
     if whole:
         return _moved(drawn.round(), group, base, windows, (low, high))
     # a trained policy moves faster: what was a step before goes away from it, or comes nearer

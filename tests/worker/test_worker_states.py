@@ -204,9 +204,9 @@ def test_drawn_values_fill_all_that_can_be_reached(
     values = drawn.values[name][rows]
     assert low <= values.min()
     assert values.max() <= high
-    # no band of a tenth is left out, in any entry
+    # no band of a seventh is left out, in any entry
     ends = torch.tensor([low, high]).view(2, *[1] * (values.dim() - 1)).expand(2, *values.shape[1:])
-    assert torch.cat([ends, values]).sort(dim=0).values.diff(dim=0).max() < 0.1 * (high - low)
+    assert torch.cat([ends, values]).sort(dim=0).values.diff(dim=0).max() < 0.15 * (high - low)
     assert not any(drawn.beyond)
 
 
