@@ -71,7 +71,7 @@ def _left_behind(
         "an episode that does not depend on the one before",
         f"{what}{': ' if what else ''}{difference.text('fresh', 'after other episodes')}",
         " and ".join(_HINT.format(name=name) for name in names[:_SHOWN])
-        or "let reset_idx set all of the state, also what lies outside of tensors",
+        or "let the reset set all of the state, also what lies outside of tensors",
     )
 
 

@@ -24,6 +24,9 @@ from eureka_agent.training.environment_faults import OBSERVATIONS
 
 ROW_TOLERANCE = 1e-4
 _STEPS_BEFORE = 20
+_MOST_MOVED = 64
+"""Actions that are tried one by one."""
+_SHOWN = 8
 
 
 def row_independence(subject: Subject) -> None:
@@ -48,7 +51,7 @@ def row_independence(subject: Subject) -> None:
 
 def moving_actions(subject: Subject) -> list[Remark]:
     """A change of any one action changes a variable, an observation or an end."""
-    size = subject.loaded.environment_class.num_actions
+    size = min(subject.loaded.environment_class.num_actions, _MOST_MOVED)
     rows = size * -(-ROWS // size)
     usual, other = subject.make(rows), subject.make(rows)
     column = torch.arange(rows) % size  # the one action in which a row differs from the usual one
@@ -84,15 +87,18 @@ def moving_actions(subject: Subject) -> list[Remark]:
         for each in channels
         for entry in each.entries or ("",)
     ]
+    told = [names[each] if names else f"in column {each}" for each in sorted(still)]
+    if not told:
+        return []
+    which = ", ".join(told[:_SHOWN]) + (f" and {len(told) - _SHOWN} more" * (len(told) > _SHOWN))
+    text = f"the actions {which} change" if told[1:] else f"the action {which} changes"
     return [
         Remark(
             "a change of any one action changes a variable, an observation or an end",
-            f"the action {names[each] if names else f'in column {each}'} changes nothing in"
-            f" {RANDOM_STEPS} steps of random actions",
+            f"{text} nothing in {RANDOM_STEPS} steps of random actions",
             "see that the step uses it, and that its joint can move; leave this where it counts in"
             " rare states alone",
         )
-        for each in sorted(still)
     ]
 
 

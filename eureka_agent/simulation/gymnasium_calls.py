@@ -65,18 +65,28 @@ def step(environment: gymnasium.Env, action: Any) -> Result:
     with _blamed(environment, "step"):
         given = environment.step(action)
     observation, reward, terminated, truncated, info = _parts(environment, "step", given)
-    try:
-        number = float(numpy.asarray(reward).item())  # an array of one number is one too
-    except (TypeError, ValueError):
+    number = _number(reward)
+    if number is None:
         what = f"gave the reward {_kind(reward)}, expected a number"
-        raise _wrong(environment, "step", what) from None
+        raise _wrong(environment, "step", what)
     ends = []
     for name, value in (("terminated", terminated), ("truncated", truncated)):
-        if not isinstance(value, bool | int | numpy.bool_) and getattr(value, "size", 0) != 1:
+        end = _number(value)
+        if end is None:
             what = f"gave {_kind(value)} as {name}, expected True or False"
             raise _wrong(environment, "step", what)
-        ends.append(bool(value))
+        ends.append(bool(end))
     return Result(observation, number, ends[0], ends[1], info)
+
+
+def _number(value: Any) -> float | None:
+    """A number, also in an array or tensor of one; None for another value."""
+    try:
+        if not isinstance(value, int | float | str):
+            value = numpy.asarray(value).item()
+        return None if isinstance(value, str) else float(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # a tensor has the last
+        return None
 
 
 def vector(
@@ -108,13 +118,13 @@ def not_in_space(environment: gymnasium.Env, method: Method, what: str) -> Envir
 
 def number(environment: gymnasium.Env, method: Method, info: Mapping[str, Any], key: str) -> float:
     """A number of `info`, 0 where it is missing. Raises EnvironmentLoadError for another value."""
-    try:
-        return float(info.get(key, 0.0))
-    except (TypeError, ValueError):
-        found = f"gave {_kind(info[key])} as info[{key!r}]"
-        what = f"{found}, expected a number, as it was in the first step"
+    found = _number(info.get(key, 0.0))
+    if found is None:
+        given = f"gave {_kind(info[key])} as info[{key!r}]"
+        what = f"{given}, expected a number, as it was in the first step"
         hint = "give a number always, or leave the entry out"
-        raise _wrong(environment, method, what, hint) from None
+        raise _wrong(environment, method, what, hint)
+    return found
 
 
 def is_sound(flat: NDArray[numpy.float32], result: Result, numbers: Mapping[str, float]) -> bool:

@@ -28,6 +28,7 @@ _STEPS = 250
 _MOST_STEPS = 1000
 """Random steps in which truncations of its own are looked for, where no episode ends otherwise."""
 _EPISODES = 10
+_MOST_WORDS = 300
 _MISSIONS = 32
 """Episodes whose `max_steps` is read where it varies."""
 ENDS = "1 where the episode ends here, by success or by failure, else 0 (a time-out does not count)"
@@ -199,7 +200,7 @@ def declared_length(
         if isinstance(layer, gymnasium.wrappers.TimeLimit)
     ]
     declared = [(each, "from its wrapper TimeLimit", limits[0] > each) for each in limits]
-    for spec in (registered, environment.unwrapped.spec):
+    for spec in (registered, getattr(environment.unwrapped, "spec", None)):
         steps = 0 if spec is None else spec.max_episode_steps or 0
         if steps > 0:
             declared.append((steps, "from max_episode_steps of its registration", False))
@@ -294,6 +295,8 @@ def observation_variable(
         doc += ", but some multiplied by a factor" if other else ""
     elif problem:
         doc += f"; they have no names: {problem}"
+    elif not isinstance(space, spaces.Box):
+        doc += f"; it is what gymnasium.spaces.flatten makes of {space}"[:_MOST_WORDS]
     bounds = limits(space) if isinstance(space, spaces.Box) else None
     return Variable("observation", (size,), "?", "?", doc, bounds)
 

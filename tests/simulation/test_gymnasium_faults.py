@@ -108,6 +108,12 @@ WRONG = {
         STEP,
         "step gave the reward None",
     ),
+    "reward a text": (
+        STEP_RETURN,
+        "return observation, '-1.5', False, False, info",
+        STEP,
+        "step gave the reward '-1.5', expected a number",
+    ),
     "terminated a list": (
         STEP_RETURN,
         "return observation, reward, [], False, info",
@@ -289,6 +295,15 @@ SOUND = {
         STEP_RETURN,
         "return observation, np.array([reward]), False, False, info",
     ),
+    "tensors": (
+        STEP_RETURN,
+        "import torch\n        none = torch.tensor([False])\n"
+        "        return observation, torch.tensor(reward), none, none, info",
+    ),
+    "a simulator of another kind inside": (
+        "made = 0",
+        "made, unwrapped = 0, property(lambda self: object())",
+    ),
     "an observation one float outside": (
         "[self.x, 0.0]",
         "[self.x, np.nextafter(np.float32(9), np.float32(10))]",
@@ -328,6 +343,17 @@ def test_an_unusual_form_is_no_fault(tmp_path: Path, form: str) -> None:
     assert described == describe(load_environment(str(folder)))
 
 
+def test_many_actions_that_move_nothing_are_one_warning(tmp_path: Path) -> None:
+    folder = write(
+        tmp_path / "slider",
+        ("spaces.Box(-1.0, 1.0, (1,), np.float32)", "spaces.Box(-1.0, 1.0, (10, 10))"),
+        ("float(action[0])", "float(action[0, 0])"),
+    )
+    (found,) = [result for result in check(folder) if result.name == "moving actions"]
+    assert found.actual.startswith("the actions 'action[0,1]', 'action[0,2]', 'action[0,3]', ")
+    assert "'action[0,8]' and 55 more change nothing" in found.actual
+
+
 def test_entries_without_numbers_are_left_out(tmp_path: Path) -> None:
     """Such as the sensors of a robot that has none."""
     space = "spaces.Dict(a=spaces.Box(-1, 1, (0,)), b=spaces.MultiDiscrete(np.zeros(0, int)))"
@@ -345,16 +371,16 @@ def test_entries_without_numbers_are_left_out(tmp_path: Path) -> None:
     assert [each.name for each in described.observation_channels] == ["place", "load"]
 
 
-def test_a_number_of_info_that_becomes_none_is_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize("given", ["None", "10**400", "'far'"])
+def test_a_number_of_info_that_becomes_none_is_said(tmp_path: Path, given: str) -> None:
     folder = write(
         tmp_path / "slider",
-        (LATE, "        info = {'distance': None if self.count > 2 else 0.0}\n"),
+        (LATE, f"        info = {{'distance': {given} if self.count > 2 else 0.0}}\n"),
     )
     errors = [result.actual for result in check(folder) if not result.passed]
-    assert (
-        f"{at(folder, STEP)}Slider.step gave None as info['distance'], expected a number"
-        in errors[0]
-    )
+    begun = "1000" if given == "10**400" else given
+    assert errors[0].startswith(f"{at(folder, STEP)}Slider.step gave {begun}")
+    assert " as info['distance'], expected a number" in errors[0]
 
 
 # ── numbers that are none ─────────────────────────────────────────────────────────────────────────

@@ -329,6 +329,8 @@ def test_composite_observations_are_flattened() -> None:
     # one-hot: 32 sums, 11 dealer's cards, 2 for a usable ace
     assert environment.num_observations == 45
     assert environment.obs_buf.sum(dim=1).tolist() == [3.0] * 4
+    (whole,) = [each for each in environment.variables if each.name == "observation"]
+    assert "of Tuple(Discrete(32), Discrete(11), Discrete(2))" in whole.doc
 
 
 def test_rows_are_seeded_from_their_own_streams() -> None:
