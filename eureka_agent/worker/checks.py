@@ -30,9 +30,12 @@ NOTICEABLE_SECONDS = 0.01
 _TIMED_CALLS = 5
 _TIMING_SECONDS = 0.5
 _LARGE_BATCH = 4096
+_LARGE_NUMBERS = 1 << 22
+"""Most numbers of a large batch, whose rows may hold pictures."""
 _ODD_BATCH = 257
 _SINGLE_ROWS = 6
 _MIXED_ROWS = 4
+_MOST_MIXED = 320
 _TOLERANCE = 1e-3
 _MESSAGE_CHARACTERS = 600
 Severity = Literal["error", "warning"]
@@ -76,7 +79,9 @@ def check_reward(
         found = _contract_finding(error, " (with rare states among others)")
         return [*findings, *_check_sum(total, components), found]
     order = torch.randperm(table.shape[1], generator=torch.Generator().manual_seed(0))
-    large = order.repeat(1 if is_slow else -(-_LARGE_BATCH // len(order)))
+    width = sum(value[0].numel() for value in values.values())
+    size = 1 if is_slow else min(_LARGE_BATCH, _LARGE_NUMBERS // width)
+    large = order.repeat(size // len(order) + 1)
     batches = [*_batches_of_extremes(extremes.labels, len(total)), large]
     if not is_slow:
         batches += _batches_of_drawn(len(total) + len(extremes.labels), order)
@@ -257,9 +262,10 @@ def _batches_of_extremes(labels: Sequence[str], usual: int) -> Iterator[Tensor]:
 
 
 def _batches_of_drawn(first: int, order: Tensor) -> Iterator[Tensor]:
-    """Every drawn row, from `first`, before others."""
+    """Drawn rows, from `first`, each before others; of very many some."""
     others = order.repeat(_MIXED_ROWS).split(_MIXED_ROWS - 1)
-    for row in range(first, len(order)):
+    count = len(order) - first
+    for row in range(first, len(order), -(-count // _MOST_MIXED)):
         yield torch.cat([torch.tensor([row]), others[row]])
 
 

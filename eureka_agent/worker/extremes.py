@@ -34,6 +34,8 @@ _UNIT_TOLERANCE = 1e-3
 _COUPLED = 0.25
 """Variables are one quantity if their difference spreads less than this part of either."""
 _ROWS_OF_AN_EXTREME = 4
+_SHOWN = 6
+"""Entries of a drawn value that its label shows."""
 _DRAWN_ROWS = 32
 """Drawn rows of each quantity, spread evenly."""
 
@@ -145,7 +147,8 @@ def drawn_states(
         states.append(state)
         low, high = variable.range or (-math.inf, math.inf)
         for row, value in enumerate(values):
-            numbers = ", ".join(f"{entry:.3g}" for entry in value.flatten().tolist())
+            numbers = ", ".join(f"{entry:.3g}" for entry in value.flatten()[:_SHOWN].tolist())
+            numbers += ", …" if value.numel() > _SHOWN else ""
             outside = " (outside its range)" if ((value < low) | (value > high)).any() else ""
             others = (flag[0] for flag in flags if flag != group and state[flag[0]][row])
             with_flags = "".join(f", and {flag!r} is 1" for flag in others)
