@@ -180,6 +180,11 @@ def _layers_of_persons(environment: gymnasium.Env) -> Sequence[gymnasium.Env]:
     return [each for each in found if top_module(type(each)) not in _NO_PERSONS] or found[-1:]
 
 
+def place_of_class(environment: gymnasium.Env) -> str:
+    """`"<file>, line <n>: "` of the outermost class that is the author's."""
+    return place_of_function(type(_layers_of_persons(environment)[0]))
+
+
 def _place(layer: gymnasium.Env, method: Method) -> str:
     """`"<file>, line <n>: "` of a layer's method, of a wrapper's counterpart, or of its class."""
     for name in (method, "observation", "reward", "action"):
@@ -239,7 +244,7 @@ def _parts(environment: gymnasium.Env, method: Method, given: Any) -> Sequence[A
     names = _RETURNS[method]
     if not isinstance(given, tuple | list) or len(given) != len(names):
         count = f"{len(given)} values" if isinstance(given, tuple) else _kind(given)
-        what = f"returned {count}, expected {len(names)}: {', '.join(names)}"
+        what = f"returned {count}, expected {len(names)} values: {', '.join(names)}"
         raise _wrong(environment, method, what)
     if not isinstance(given[-1], Mapping):
         raise _wrong(environment, method, f"gave {_kind(given[-1])} as info, expected a dictionary")
@@ -262,6 +267,7 @@ def _kind(value: Any) -> str:
     """A short description: a plain value itself, else its type, with an array's shape."""
     if value is None or isinstance(value, bool | int | float | str):
         return repr(value)[:60]
-    shape = f" of shape {tuple(value.shape)!r}" if isinstance(value, numpy.ndarray) else ""
+    if isinstance(value, numpy.ndarray):
+        return f"an array of shape {tuple(value.shape)!r}"
     article = "an" if type(value).__name__[0] in "aeiou" else "a"
-    return f"{article} {type(value).__name__}{shape}"
+    return f"{article} {type(value).__name__}"

@@ -10,6 +10,7 @@ import gymnasium
 from gymnasium import spaces
 
 from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.simulation import gymnasium_calls as calls
 from eureka_agent.simulation.gymnasium_actions import (
     action_channels,
     action_choices,
@@ -63,13 +64,15 @@ def probe(task: type[GymnasiumTask]) -> None:
     physics: Any = environment.unwrapped
     task._package = top_module(type(physics))
     try:
-        check_actions(task.label(), environment.action_space)
-        check_observations(task.label(), environment.observation_space)
-        task._entries = (
-            ()
-            if task.named_observations
-            else named_entries(task.label(), environment.observation_space, task.described_entries)
-        )
+        observed, described = environment.observation_space, task.described_entries
+        try:
+            check_actions(task.label(), environment.action_space)
+            check_observations(task.label(), observed)
+            named = not task.named_observations
+            task._entries = named_entries(task.label(), observed, described) if named else ()
+        except EnvironmentLoadError as error:
+            place = "" if is_by_id(task) else calls.place_of_class(environment)
+            raise EnvironmentLoadError(f"{place}{error.message}", error.hint) from None
         registered, own = _registered(task, environment), vars(task)
         declared = declared_length(environment, registered)
         if "max_episode_length" in own:
