@@ -52,6 +52,35 @@ def test_what_is_turned_round_is_not_paid(
     assert ("not understood" in note.text and "--model" in note.text) == bool(never)
 
 
+@pytest.mark.parametrize("place", range(5))
+@pytest.mark.parametrize("strange", ["frob", "unfrobbed", "frob-free", "→", "größer", "0.5 ×"])
+def test_a_word_or_sign_that_is_not_known_stops_the_clause_wherever_it_stands(
+    strange: str, place: int
+) -> None:
+    words = ["run", "forward", "at", "speed"]
+    sentence = " ".join([*words[:place], strange, *words[place:]])
+    task = built_in("hopper/run")
+    assert understood(sentence, own_words(task)).refused
+    assert "forward" not in word_use(task, sentence).values()
+    assert sentence in words_used(sentence, task).text
+    # the next sentence is one of its own
+    both = f"{sentence}. Stay upright and run forward"
+    assert understood(both, own_words(task)).refused == (sentence,)
+    assert {"forward", "upright"} <= set(word_use(task, both).values())
+
+
+def test_the_environments_names_are_known_and_so_is_what_a_person_calls_a_thing() -> None:
+    for sentence, reference in (
+        ("pull the handle of the drawer", "cabinet/open"),
+        ("make the kangaroo hop forward", "hopper/run"),
+        ("my robot shall run forward over the floor", "hopper/run"),
+    ):
+        assert not understood(sentence, own_words(built_in(reference))).refused
+    # of another environment it is a word as any other
+    assert understood("run forward to the furnace", own_words(built_in("hopper/run"))).refused
+    assert not understood("walk to the furnace", own_words(built_in("craft/find_tree"))).refused
+
+
 @pytest.mark.parametrize(
     "sentence",
     ["spring nicht so hoch, lauf lieber langsam", "ne saute pas", "NICHT SPRINGEN"],

@@ -1,7 +1,8 @@
 """Clauses that may be read, apart from those with a word that turns round what they name.
 
-It is no grammar. A clause with such a word is read only where the vocabulary knows its meaning:
-`without falling`, `less effort`. Any other is left out, with those that may hang on it.
+It is no grammar. A clause that names a goal is read only where every word in it is known: another
+may be `halve` or `refuse`. One with a known word that turns is read only where the vocabulary has
+its meaning: `without falling`, `less effort`. Any other is left out, with what may hang on it.
 """
 
 from __future__ import annotations
@@ -40,13 +41,17 @@ _IMPLIED = {
 _DIRECTIONS = (WORDS[name] for axis in HEADINGS for name in axis)
 _GOAL_STEMS = _BAD.union(*(WORDS[goal] for goal in Goal), *_DIRECTIONS, WORDS["slow"])
 _LEADING = frozenset(["also", "do", "just", "please"])
+"""Words before a verb that orders or forbids."""
 _ASKING = frozenset(["can", "could", "please", "will", "would"])
+"""Words of a question that is a wish."""
 _OWN_VERB = frozenset(["bring", "have", "hold", "keep", "let", "make", "stay"])
 _WISHING = frozenset(["ensure", "let", "love", "make", "must", "should", "sure", "until", "want"])
+"""Words behind which a statement is a wish: `make sure that it is upright`."""
 _WHOLE_BUT = r"(?<!nothing )(?<!anything )(?<!everything )(?<!all )but"
 _PART_END = re.compile(rf"[;.](?!\d)|!(?!\w)|\b(?:{_WHOLE_BUT}|while|whilst)\b", re.IGNORECASE)
 _CLAUSE_END = re.compile(
-    r"[,:](?!\d)|(?<=\?)|\b(?:and|then|(?=without\b)|(?=w/o\b)|(?=avoid))\b|[\n—–]", re.IGNORECASE
+    r"[,:](?!\d|-?\()|(?<=\?)|\b(?:and|then|(?=without\b)|(?=w/o\b)|(?=avoid))\b|[\n—–]",
+    re.IGNORECASE,
 )
 _APOSTROPHES = re.compile("(?<=[A-Za-z])['’‘ʼ`´′](?=[A-Za-z])")
 _NEVER = r"\b(?:do not|don.?t|never|not|without)"
@@ -70,12 +75,15 @@ _NUMBER = re.compile(
     rf"{QUANTITY.pattern}|(?<![\w.\-/])[1-9]\d*(?:\.\d+)?(?:x|\s?%(?= (?:more|\w+er)\b))?(?![\w%])",
     re.IGNORECASE,
 )
-_SIGN = re.compile(r"""(?<!\w)[-!](?![xyz]\b)(?=\w)|--|[^\w\s.,;:!?'’‘ʼ`´′"“”()\[\]\-–—/&+*#…]""")
+_SIGN = re.compile(
+    r"""(?<!\w)[-!](?![xyz]\b)(?=\w)|--|/(?!\w)|:-?\(|[^\w\s.,;:!?'’‘ʼ`´′"“”()\[\]\-–—/&+*#…]"""
+)
 """Signs that may turn a word round: `-height`, `!jump`, `speed = 0`."""
 _TURNING = re.compile(
     r"\b(?:away|rid|relax|far from|other than|over the top|an error|a rest|up to \d+|under \d+"
-    r"|as slow(?:ly)? as|out of the (?:cent\w+|goal|middle|target)|take (?:\w+ )*out"
-    r"|(?:let|give) up|(?:hold|keep) back|(?:must|should) go$|counter(?! clockwise)"
+    r"|as slow(?:ly)? as|as (?:it )?(?:is|was)|(?:hold|holding|keep) back|(?:must|should) go$"
+    r"|out of the (?:cent\w+|goal|middle|target)|(?:get|keep|leave|take) (?:\w+ )*out"
+    r"|(?:let|give|giving) up|counter(?! clockwise)|(?<=\w )ok(?:ay)?$"
     r"|(?<!at )least|at most|(?<!\ba )little|(?<!from )below|(?<!take )off"
     r"|prefer(?! to)(?= .*(?:over|than|to) )|max(?:imum|imal)?(?= .*\d)|\d+ (?:\w+ )*max)\b"
 )
@@ -90,6 +98,7 @@ _STATEMENT = re.compile(
     r"\b(?:it|he|she|robot|agent) (?!as\b|\w*(?:wards|ss|eed)\b)"
     r"(?:\w+(?:s|ed)|came|fell|got|kept|ran|went)\b|\bits \w+ing\b"
 )
+"""What is so already: `it jumps`, `it's jumping`."""
 
 
 class Understood(NamedTuple):
@@ -230,22 +239,22 @@ def _turning(plain: list[str], change: bool) -> list[int]:
 def _turns(plain: list[str], at: int, change: bool) -> bool:
     """True where the word at this place may turn round what the clause names."""
     word, before, after = plain[at], plain[:at][-1:], plain[at + 1 :]
-    its, first, rest = stem(word), (after or [""])[0], _goal_words(after)
+    its, first = stem(word), (after or [""])[0]
     if its in WORDS["stop"]:  # 'stop jumping', but 'stop at the goal' and 'stop sign'
         stands = WORDS[Goal.STILL] | WORDS[Goal.REACH] | WORDS[Goal.CENTRE]
-        return first.endswith("ing") or any(each not in stands for each in rest)
+        return first.endswith("ing") or any(each not in stands for each in _goal_words(after))
     if word == "distance":  # to be kept, but where a word makes it small
         place = set(_goal_words(plain)) & (WORDS[Goal.REACH] - WORDS["error"])
         return bool(place) and WORDS["decrease"].isdisjoint(map(stem, plain))
+    if its in WORDS["slow"]:  # with a direction that much is known
+        return change or word == "slower" or (direction(plain) or (2, 1))[0] == 2
+    if its == "lower":  # the lower leg is a part
+        return not (before and stem(first) in WORDS["part"])
     match word:
-        case "lower":  # the lower leg is a part
-            return not (before and stem(first) in WORDS["part"])
         case "from":
-            return first.endswith("ing") or bool(set(rest[:1]) & WORDS[Goal.REACH])
+            return first.endswith("ing") or bool(set(_goal_words(after)[:1]) & WORDS[Goal.REACH])
         case "non":
             return bool(_goal_words([first]))
-        case "slow" | "slowly":  # with a direction that much is known
-            return change or (direction(plain) or (2, 1))[0] == 2
         case "down" | "back":
             return not WORDS["velocity"].isdisjoint(map(stem, plain))
     return word in _NOT or its in WORDS["stop doing"] | WORDS["decrease"]

@@ -63,18 +63,18 @@ grammar: a about after again all along an and any around as at be by can do each
  this to toward towards under until using very want we when where which while will with without \
  would you your
 turns: aint arent cannot cant doesnt donot few fewer hardly isnt less low minimal minimum mustnt \
- neither none nor nothing shouldnt slower small too wont
+ neither none nor nothing shouldnt small too wont
 negators: avoid no not without never dont prevent
-stop doing: conserve curb cut dampen drop economise economize lessen limit penalise penalize \
- penalty punish restrict save suppress weaken
+stop doing: avoid conserve curb cut dampen drop economise economize lessen limit penalise \
+ penalize penalty prevent punish restrict save suppress weaken
 decrease: decrease minimise minimize reduce
 stop: brake end freeze halt stop
 slow: slow slower slowly
 state: am are been did does had has is was were
-harmless: whole i my us our he she they who what here now today id please pls plz kindly thank \
- thanks thx yes hi hello how also both even ever pretty somewhat slightly bit lot lots much many \
- always often such during before between across through past beside within something entire full \
- fully asap every soon great good better best nice big bigger large larger wide hard harder strong \
+harmless: whole i my us our he she they what here now today id please pls plz kindly thank thanks \
+ thx yes hi hello how also both even ever pretty somewhat slightly bit lot lots much many always \
+ often such during before between across through past beside within something entire full fully \
+ asap every soon great good better best nice big bigger large larger wide hard harder strong \
  stronger natural elegant graceful brisk constant steadier straight stable calmer real max maximal \
  maximum own next first second two three four five six seven eight nine ten double triple twice \
  least little non could might shall need needs wish hope love stay hold try attempt learn teach \
@@ -93,7 +93,7 @@ harmless: whole i my us our he she they who what here now today id please pls pl
  confidently briskly freely calmly below away lower slip slippery drift bounce dance tidy clean \
  wipe collect build draw stack sort clockwise anticlockwise counterclockwise counter bottom hopper \
  ant humanoid quadruped biped cheetah horse monoped walker alone load flat s change explore view \
- comfortable forever possibly further axis axes prefer relaxed
+ comfortable forever possibly further axis axes prefer relaxed softly ok okay
 """
 _IRREGULAR = {
     "going": "go",
