@@ -68,46 +68,126 @@ class Posterior:
         return max(0.0, float(np.median((expected - self.draws[:, place]) * wins)))
 
 
+def counted_on(scores: Sequence[Sequence[float]]) -> Floats:
+    """Mean score of each reward that can be counted on: what is expected of it less its deviation.
+    It is exceeded with a probability of about 84 %. Shape: (rewards,). Raises as `posterior`."""
+    found = _believed(scores)
+    return found.expected - found.deviation
+
+
 def posterior(scores: Sequence[Sequence[float]]) -> Posterior:
     """The posterior of rewards, each with at least one score. Equal scores give equal draws: random
     numbers have a fixed seed. Raises ValueError without a reward, or for one without a score."""
-    counts = np.array([len(values) for values in scores], dtype=float)
-    if not len(counts) or counts.min() < 1:
-        raise ValueError("every reward needs a score")
-    means = np.array([np.mean(values) for values in scores])
-    within = float(sum(((np.asarray(values) - np.mean(values)) ** 2).sum() for values in scores))
-    scale = float(np.std(np.concatenate([np.asarray(values) for values in scores])))
-    if scale <= 1e-9 * max(1.0, float(np.abs(means).max())):
+    found = _believed(scores)
+    means = found.means
+    if not len(found.weights):
         draws = np.tile(means, (_DRAWS, 1))
         return Posterior(means, np.zeros(_DRAWS), np.zeros(_DRAWS), draws[:, 0], draws)
-    share, deviation = (grid.ravel() for grid in np.meshgrid(_SHARES, scale * _SCALES))
-    between, noise = share * deviation**2, (1.0 - share) * deviation**2
-    # shapes: (grid, rewards)
-    precision = 1.0 / (between[:, None] + noise[:, None] / counts)
-    total = precision.sum(axis=1)
-    common = (precision * means).sum(axis=1) / total
-    density = (
-        np.log(share * (1.0 - share))
-        - 0.5 * (counts.sum() - len(counts)) * np.log(noise)
-        - 0.5 * within / noise
-        + 0.5 * np.log(precision).sum(axis=1)
-        - 0.5 * (precision * (means - common[:, None]) ** 2).sum(axis=1)
-        - 0.5 * np.log(total)
-    )
-    weights = np.exp(density - density.max())
-    weights /= weights.sum()
-    own = between[:, None] * precision  # weight of a reward's own scores
-    expected = common[:, None] + own * (means - common[:, None])
     random = np.random.default_rng(_SEED)
-    cells = random.choice(len(weights), size=_DRAWS, p=weights)
-    level = common[cells] + random.standard_normal(_DRAWS) / np.sqrt(total[cells])
-    centres = level[:, None] + own[cells] * (means - level[:, None])
-    spreads = np.sqrt(between[cells, None] * (1.0 - own[cells]))
-    draws = centres + spreads * random.standard_normal((_DRAWS, len(counts)))
+    cells = random.choice(len(found.weights), size=_DRAWS, p=found.weights)
+    level = found.common[cells] + random.standard_normal(_DRAWS) / np.sqrt(found.total[cells])
+    own = found.own[cells][:, found.group]
+    centres = level[:, None] + own * (means - level[:, None])
+    spreads = np.sqrt(found.between[cells, None] * (1.0 - own))
+    draws = centres + spreads * random.standard_normal((_DRAWS, len(means)))
     return Posterior(
-        means=weights @ expected,
-        noise=np.sqrt(noise[cells]),
-        spread=np.sqrt(between[cells]),
+        means=found.expected,
+        noise=np.sqrt(found.noise[cells]),
+        spread=np.sqrt(found.between[cells]),
         level=level,
         draws=draws,
     )
+
+
+@dataclass(frozen=True)
+class _Believed:
+    """Weights of the grid's cells, and what follows in each. Without a cell where all scores are
+    equal."""
+
+    means: Floats
+    """Mean score of each reward. Shape: (rewards,)."""
+    group: NDArray[np.int64]
+    """Index of each reward's number of scores among the different ones. Shape: (rewards,)."""
+    weights: Floats
+    """Shape, as that of all below: (cells,)."""
+    between: Floats
+    noise: Floats
+    common: Floats
+    total: Floats
+    """Precision of the common mean."""
+    own: Floats
+    """Weight of a reward's own scores by their number. Shape: (cells, different numbers)."""
+    middle: float
+    """Mean of `means`, from which they are measured so that no digits are lost."""
+
+    @property
+    def expected(self) -> Floats:
+        """Posterior mean of each reward. Shape: (rewards,)."""
+        if not len(self.weights):
+            return self.means
+        level, own = (self.weights @ each for each in self._lines)
+        expected: Floats = self.middle + level[self.group] + own[self.group] * self._offsets
+        return expected
+
+    @property
+    def deviation(self) -> Floats:
+        """Posterior standard deviation of each reward's mean. Shape: (rewards,)."""
+        if not len(self.weights):
+            return np.zeros(len(self.means))
+        level, own = self._lines
+        between, total = self.between[:, None], self.total[:, None]
+        within = self.weights @ (between * (1.0 - own) + (1.0 - own) ** 2 / total)
+        squares = [self.weights @ each for each in (level**2, 2.0 * level * own, own**2)]
+        constant, linear, square = (each[self.group] for each in squares)
+        offsets = self._offsets
+        second = constant + linear * offsets + square * offsets**2
+        variance = within[self.group] + second - (self.expected - self.middle) ** 2
+        deviation: Floats = np.sqrt(np.maximum(variance, 0.0))
+        return deviation
+
+    @property
+    def _offsets(self) -> Floats:
+        return self.means - self.middle
+
+    @property
+    def _lines(self) -> tuple[Floats, Floats]:
+        """What is expected of a reward in a cell is a line in its mean: level and slope, by the
+        number of its scores. Shape of both: (cells, different numbers)."""
+        return (self.common - self.middle)[:, None] * (1.0 - self.own), self.own
+
+
+def _believed(scores: Sequence[Sequence[float]]) -> _Believed:
+    lengths = np.array([len(values) for values in scores])
+    if not len(lengths) or lengths.min() < 1:
+        raise ValueError("every reward needs a score")
+    single = np.concatenate([np.asarray(values, dtype=float) for values in scores])
+    means = np.add.reduceat(single, np.cumsum(lengths) - lengths) / lengths
+    within = float(((single - np.repeat(means, lengths)) ** 2).sum())
+    scale = float(single.std())
+    different, group = np.unique(lengths, return_inverse=True)
+    if scale <= 1e-9 * max(1.0, float(np.abs(means).max())):
+        none = np.zeros(0)
+        return _Believed(means, group, none, none, none, none, none, none, 0.0)
+    share, deviation = (grid.ravel() for grid in np.meshgrid(_SHARES, scale * _SCALES))
+    between, noise = share * deviation**2, (1.0 - share) * deviation**2
+    # rewards with as many scores have one precision: number, sum and sum of squares of their means
+    # are enough, so that thousands of rewards cost no more than a few
+    middle = float(means.mean())
+    number = np.bincount(group).astype(float)
+    sums = np.bincount(group, means - middle)
+    squares = np.bincount(group, (means - middle) ** 2)
+    precision = 1.0 / (between[:, None] + noise[:, None] / different)  # (cells, different numbers)
+    total = precision @ number
+    common = (precision @ sums) / total
+    density = (
+        np.log(share * (1.0 - share))
+        - 0.5 * (lengths.sum() - len(lengths)) * np.log(noise)
+        - 0.5 * within / noise
+        + 0.5 * np.log(precision) @ number
+        - 0.5 * (precision @ squares - common**2 * total)
+        - 0.5 * np.log(total)
+    )
+    weights = np.exp(density - density.max())
+    own = between[:, None] * precision
+    weights /= weights.sum()
+    return _Believed(means, group, weights, between, noise, common + middle, total, own, middle)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 
 from eureka_agent.records import Attempt, Stage
@@ -15,31 +14,45 @@ def by_fitness(attempts: Sequence[Attempt]) -> list[Attempt]:
 
 
 def ranked(attempts: Sequence[Attempt]) -> list[Attempt]:
-    """Trained attempts by the fitness expected of one more training, best first.
+    """Trained attempts by what can be counted on (`merits`), or by their strength; best first."""
+    values = merits(attempts)
+    known = [attempt for attempt in attempts if attempt.id in values]
+    return sorted(known, key=lambda attempt: (-values[attempt.id], *_place(attempt)))
 
-    The best of many single trainings is partly luck. So every mean is shrunk towards the median of
-    all attempts: (n · mean + median) / (n + 1) after n trainings. This is the estimate of a normal
-    prior (James and Stein 1961) whose spread between rewards equals that between the seeds of one
-    reward. It changes no order where all were trained equally often. A failed training counts as
-    the worst of all, so a reward that fails from some seeds ranks below a mediocre one.
 
-    An attempt with a strength is ranked by that alone.
-    """
+def merits(attempts: Sequence[Attempt]) -> dict[str, float]:
+    """Numbers that rank the trained attempts, by their ids: strengths, or what can be counted on in
+    their fitness."""
     known = _trained(attempts)
-    if not known:
-        return []
-    usual = statistics.median(sum(values) / len(values) for _, values in known)
-    worst = min(min(values) for _, values in known)
+    numbers = counted_on(
+        [
+            [*values, *(None for one in attempt.repeats if one.outcome is None)]
+            for attempt, values in known
+        ]
+    )
+    return {
+        attempt.id: number if attempt.strength is None else attempt.strength.mean
+        for number, (attempt, _) in zip(numbers, known, strict=True)
+    }
 
-    def expected(attempt: Attempt, values: tuple[float, ...]) -> float:
-        if attempt.strength is not None:
-            return attempt.strength.mean
-        failed = sum(repeat.outcome is None for repeat in attempt.repeats)
-        values = (*values, *[worst] * failed)
-        return (sum(values) + usual) / (len(values) + 1)
 
-    known.sort(key=lambda each: (-expected(*each), *_place(each[0])))
-    return [attempt for attempt, _ in known]
+def counted_on(scores: Sequence[Sequence[float | None]]) -> Sequence[float]:
+    """Fitness of each reward that can be counted on in further trainings, from its trainings so
+    far, at least one of each; None is a failed one, which counts as the worst of all.
+
+    The best of many single trainings is partly luck. So a mean is drawn towards that of all rewards
+    and lowered by its deviation: the more, the fewer trainings are behind it and the more these
+    differ from seed to seed (`eureka_agent.posterior`, which also gives the probabilities in a
+    verdict). Where all were trained equally often this changes no order, and the means are given.
+    """
+    worst = min((value for each in scores for value in each if value is not None), default=0.0)
+    filled = [[worst if value is None else value for value in each] for each in scores]
+    if len({len(each) for each in filled}) < 2:
+        return [sum(each) / len(each) for each in filled]
+    from eureka_agent import posterior  # with numpy, which most lists do without
+
+    numbers: list[float] = posterior.counted_on(filled).tolist()
+    return numbers
 
 
 def _trained(attempts: Sequence[Attempt]) -> list[tuple[Attempt, tuple[float, ...]]]:

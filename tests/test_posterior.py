@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eureka_agent.posterior import posterior
+from eureka_agent.posterior import counted_on, posterior
 
 
 def simulated(
@@ -26,6 +26,14 @@ def test_many_rewards_are_shrunk_as_the_analysis_of_variance_says() -> None:
     assert found.means == pytest.approx(blup, abs=0.06)
     assert found.noise.mean() == pytest.approx(noise**0.5, rel=0.05)
     assert found.spread.mean() == pytest.approx(spread**0.5, rel=0.15)
+
+
+def test_what_can_be_counted_on_is_the_mean_of_the_draws_less_their_deviation() -> None:
+    scores = [[17.0], [18.0, 15.0], [12.0], [12.5], [11.0], [13.0, 9.0, 10.0]]
+    draws = posterior(scores).draws
+    assert counted_on(scores) == pytest.approx(draws.mean(axis=0) - draws.std(axis=0), abs=0.15)
+    moved = counted_on([[1e6 + value for value in each] for each in scores])
+    assert moved - 1e6 == pytest.approx(counted_on(scores), abs=1e-4)
 
 
 def test_many_seeds_leave_nothing_to_shrink() -> None:

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from eureka_agent import wording
 from eureka_agent.archive.artefacts import BEST, HTML_REPORT, VIDEO
 from eureka_agent.records import BASELINES, Attempt, Diagnosis, Outcome, Score, Stage
+from eureka_agent.report.comparison import known_fitness
 from eureka_agent.report.entries import (
     early_ends,
     fitness_per_seed,
     fitness_words,
-    measure_of,
     remark,
     rung_reached,
 )
@@ -27,6 +27,8 @@ def score_note(report: RunReport) -> str:
     )
     if len(report.finalists) > 1:
         note += " The best has the highest mean of the finalists, which is partly luck."
+        if len({len(known_fitness(each)) for each in report.finalists}) > 1:
+            note += " A failed seed counts as the worst there, and a mean of few seeds less."
     if len({len(score.seeds) for score in report.scores}) > 1:
         note += " Some have fewer seeds, the first ones; comparisons use the seeds of each."
     if is_normalized(report):
@@ -64,32 +66,39 @@ def score_cells(report: RunReport, score: Score) -> list[str]:
 
 def attempt_titles(report: RunReport) -> tuple[str, ...]:
     """Titles of the columns of `attempt_cells`."""
-    last = report.measure, "seeds", "reason or first finding"
-    return "attempt", "operator", "parents", "stage", *last
+    merits = report.measure, "seeds", *(["counted on"] if report.counted_on else [])
+    return "attempt", "operator", "parents", "stage", *merits, "reason or first finding"
 
 
-def attempt_cells(attempt: Attempt, env_steps: int) -> list[str]:
+def attempt_cells(report: RunReport, attempt: Attempt) -> list[str]:
     """An attempt as cells of a table with `attempt_titles`."""
+    counted_on = wording.number(report.counted_on.get(attempt.id)).strip(wording.MISSING)
     return [
         attempt.id,
         wording.words(attempt.proposal.operator.value),
         ", ".join(attempt.proposal.parents),
         attempt.stage.value,
-        fitness_words(attempt, env_steps),
+        fitness_words(attempt, report.settings.env_steps),
         str(len(attempt.fitness_per_seed) or ""),
+        *([counted_on] if report.counted_on else []),
         remark(attempt),
     ]
 
 
-def attempts_note(attempts: Sequence[Attempt]) -> str:
+def attempts_note(report: RunReport) -> str:
     """Sentences on the fitness in a table of attempts."""
     note = "Fitness is without exploration noise; the curves that findings describe are with it."
-    if measure_of(attempts) != "fitness":
+    if report.counted_on:
+        note += (
+            " Attempts are ranked by what can be counted on: their mean, drawn towards that of all"
+            " and lowered by its deviation, the more, the fewer seeds are behind it."
+        )
+    if report.measure != "fitness":
         note = (
             "A strength follows from comparisons (Bradley and Terry 1952): one more means preferred"
             " 73 times of 100."
         )
-    if any(map(rung_reached, attempts)):
+    if any(map(rung_reached, report.attempts)):
         note += " A fitness `at` a percentage is the score after that part of a training."
     return note
 

@@ -180,10 +180,9 @@ def _iterations(report: RunReport) -> str:
 def _attempts(report: RunReport) -> str:
     if not report.attempts:
         return ""
-    env_steps = report.settings.env_steps
-    rows = [facts.attempt_cells(attempt, env_steps) for attempt in report.attempts]
+    rows = [facts.attempt_cells(report, attempt) for attempt in report.attempts]
     titles = " | ".join(facts.attempt_titles(report))
-    return f"{table(titles, rows)}\n\n{facts.attempts_note(report.attempts)}"
+    return f"{table(titles, rows)}\n\n{facts.attempts_note(report)}"
 
 
 def _rejected(attempts: Sequence[Attempt]) -> str:

@@ -14,6 +14,7 @@ from eureka_agent.analysis.coverage import Coverage, coverage
 from eureka_agent.feedback.agreement import Agreement
 from eureka_agent.invocation import command
 from eureka_agent.randomisation_records import Randomisation
+from eureka_agent.ranking import merits
 from eureka_agent.records import (
     BASELINES,
     GIVEN_DESIGNER,
@@ -148,6 +149,13 @@ class RunReport:
     def measure(self) -> str:
         """Title of what ranks the attempts: `strength` or `fitness`."""
         return measure_of(self.attempts)
+
+    @cached_property
+    def counted_on(self) -> Mapping[str, float]:
+        """Fitness that can be counted on, which ranks the attempts, by their ids. Empty where
+        strengths rank, and without a repeat: the fitness itself ranks then."""
+        repeated = any(each.repeats for each in self.attempts)
+        return merits(self.attempts) if repeated and self.measure == "fitness" else {}
 
     @property
     def is_measured(self) -> bool:

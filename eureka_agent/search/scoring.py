@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from eureka_agent.ranking import counted_on
 from eureka_agent.records import BASELINES, Evaluation, FinalTraining, Score
 from eureka_agent.report.comparison import told_apart
 
@@ -66,8 +67,8 @@ def human_normalized(mean: float | None, human: float | None, sparse: float | No
 
 
 def score_table(trainings: Sequence[FinalTraining]) -> tuple[Score, ...]:
-    """Scores of all finalists, best first, then human and sparse, each with its human-normalised
-    score.
+    """Scores of all finalists, best first by what can be counted on (`eureka_agent.ranking`), then
+    human and sparse, each with its human-normalised score.
 
     There is none if human and sparse cannot be told apart: its unit would be noise.
     """
@@ -82,5 +83,10 @@ def score_table(trainings: Sequence[FinalTraining]) -> tuple[Score, ...]:
         for entry in scores.values()
     ]
     finalists = [entry for entry in normalized if entry.name not in BASELINES]
-    finalists.sort(key=lambda entry: (entry.mean is None, -(entry.mean or 0.0), entry.name))
-    return tuple(finalists + [entry for entry in normalized if entry.name in BASELINES])
+    merits = counted_on([entry.fitness for entry in finalists])
+    ordered = sorted(
+        zip(finalists, merits, strict=True),
+        key=lambda pair: (pair[0].mean is None, -pair[1], pair[0].name),
+    )
+    baselines = [entry for entry in normalized if entry.name in BASELINES]
+    return tuple([entry for entry, _ in ordered] + baselines)

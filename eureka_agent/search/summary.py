@@ -29,7 +29,7 @@ from eureka_agent.wording import plural
 
 
 def best_attempt(run: Run, attempts: Sequence[Attempt] | None = None) -> Attempt | None:
-    """The finalist with the highest mean over the final seeds, or the best attempt of a search
+    """The first of the finalists (`score_table`), or the best attempt of a search
     without finals; where strengths rank the attempts, the strongest, with its strength. `attempts`
     are all of the run, with theirs."""
     feedback = run.archive.facts.feedback

@@ -101,3 +101,14 @@ def test_seeds_depend_on_every_part_and_final_seeds_on_none_of_the_run() -> None
 
 def test_parts_of_a_seed_do_not_run_together() -> None:
     assert derive_seed("repeat", 1, 23) != derive_seed("repeat", 12, 3)
+
+
+def test_a_finalist_that_failed_from_most_seeds_is_not_the_best_by_the_one_that_is_left() -> None:
+    fragile = [training("1-01", 1, 9.0), training("1-01", 2, None), training("1-01", 3, None)]
+    table = score_table([*fragile, *trainings("1-02", 6.0, 5.0, 7.0), *trainings("1-03", 1, 2, 3)])
+    assert [entry.name for entry in table] == ["1-02", "1-01", "1-03"]  # 9, 1 and 1: 3.7
+
+
+def test_a_finalist_with_one_score_so_far_does_not_lead_by_luck() -> None:
+    few = [*trainings("1-01", 7.5), *trainings("1-02", 6.0, 7.0, 8.5), *trainings("1-03", 3, 6, 2)]
+    assert [entry.name for entry in score_table(few)] == ["1-02", "1-01", "1-03"]
