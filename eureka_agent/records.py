@@ -585,6 +585,7 @@ class DiagnosisFinding(Record):
         "no-learning",
         "still-improving",
         "collapsed",
+        "lost-without-noise",
         "exploration-lost",
     ]
     message: str

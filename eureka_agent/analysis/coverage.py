@@ -156,6 +156,33 @@ def coverage(
     )
 
 
+def nothing_told_apart(attempts: Sequence[Attempt], description: TaskDescription) -> str:
+    """Sentence on attempts whose trainings all ended at one fitness that none had to learn, so that
+    final trainings would tell nothing; empty for others, and where strengths rank."""
+    trained = [each for each in attempts if each.stage is Stage.TRAINED and each.outcome]
+    values = [value for each in trained for value in each.fitness_per_seed]
+    if len(trained) < 2 or len(set(values)) != 1 or any(each.strength for each in trained):
+        return ""
+    solved = description.success_fitness
+    begun = [each.outcome.checkpoints[0].fitness for each in trained if each.outcome]
+    rose = any(first is not None and first < values[0] for first in begun)
+    if rose if solved is None else values[0] >= solved:
+        return ""
+    count = wording.plural(len(values), "training")
+    return (
+        f"the {count} of {len(trained)} rewards all ended at a fitness of"
+        f" {wording.number(values[0])}, so fresh seeds would tell none of them apart"
+    )
+
+
+def what_could_help(
+    attempts: Sequence[Attempt], description: TaskDescription, steps: int
+) -> tuple[str, ...]:
+    """Changes that could help where no reward does. `steps`: env steps of a training."""
+    found = [each for each in map(_finding, attempts) if each is not None]
+    return _proposals(found, description, steps)
+
+
 def _finding(attempt: Attempt) -> DiagnosisFinding | None:
     findings = () if attempt.diagnosis is None else attempt.diagnosis.findings
     return next((each for each in findings if each.code == CODE), None)

@@ -23,6 +23,8 @@ FALL_SHARE = 0.2
 """Least fall of the fitness, relative to its whole range."""
 NOISE_FACTOR = 2.0
 """Least difference of fitness in standard deviations of its noise."""
+LOST_SHARE = 0.5
+"""Lost part of all that the fitness ever changed by: more than is left."""
 EARLY_SHARE = 0.5
 """Share of episodes that end by failure, from which they are too many …"""
 EARLY_LENGTH = 0.8
@@ -163,6 +165,31 @@ def reward_hacking(evidence: Evidence) -> list[DiagnosisFinding]:
         f" while the reward rose from {rewards[best]:.3g} to {rewards[-1]:.3g} a step{blame}."
     )
     return _finding("reward-hacking", message, advice, correlation, component=component)
+
+
+def lost_without_noise(evidence: Evidence) -> list[DiagnosisFinding]:
+    """The kept policy reached its fitness by exploration noise: without it, far less."""
+    if evidence.kept is None or evidence.evaluation is None or evidence.score is None:
+        return []
+    with_noise = evidence.checkpoints[evidence.kept].fitness
+    values = [episode.fitness for episode in evidence.evaluation.episodes]
+    fitness = evidence.fitness()
+    if with_noise is None or len(values) < 2 or len(fitness) < MIN_CHECKPOINTS:
+        return []
+    error = math.hypot(noise(fitness), float(np.std(values, ddof=1)) / math.sqrt(len(values)))
+    fall = with_noise - evidence.score
+    whole = float(np.ptp([*fitness, evidence.score]))
+    if fall <= max(NOISE_FACTOR * error, LOST_SHARE * whole):
+        return []
+    message = (
+        f"Fitness was {with_noise:.4g} with exploration noise at the kept checkpoint, and"
+        f" {evidence.score:.4g} without: chance did there what the policy has not learned."
+    )
+    advice = (
+        "what counts is the policy without noise: look at each term's sign, and let the reward"
+        " change with every small step towards the task, so that one action is clearly the best"
+    )
+    return _finding("lost-without-noise", message, advice, fall)
 
 
 def early_termination(evidence: Evidence) -> list[DiagnosisFinding]:
@@ -331,6 +358,7 @@ FINDINGS: tuple[Callable[[Evidence], list[DiagnosisFinding]], ...] = (
     reward_hacking,
     collapsed,
     early_termination,
+    lost_without_noise,
     no_learning,
     exploration_lost,
     saturated_actions,

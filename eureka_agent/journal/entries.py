@@ -289,6 +289,8 @@ class FinalStarted(BaseEntry):
 
     kind: Literal["final-started"] = "final-started"
     attempts: tuple[str, ...]
+    skipped: str = ""
+    """Reason for training none of them."""
 
 
 class FeedbackGiven(BaseEntry):

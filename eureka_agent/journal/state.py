@@ -49,6 +49,8 @@ class RunState:
     deadline_reached: entries.DeadlineReached | None = None
     budget_spent: entries.ModelBudgetSpent | None = None
     ended_early: str = ""
+    no_finals: str = ""
+    """Reason for training no finalist."""
     iterations_ended: set[int] = field(default_factory=set)
     plans: dict[tuple[int, int], Planned] = field(default_factory=dict)
     """Plans by iteration and sample."""
@@ -139,6 +141,8 @@ class RunState:
                 self.budget_spent = entry
             case entries.SearchEndedEarly() as entry:
                 self.ended_early = entry.text
+            case entries.FinalStarted() as entry:
+                self.no_finals = entry.skipped
             case entries.IterationEnded() as entry:
                 self.iterations_ended.add(entry.iteration)
             case entries.ConfirmationStarted() as entry:

@@ -79,6 +79,11 @@ class Attempts:
         ended = sum(self._stages[stage] for stage in TRAINING_ENDED)
         return ended + sum(self._in_training.values()) + self.repeats
 
+    @property
+    def iterations(self) -> set[int]:
+        """Generations with a proposal."""
+        return {each.iteration for each in self._by_id.values()}
+
     def trained_samples(self, iteration: int) -> set[int]:
         """Samples of a generation with a training."""
         return {

@@ -26,7 +26,7 @@ class IterationPhases:
             del self._under_way[iteration]
         return changes
 
-    def text(self, total: int | str) -> str:
+    def text(self, total: int) -> str:
         """`iteration 2 of 3`, or `iterations 1 (the best again) and 2 of 3`."""
         if len(self._under_way) == 1:
             ((iteration, special),) = self._under_way.items()

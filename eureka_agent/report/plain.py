@@ -138,7 +138,7 @@ def event_line(event: BaseEntry, view: SearchView) -> str:
                 f" {event.designer}; wall {event.wall})"
             )
         case journal.IterationStarted():
-            total = view.run.settings.iterations if view.run is not None else "?"
+            total = view.iterations
             again = f", round {event.round + 1}" if event.round else ""
             proposals = wording.plural(event.samples, "proposal")
             return f"iteration {event.iteration + 1} of {total}{again}: {proposals} to make"
@@ -182,6 +182,8 @@ def event_line(event: BaseEntry, view: SearchView) -> str:
                 summary = f"best so far is {best.id} with {merit}"
             return f"iteration {event.iteration + 1} ends: {summary}"
         case journal.FinalStarted():
+            if event.skipped:
+                return f"no final trainings: {event.skipped}"
             names = ", ".join(event.attempts)
             return f"final trainings with fresh seeds: {names or 'no finalist'}"
         case journal.Scored():

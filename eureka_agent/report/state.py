@@ -39,6 +39,7 @@ class SearchView:
         self._plans: dict[int, int] = {}
         """Trainings by iteration."""
         self._phases = IterationPhases()
+        self._has_finals = True
         self._repeats = 0
         self._confirmed_iterations: set[int] = set()
         self._pace = Pace()
@@ -51,6 +52,12 @@ class SearchView:
     def trainings_done(self) -> int:
         """Trainings that ended, in all processes."""
         return self.attempts.trainings + sum(final.ended for final in self.finals.values())
+
+    @property
+    def iterations(self) -> int:
+        """Number of iterations: those of the settings, or more where a person wanted them."""
+        asked = self.run.settings.iterations if self.run is not None else 0
+        return max(asked, *(each + 1 for each in self._plans), 0)
 
     @property
     def trainings_total(self) -> int:
@@ -70,7 +77,7 @@ class SearchView:
             finals += started.distributions * started.seeds
         else:
             finals += settings.randomise * settings.seeds_of_randomised
-        if not any(final.kind == "final" for final in self.finals.values()):
+        if self._has_finals and not any(each.kind == "final" for each in again):
             finals += made.finals
         return candidates + self._repeats + confirmations + finals
 
@@ -216,8 +223,7 @@ class SearchView:
         self._name_phase()
 
     def _name_phase(self) -> None:
-        total = self.run.settings.iterations if self.run is not None else "?"
-        self._phase = self._phases.text(total)
+        self._phase = self._phases.text(self.iterations)
 
     def _run_started(self, event: RunStarted, now: float) -> None:
         self.run, self.ended, self.started_at, self._phase = event, None, now, "starting"
@@ -231,7 +237,9 @@ class SearchView:
         self.queued.clear()
         self._running_steps = 0
         self.attempts.drop_trainings()
-        self._plans.clear()
+        # a session in which a person refines begins with the next one, and tells of no earlier one
+        known = self.attempts.iterations
+        self._plans = {each: len(self.attempts.trained_samples(each)) for each in known}
         self._confirmed_iterations.clear()
         self._repeats = self.attempts.repeats
         self._phases, self._pace = IterationPhases(), Pace()
@@ -313,7 +321,7 @@ class SearchView:
             final.fitness.append(event.fitness)
 
     def _final_started(self, event: journal.FinalStarted) -> None:
-        self._phase = FINALS
+        self._phase, self._has_finals = FINALS, not event.skipped
         seeds = self.run.settings.final_seeds if self.run is not None else 0
         for name in event.attempts:
             self._final(name, "final").planned = seeds

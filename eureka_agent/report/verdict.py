@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from eureka_agent import wording
-from eureka_agent.analysis.coverage import MORE
+from eureka_agent.analysis.coverage import EARLY_SHARE, MORE, what_could_help
 from eureka_agent.invocation import command
 from eureka_agent.records import BASELINES, Attempt, RunStatus, Score, Stage
 from eureka_agent.report.belief import belief_in_best
@@ -16,6 +16,7 @@ from eureka_agent.report.comparison import (
     compare_scores,
     known_fitness,
 )
+from eureka_agent.report.entries import TIME_OUT
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.settings import SearchSettings
 
@@ -165,6 +166,9 @@ def _against(report: RunReport) -> str:
             return "nothing: a model ranks the attempts, and no baseline is among its pictures"
         return "nothing: your choices rank the attempts, and no baseline is among the clips"
     if score is None or score.mean is None or not baselines:
+        if report.no_finals:
+            reached = (f"{a.name} {fitness_text(report, a.mean, a.std)}" for a in baselines)
+            return "; ".join((f"nothing: {report.no_finals}", *reached))
         why = "" if report.status is RunStatus.FINISHED else " so far"
         missing = "it was not trained from fresh seeds" if baselines else "no baseline was trained"
         return f"nothing{why}: {missing}"
@@ -179,7 +183,23 @@ def _against(report: RunReport) -> str:
             parts.append("the human reward is below the sparse one here")
         elif score.human_normalized is not None:
             parts.append(f"human-normalised {wording.number(score.human_normalized)}")
+    if human is not None and human < score.mean:
+        parts += _early_ends(report, "human")
     return "; ".join(parts)
+
+
+def _early_ends(report: RunReport, name: str) -> list[str]:
+    """Sentence on a baseline most of whose episodes ended by failure; none for another one."""
+    outcomes = [each.outcome for each in report.final_trainings if each.name == name]
+    ended = sum((Counter(each.ended_by) for each in outcomes if each), Counter[str]())
+    good = (TIME_OUT, *report.description.success_causes)
+    early = [(cause, count) for cause, count in ended.most_common() if cause not in good]
+    count = sum(number for _, number in early)
+    if count <= EARLY_SHARE * ended.total():
+        return []
+    return [
+        f"{count} of the {name} reward's {ended.total()} episodes ended early, by {early[0][0]}"
+    ]
 
 
 def _relation(ours: Score, theirs: Score) -> str:
@@ -203,6 +223,8 @@ def _certainty(report: RunReport) -> str:
     if (strong := report.by_strength) is not None:
         eye = ", if the model sees what you would see" if strong.by == "model" else ""
         return f"it is the best with a probability of {strong.chance:.0%}{eye}"
+    if report.no_finals:
+        return "sure that it is no better than the others"
     if score is None or score.mean is None:
         return "not sure: it was not trained again from fresh seeds, so its fitness favours luck"
     parts = []
@@ -272,11 +294,13 @@ def _next(report: RunReport) -> tuple[str, list[str]]:
         return "see what became of every attempt", ["show", folder]
     if report.by_strength is not None and report.by_strength.chance < SURE_ENOUGH:
         return "compare clips, and say what you want", ["refine", folder]
+    if report.no_finals or report.coverage is not None:
+        steps = report.settings.env_steps
+        help_ = what_could_help(report.attempts, report.description, steps)
+        advice = f"change what is reached before the reward: {'; '.join(help_)}"
+        return advice, report.arguments("--env-steps", str(MORE * report.settings.env_steps))
     if score is None or score.mean is None:
         return "export reward and policy", ["export", folder]
-    if (lacking := report.coverage) is not None:
-        advice = f"change what is reached before the reward: {'; '.join(lacking.proposals)}"
-        return advice, report.arguments("--env-steps", str(MORE * report.settings.env_steps))
     sparse = report.score("sparse")
     comparison = None if sparse is None else compare_scores(score, sparse)
     not_better = comparison is not None and not comparison.better

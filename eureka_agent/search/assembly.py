@@ -221,7 +221,7 @@ async def _all_trainings(
             return
         trained = await engine.search()
         if settings.finalists:
-            await final.finalists(trained[: settings.finalists])
+            await final.finalists(trained)
     await randomising.run()
 
 
@@ -238,7 +238,7 @@ async def _refined(
     async with asyncio.TaskGroup() as group:
         if settings.trains_baselines:
             group.create_task(final.baselines())
-        await final.finalists(trained[: settings.finalists])
+        await final.finalists(trained)
     await randomising.run()
 
 

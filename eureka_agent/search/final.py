@@ -6,6 +6,7 @@ import asyncio
 import filecmp
 from collections.abc import Sequence
 
+from eureka_agent.analysis.coverage import nothing_told_apart
 from eureka_agent.archive.artefacts import (
     BEST,
     GIF,
@@ -100,9 +101,12 @@ class FinalTrainings:
             text = f"this baseline is not kept for later runs: {error.message}"
             self._observer(Notice(text=text, level="warning"))
 
-    async def finalists(self, attempts: Sequence[Attempt]) -> None:
-        """Train each of these attempts from every final seed."""
-        self._observer(FinalStarted(attempts=tuple(each.id for each in attempts)))
+    async def finalists(self, trained: Sequence[Attempt]) -> None:
+        """Train the first of these attempts from every final seed; none where fresh seeds would
+        tell nothing."""
+        why = nothing_told_apart(trained, self._run.description)
+        attempts = () if why else trained[: self._run.settings.finalists]
+        self._observer(FinalStarted(attempts=tuple(each.id for each in attempts), skipped=why))
         async with asyncio.TaskGroup() as group:
             for attempt in attempts:
                 for seed in self._seeds:

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 from curve_makers import outcome, points
 
-from eureka_agent.analysis.coverage import CODE, Coverage, coverage, visited
+from eureka_agent.analysis.coverage import (
+    CODE,
+    Coverage,
+    coverage,
+    nothing_told_apart,
+    visited,
+)
 from eureka_agent.analysis.curves import gather
 from eureka_agent.analysis.findings import all_findings
 from eureka_agent.records import (
@@ -148,3 +154,36 @@ def test_an_end_that_cuts_most_episodes_short_is_named(
     assert lacking is not None
     assert "farther from left_the_rail" in " / ".join(lacking.proposals)
     assert "longer episodes" not in " / ".join(lacking.proposals)
+
+
+@pytest.mark.parametrize(
+    ("fitness", "began", "solved", "alike"),
+    [
+        ((0.0, 0.0, 0.0), 0.0, None, True),
+        ((0.0, 0.0, 0.0), 0.3, 8.0, True),  # by chance while it explored, and never again
+        ((-200.0, -200.0), -200.0, None, True),
+        ((500.0, 500.0), 22.0, None, False),  # learned to the end by both
+        ((500.0, 500.0), 500.0, None, True),  # by doing nothing
+        ((8.0, 8.0), 8.0, 8.0, False),  # solved: fresh seeds say whether always
+        ((0.0, 0.01), 0.0, None, False),
+        ((0.0,), 0.0, None, False),  # a person's own reward, which is to be scored
+    ],
+)
+def test_rewards_that_all_came_to_the_same_are_not_trained_again(
+    fitness: tuple[float, ...],
+    began: float,
+    solved: float | None,
+    alike: bool,
+    description: TaskDescription,
+    make_attempt: MakeAttempt,
+) -> None:
+    known = description.model_copy(update={"success_fitness": solved})
+    attempts = []
+    for sample, value in enumerate(fitness):
+        attempt = make_attempt(0, sample, value)
+        trained = outcome([began, value]).model_copy(update={"fitness": value})
+        attempts.append(attempt.model_copy(update={"outcome": trained}))
+    told = nothing_told_apart(attempts, known)
+    count = len(fitness)
+    begins = f"the {count} trainings of {count} rewards all ended at a fitness of "
+    assert told.startswith(begins) if alike else told == ""

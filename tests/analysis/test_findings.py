@@ -497,3 +497,32 @@ def test_counts_are_counts(made_up: dict[str, object]) -> None:
 def test_an_episode_has_as_many_steps_as_a_float_can_hold() -> None:
     with pytest.raises(ValidationError):
         EpisodeSummary(fitness=0.0, length=10**400, ended_by="time_out")
+
+
+@pytest.mark.parametrize(
+    ("without", "spread", "found"),
+    [
+        (0.5, 0.1, True),  # of 2 to 6, all is lost
+        (3.4, 0.1, True),  # 2.6 of 4
+        (4.4, 0.1, False),  # 1.6 of 4
+        (3.4, 8.0, False),  # 16 episodes that differ by 8 say it to ± 2
+        (7.0, 0.1, False),
+    ],
+)
+def test_a_fitness_that_only_noise_reaches(
+    description: TaskDescription, without: float, spread: float, found: bool
+) -> None:
+    """The curve of a reward with the wrong sign rises by chance, and ends the highest of all."""
+    values = [without + spread * (-1) ** index for index in range(16)]
+    episodes = [EpisodeSummary(fitness=each, length=500, ended_by="time_out") for each in values]
+    evaluation = Evaluation(episodes=tuple(episodes), seed=1)
+    rising = evidence(description, fitness=[2.0, 3.0, 4.0, 5.0, 6.0], evaluation=evaluation)
+    messages = [each.message for each in findings.lost_without_noise(rising)]
+    assert (
+        messages
+        == [
+            "Fitness was 6 with exploration noise at the kept checkpoint, and"
+            f" {without:.4g} without: chance did there what the policy has not learned."
+        ]
+        * found
+    )

@@ -42,7 +42,7 @@ from eureka_agent.records import (
 from eureka_agent.report.lines import fit, share_rows
 from eureka_agent.report.live import LiveView, progress_view
 from eureka_agent.report.panels import SearchPanel, search_lines
-from eureka_agent.report.plain import PlainLog, progress_line
+from eureka_agent.report.plain import PlainLog, event_line, progress_line
 from eureka_agent.report.state import SearchView
 from eureka_agent.settings import SearchSettings
 
@@ -406,6 +406,29 @@ def test_a_resumed_run_counts_what_was_there(scene: Scene) -> None:
         scene.view.attempts.failed,
     ) == (3, 1, 1)
     assert scene.view.steps_per_second is None
+
+
+def test_a_session_that_goes_on_with_a_finished_search_counts_its_generations(scene: Scene) -> None:
+    known = tuple(scene.make(f"{generation}-01", Stage.TRAINED, 1.5) for generation in (1, 2))
+    scene.send(scene.started.model_copy(update={"known": known}))
+    third = IterationStarted(iteration=2, round=0, samples=3)
+    scene.send(third)
+    assert scene.view.phase == "iteration 3 of 3"
+    assert event_line(third, scene.view) == "iteration 3 of 3: 3 proposals to make"
+    done, total = scene.view.trainings_done, scene.view.trainings_total
+    assert (done, total) == (2, 2 + 3 + 12)
+
+
+def test_finals_that_would_tell_nothing_are_not_counted(scene: Scene) -> None:
+    scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
+    for identifier in ("1-01", "1-02", "1-03"):
+        scene.accept(identifier)
+        scene.finish(identifier, 0.0)
+    scene.send(IterationEnded(iteration=0, best="1-01"))
+    skipped = FinalStarted(attempts=(), skipped="all ended at a fitness of 0")
+    scene.send(skipped)
+    assert event_line(skipped, scene.view) == "no final trainings: all ended at a fitness of 0"
+    assert scene.view.trainings_total == 3 + 6  # and those of the baselines
 
 
 def test_a_training_that_a_kill_cut_off_counts_once(scene: Scene) -> None:

@@ -10,9 +10,10 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from outcomes import make_outcome
 from rich.console import RenderableType
 
-from eureka_agent.records import Attempt, RunStatus, Score
+from eureka_agent.records import Attempt, FinalTraining, RunStatus, Score
 from eureka_agent.report.belief import belief_in_best
 from eureka_agent.report.console import CleanConsole
 from eureka_agent.report.cost import cost_sentence
@@ -394,3 +395,39 @@ def test_a_missing_comparison_with_the_human_reward_has_its_reason(report: RunRe
     assert reason(scores=(), best=None, status=RunStatus.STOPPED) == "not finished"
     assert reason(scores=alike[:1], settings=off) == "baselines are off"
     assert reason(scores=alike[:1], description=without_human) == "no human reward"
+
+
+def _ended(name: str, seed: int, **ended_by: int) -> FinalTraining:
+    outcome = make_outcome(0.0).model_copy(update={"ended_by": ended_by})
+    return FinalTraining(name=name, seed=seed, outcome=outcome)
+
+
+@pytest.mark.parametrize(
+    ("endings", "said"),
+    [
+        (({"torso_low": 60, "time_out": 4}, {"torso_low": 30, "tilted": 34}), True),
+        (({"torso_low": 20, "time_out": 44}, {"torso_low": 44, "time_out": 20}), False),  # half
+    ],
+)
+def test_a_human_reward_that_ends_its_episodes_early_is_explained(
+    report: RunReport, endings: tuple[dict[str, int], ...], said: bool
+) -> None:
+    trainings = tuple(_ended("human", seed, **ended) for seed, ended in enumerate(endings))
+    scores = score("2-01", 9.0, 9.1, 9.2), score("human", 0.0, 0.1), score("sparse", 1, 1.1, 1.2)
+    found = verdict(replace(with_scores(report, *scores), final_trainings=trainings))
+    told = "124 of the human reward's 128 episodes ended early, by torso_low"
+    assert (told in found.against) is said
+    below = with_scores(report, score("2-01", 0.0, 0.0, 0.1), score("human", 1.0, 1.1))
+    assert "ended early" not in verdict(replace(below, final_trainings=trainings)).against
+
+
+def test_a_search_whose_rewards_all_come_to_the_same_says_what_could_help(
+    report: RunReport,
+) -> None:
+    why = "the 8 trainings of 8 rewards all ended at a fitness of 0"
+    alike = replace(report, scores=(score("human", 3.0, 3.2),), no_finals=why)
+    found = verdict(alike)
+    assert found.against == f"nothing: {why}; human 3.10 m"
+    assert found.certainty == "sure that it is no better than the others"
+    assert "start states nearer to what is paid for" in found.advice
+    assert "--env-steps" in found.command

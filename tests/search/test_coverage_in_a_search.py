@@ -28,6 +28,7 @@ def test_a_goal_out_of_reach_is_told_and_no_reward_is_blamed(
     assert lacking["fitness"] == 0.0
     assert lacking["trainings"] >= 4
     assert set(lacking["baselines"]) == {"human", "sparse"}
+    assert run["finalists"] == []
     low, high = lacking["visited"]["puck_position"]
     assert 0.6 <= low < high <= 1.9
     codes = [finding["code"] for attempt in run["attempts"] for finding in attempt["diagnosis"]]
@@ -36,5 +37,6 @@ def test_a_goal_out_of_reach_is_told_and_no_reward_is_blamed(
     report = (folder / "report.md").read_text()
     assert "never came to what the fitness pays for" in report
     assert "start states nearer to what is paid for" in report
+    assert "rewards all ended at a fitness of 0" in report
     assert "What could help: " in (folder / "log.txt").read_text()
     assert "never came to what the fitness pays for" in (folder / "report.html").read_text()
