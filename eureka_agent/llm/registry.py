@@ -11,7 +11,8 @@ __all__ = ["DEFAULT_ACCESS", "Access", "RetryPolicy", "batch_endpoints", "langua
 
 
 def language_model(model: str, access: Access = DEFAULT_ACCESS) -> LanguageModel:
-    """Make a model by name. Raises SettingsError for an unknown provider or a missing key."""
+    """Make a model by name. Raises SettingsError for an unknown provider, a missing key, and an SDK
+    that cannot be imported."""
     provider, slash, name = (found.strip() for found in model.partition("/"))
     if slash and provider and name and model != f"{provider}/{name}":
         # its price and its share of proposals would have another name
@@ -24,14 +25,18 @@ def language_model(model: str, access: Access = DEFAULT_ACCESS) -> LanguageModel
             "write <provider>/<model>, such as openai/gpt-5, anthropic/claude-sonnet-5 or"
             " gemini/gemini-2.5-pro, or offline for no LLM",
         )
-    if provider == "openai":
-        from eureka_agent.llm.openai_client import OpenAIModel
+    try:
+        if provider == "openai":
+            from eureka_agent.llm.openai_client import OpenAIModel
 
-        return OpenAIModel(name, access)
-    if provider == "anthropic":
-        from eureka_agent.llm.anthropic_client import AnthropicModel
+            return OpenAIModel(name, access)
+        if provider == "anthropic":
+            from eureka_agent.llm.anthropic_client import AnthropicModel
 
-        return AnthropicModel(name, access)
+            return AnthropicModel(name, access)
+    except ImportError as error:
+        what = f"the package {provider} cannot be imported: {error}"
+        raise SettingsError(what, "install eureka-agent again") from None
     from eureka_agent.llm.litellm_client import LiteLLMModel
 
     return LiteLLMModel(provider, name, access)

@@ -3,9 +3,11 @@ when."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from model_access import KEYS, Waits
@@ -190,3 +192,23 @@ def test_an_sdk_is_imported_only_when_it_is_asked_for(script: str, imported: lis
         [sys.executable, "-c", script], check=True, capture_output=True, text=True
     )
     assert done.stdout.strip() == str(imported)
+
+
+@pytest.mark.parametrize("package", ["openai", "anthropic", "litellm"])
+def test_an_sdk_that_lacks_what_it_needs_is_named(package: str, tmp_path: Path) -> None:
+    broken = tmp_path / package
+    broken.mkdir()
+    (broken / "__init__.py").write_text("import a_package_that_is_missing\n")
+    provider = "gemini" if package == "litellm" else package
+    script = (
+        "from eureka_agent.errors import SettingsError\n"
+        "from eureka_agent.llm.registry import language_model\n"
+        f"try: language_model('{provider}/a')\n"
+        "except SettingsError as error: print(error.message)"
+    )
+    environment = os.environ | {"PYTHONPATH": str(tmp_path), "OPENAI_API_KEY": "x"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True, env=environment
+    )
+    assert package in done.stdout.partition(" cannot be imported: ")[0]
+    assert "No module named 'a_package_that_is_missing'" in done.stdout
