@@ -226,7 +226,11 @@ def _with_helpers(codes: list[str], main: int) -> str:
 
 
 def _unfenced(text: str) -> Reply:
-    """Code without a fence, from the first line that looks like code to the last that parses."""
+    """Code without a fence, from the first line that looks like code to the last that parses, or
+    in a diff that holds all of it."""
+    if (patch := salvage.BEGIN_OF_DIFF.search(text)) and salvage.added_lines(text[patch.start() :]):
+        source = salvage.from_diff(text[patch.start() :]) or ""
+        return _reply(source if _DEFINITION.search(source) else "", text[: patch.start()])
     definitions = list(_DEFINITION.finditer(text))
     if not definitions:
         return _reply("", text)

@@ -39,6 +39,9 @@ _OLD_ENDS = re.compile(
 _DIFF_HEADER = re.compile(
     r"^(?:@@.*|---.*|\*\*\* .*|\+\+\+.*|diff .*|index [0-9a-f]+.*|\\ No newline.*)$"
 )
+BEGIN_OF_DIFF = re.compile(
+    r"^(?:\*\*\* (?:Begin|Update|Add)\b|--- \S.*\n\+\+\+ |@@ .*@@|@@$|diff --git )", re.MULTILINE
+)
 # it has no ambiguous part, since a model may write a line of 50,000 hashes
 _ELISION = re.compile(
     r"^[ \t]*+#?[ \t]*+(?:\.{3}|…)|\([ \t]*+(?:\.{3}|…)|^[^#\n]*+#[^\n]*\b(?:unchanged|(?:same )?as"

@@ -234,6 +234,23 @@ def test_a_diff_that_shows_all_of_the_function() -> None:
     assert parse_reply(f"```diff\n{diff}\n```").source == source
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        "*** Begin Patch\n*** Update File: reward.py\n@@\n",
+        "--- a/reward.py\n+++ b/reward.py\n@@ -1,3 +1,3 @@\n",
+        "diff --git a/reward.py b/reward.py\n--- a/reward.py\n+++ b/reward.py\n",
+    ],
+)
+def test_a_diff_without_a_fence(head: str) -> None:
+    kept = " def compute_reward(height):\n"
+    change = "-    return height\n+    return height, {'height': height}\n"
+    source = "def compute_reward(height):\n    return height, {'height': height}\n"
+    assert parse_reply(f"I pay for height:\n{head}{kept}{change}").source == source
+    # the part that is shown is not the whole reward: the model is asked again
+    assert parse_reply(f"{head}{change}").source == ""
+
+
 def test_a_diff_of_a_few_lines_is_no_reward() -> None:
     diff = "@@ -4,1 +4,1 @@\n-    return height\n+    return height, {'height': height}"
     assert parse_reply(f"Only this changes:\n```diff\n{diff}\n```").source == ""
