@@ -64,10 +64,14 @@ _PHRASES = {
     r"\b(?:no|not) (?:less|slower|lower|fewer) than\b": "at least",
     r"\b(?:no|not) (?:more|faster|quicker|higher) than\b": "at most",
     r"\bspeed (?:it |things )?up\b(?! to)": "go faster",
+    r"\b(?:(?:its |it.s |is |it is )?too slow)\b": "faster",
+    r"\b(?:(?:did|does|is|was)(?:n.?t| not)|not) (?:\w+ )??(\w+) enough\b": r"more \1",
     r"\bnothing (?:else|more)\b": "",
     r"\btime limit\b": "time",
     r"\bin the (?:least|shortest) (?:possible )?time\b": "soon",
     r"\b(?:increase|raise) the (?:importance|reward|weight) (?:for|of|on)\b": "more",
+    r"\bhigh(?:er|est)?(?= (?:\w+ )?(?:pace|speed|velocity)\b)": "great",
+    r"\b(pace|speed|velocity) (?:\w+ )*be high(?:er)?\b": r"more \1",
     r"\bfull throttle\b": "full speed",
 }
 """Words that turn one another, or are short for others, and what they say."""
@@ -81,24 +85,30 @@ _SIGN = re.compile(
 """Signs that may turn a word round: `-height`, `!jump`, `speed = 0`."""
 _TURNING = re.compile(
     r"\b(?:away|rid|relax|far from|other than|over the top|an error|a rest|up to \d+|under \d+"
-    r"|as slow(?:ly)? as|as (?:it )?(?:is|was)|(?:hold|holding|keep) back|(?:must|should) go$"
+    r"|as slow(?:ly)? as|as (?:it )?(?:is|was)$|(?:hold|holding|keep) back|(?:must|should) go$"
+    r"|(?:an|must|should) end"
     r"|out of the (?:cent\w+|goal|middle|target)|(?:get|keep|leave|take) (?:\w+ )*out"
     r"|(?:let|give|giving) up|counter(?! clockwise)|(?<=\w )ok(?:ay)?$"
     r"|(?<!at )least|at most|(?<!\ba )little|(?<!from )below|(?<!take )off"
     r"|prefer(?! to)(?= .*(?:over|than|to) )|max(?:imum|imal)?(?= .*\d)|\d+ (?:\w+ )*max)\b"
 )
 """Words that turn in this company alone."""
+_VERBS = {"do", "go", "keep", "make", "move", "tend", "start"}.union(
+    *(LISTS[goal] for goal in (Goal.MOVE, Goal.SPIN, Goal.RAISE))
+)
 _ARTICLE = re.compile(r"\b(?:an?|its|the) ([a-z]+)")
 _CALLED = re.compile(
     r"\b(?:get|have|help|let|make|teach|train|push|lift|carry|slide) (?:my|our|the|this)"
     r" (\w+)(?! of\b)"
 )
 """A name that the person gives to a thing: `make the crate move`."""
+_FINITE = r"(?!(?:as|needs)\b|\w*(?:wards|ss|eed)\b)(?:\w+(?:s|ed)|came|fell|got|kept|ran|went)\b"
 _STATEMENT = re.compile(
-    r"\b(?:it|he|she|robot|agent) (?!as\b|\w*(?:wards|ss|eed)\b)"
-    r"(?:\w+(?:s|ed)|came|fell|got|kept|ran|went)\b|\bits \w+ing\b"
+    rf"\b(?:it|he|she|robot|agent) (?:(?:also|always|just|now|often|only|still) )?{_FINITE}"
+    r"|\b(?:its|still) \w+ing\b|\b\w+ing again\b|\bi see\b"
+    rf"|^(?:{'|'.join(sorted(_VERBS))})e?s\b(?! (?:could|must|should))"
 )
-"""What is so already: `it jumps`, `it's jumping`."""
+"""What is so already: `it jumps`, `it's jumping`, `keeps jumping`."""
 
 
 class Understood(NamedTuple):
@@ -161,8 +171,9 @@ def understood(
         begun, named = False, any(_goal_words(_words(each)) for each in clauses)
         for place, clause in enumerate(clauses):
             plain = _words(clause)
-            complaint = not place and _STATEMENT.fullmatch(" ".join(plain))  # 'it wobbles, …'
-            strange = _strange(clause, own, change) if named and not complaint else []
+            # 'it wobbles, keep it upright'
+            aside = not (place or _goal_words(plain)) and _STATEMENT.fullmatch(" ".join(plain))
+            strange = _strange(clause, own, change) if named and not aside else []
             if clause.endswith("?") and clause != clauses[-1] and _ASKING.isdisjoint(plain):
                 strange.append(len(plain) - 1)  # 'jumping? no way'
             turning = strange + _turning(plain, change)
@@ -252,11 +263,14 @@ def _turns(plain: list[str], at: int, change: bool) -> bool:
         return not (before and stem(first) in WORDS["part"])
     match word:
         case "from":
+            if after[1:2] == ["to"]:  # 'from hanging to upright'
+                return False
             return first.endswith("ing") or bool(set(_goal_words(after)[:1]) & WORDS[Goal.REACH])
         case "non":
             return bool(_goal_words([first]))
         case "down" | "back":
-            return not WORDS["velocity"].isdisjoint(map(stem, plain))
+            high = WORDS["velocity"] | (WORDS[Goal.UPRIGHT] if word == "down" else set())
+            return not high.isdisjoint(map(stem, plain))
     return word in _NOT or its in WORDS["stop doing"] | WORDS["decrease"]
 
 

@@ -71,29 +71,56 @@ decrease: decrease minimise minimize reduce
 stop: brake end freeze halt stop
 slow: slow slower slowly
 state: am are been did does had has is was were
-harmless: whole i my us our he she they what here now today id please pls plz kindly thank thanks \
- thx yes hi hello how also both even ever pretty somewhat slightly bit lot lots much many always \
+harmless: whole hold change i my us our he she they what here now today id please pls plz kindly \
+ thank thx yes hi hello how also both even ever pretty somewhat slightly bit lot much many always \
  often such during before between across through past beside within something entire full fully \
  asap every soon great good better best nice big bigger large larger wide hard harder strong \
  stronger natural elegant graceful brisk constant steadier straight stable calmer real max maximal \
  maximum own next first second two three four five six seven eight nine ten double triple twice \
- least little non could might shall need needs wish hope love stay hold try attempt learn teach \
- train help ensure sure start begin continue maintain remain bring give put set take find look see \
- use show perform achieve attain come become carry behave allow enable focus aim pay reward notice \
- lie hang land pick fetch hunt sweep lock unlock add work play match face ready way manner style \
- fashion gait pace motion movement action policy controller machine creature animal dog cat spider \
- insect human person man line circle lap floor surface air place point spot side edge world room \
- area track time moment minute episode weight emphasis priority term score task direction rad \
- degree control hole box stick rod table wall door thing everyone rapidly swiftly steadily \
- carefully naturally properly correctly simply just gracefully elegantly nicely continuously \
- constantly repeatedly consistently reliably rhythmically precisely accurately exactly directly \
- completely entirely totally absolutely really extremely incredibly safely firmly stably evenly \
- especially particularly mainly mostly ideally significantly considerably noticeably substantially \
- greatly clearly definitely certainly actually immediately perfectly closely closer nearer \
- confidently briskly freely calmly below away lower slip slippery drift bounce dance tidy clean \
- wipe collect build draw stack sort clockwise anticlockwise counterclockwise counter bottom hopper \
- ant humanoid quadruped biped cheetah horse monoped walker alone load flat s change explore view \
- comfortable forever possibly further axis axes prefer relaxed softly ok okay
+ least little could might shall need wish love stay try attempt learn teach train help ensure sure \
+ start begin continue maintain remain bring give put set take find look use show perform achieve \
+ attain become carry behave allow enable focus aim pay reward notice lie hang land pick fetch hunt \
+ sweep lock unlock add work play match face ready way manner style fashion gait pace motion \
+ movement action policy controller machine creature animal dog cat spider insect human person man \
+ line circle lap floor surface air place point spot side edge world room area track time moment \
+ minute episode weight emphasis priority term score task direction rad degree control hole box \
+ stick rod table wall door thing everyone rapidly swiftly steadily carefully naturally properly \
+ correctly simply just gracefully elegantly nicely continuously constantly repeatedly consistently \
+ reliably rhythmically precisely accurately exactly directly completely entirely totally \
+ absolutely really extremely incredibly safely firmly stably evenly especially particularly mainly \
+ mostly ideally significantly considerably noticeably substantially greatly clearly definitely \
+ certainly actually immediately perfectly closely closer nearer confidently briskly freely calmly \
+ below away lower slip slippery drift bounce dance tidy clean wipe collect build draw stack sort \
+ clockwise anticlockwise counterclockwise counter bottom hopper ant humanoid quadruped biped \
+ cheetah horse monoped walker alone load flat s explore view comfortable forever possibly further \
+ axis axes prefer relaxed softly ok okay able capable cover win earn gain pump think believe \
+ suppose require ask consist produce generate develop exhibit demonstrate execute repeat create \
+ design guide operate record champion athlete runner sprinter jumper gazelle kangaroo frog rabbit \
+ deer leopard force momentum consumption usage amount quantity posture stance positive coordinate \
+ sooner earlier early straighter straightforward objective purpose mission mode form shape path \
+ trajectory route course lane road field grass terrain corner session trial quality energetically \
+ happily vigorously dynamically powerful dynamic agile nimble athletic lively vigorous rapid swift \
+ speedy secure robust reliable consistent perfect proper correct precise accurate exact neat \
+ beautiful lovely fluid fluently smoothest continuous wooden realistic lifelike sensible useful \
+ reasonable decent solid firm sturdy single total overall general normal usual main everywhere \
+ somewhere thereby meanwhile afterwards finally eventually moreover additionally therefore because \
+ well simple simulated simulation actuator grip boost crank emphasise emphasize prioritise \
+ prioritize improve improvement strengthen enhance encourage intensify amplify promote highlight \
+ optimise optimize optimal accelerate acceleration hurry rush hasten straighten widen lengthen \
+ upgrade incentivise incentivize value heighten elevate grow expand support seek pursue manage \
+ succeed him his people guy kid someone everybody team hey cmon oh wow yeah alright awesome \
+ excellent amazing super fantastic wonderful expect im ive gonna wanna gotta example fun game \
+ challenge exercise trick stunt video day hour pair couple group result outcome idea plan strategy \
+ simulator sim gym environment env benchmark mujoco limb chest neck efficiency stability strength \
+ muscle rhythm rhythmic tempo cadence footstep strongly extra ultra maximally optimally fresh \
+ eager bold brave huge giant massive enormous gigantic deep round tight quiet silent quietly \
+ silently devote dedicate concentrate solve accomplish complete proceed progress zoom bolt scamper \
+ scurry scuttle stroll march strut vault spring launch soar float wander roam patrol bound \
+ transport deliver transfer shift twist wiggle wave kneel sit appear figure number onward upfront \
+ eastward metre meter kilometre mile robotic onelegged bipedal mobile virtual physical living self \
+ itself himself myself ourselves together thoroughly cleanly neatly sharply tirelessly \
+ relentlessly tenaciously currently presently usually normally generally typically automatically \
+ literally basically honestly kinda sorta kind type given matter
 """
 _IRREGULAR = {
     "going": "go",
@@ -101,6 +128,7 @@ _IRREGULAR = {
     "ran": "run",
     "stood": "stand",
     "held": "hold",
+    "kept": "keep",
     "feet": "foot",
 }
 _IRREGULAR |= dict.fromkeys(("center", "centered", "centred"), "centre")
