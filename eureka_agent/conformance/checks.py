@@ -85,8 +85,9 @@ class Subject:
         limits = _limits(self.loaded.environment_class)
 
         def is_sound(step: RecordedStep) -> bool:
-            values = step.values.items()
-            return all(bool((value.abs() < limits[name]).all()) for name, value in values)
+            return all(
+                bool((each.abs() < limits[name]).all()) for name, each in step.values.items()
+            )
 
         return list(takewhile(is_sound, self.steps()))
 

@@ -15,7 +15,7 @@ from gymnasium import spaces
 
 from eureka_agent.errors import EnvironmentLoadError, close_match
 from eureka_agent.invocation import install_extra
-from eureka_agent.simulation.gymnasium_spaces import image_error, is_text
+from eureka_agent.simulation.gymnasium_spaces import image_error
 from eureka_agent.simulation.user_modules import (
     missing_module_hint,
     place_of_function,
@@ -78,7 +78,7 @@ def make_copy(task: type[GymnasiumTask], options: Mapping[str, Any]) -> gymnasiu
                 if isinstance(environment, gymnasium.Wrapper)
                 else f"set self.{name} in its `__init__`",
             )
-    return _without_texts(environment)
+    return environment
 
 
 @cache
@@ -104,20 +104,6 @@ def _missing(label: str, package: str | None, error: Exception) -> EnvironmentLo
     in_extra = package in _IN_EXTRA
     hint = f"install it: {install_extra('gymnasium')}" if in_extra else missing_module_hint()
     return EnvironmentLoadError(f"Gymnasium cannot make {label}: {what}", hint)
-
-
-def _without_texts(environment: gymnasium.Env) -> gymnasium.Env:
-    """Remove texts, such as a mission in words, from a Dict observation: no policy reads them."""
-    space = environment.observation_space
-    if not isinstance(space, spaces.Dict):
-        return environment
-    kept = [key for key, entry in space.spaces.items() if not is_text(entry)]
-    if not kept or len(kept) == len(space.spaces):
-        return environment
-    wrapped = gymnasium.wrappers.FilterObservation(environment, kept)
-    # Gymnasium sorts the keys of a dictionary; this keeps the environment's order
-    wrapped.observation_space = spaces.Dict([(key, space[key]) for key in kept])
-    return wrapped
 
 
 def _check_maker(task: type[GymnasiumTask], arguments: Mapping[str, Any]) -> None:

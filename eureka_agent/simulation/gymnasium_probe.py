@@ -36,6 +36,7 @@ from eureka_agent.simulation.gymnasium_reading import (
 from eureka_agent.simulation.gymnasium_spaces import (
     check_observations,
     named_entries,
+    num_observations,
     observation_channels,
 )
 from eureka_agent.simulation.user_modules import third_party_code, top_module
@@ -78,7 +79,7 @@ def probe(task: type[GymnasiumTask]) -> None:
         if "max_episode_length" in own:
             declared = own["max_episode_length"], DECLARED, False
         with third_party_code(task._package, "in the first steps of random actions"):
-            size = spaces.flatdim(environment.observation_space)
+            size = num_observations(environment.observation_space)
             tried = random_episodes(environment, size, declared and declared[0])
             if tried.not_in_space and not is_by_id(task):
                 task._remarks += (tried.not_in_space,)
@@ -90,7 +91,7 @@ def probe(task: type[GymnasiumTask]) -> None:
             task._remarks += (error.message,)
     actions = environment.action_space
     task._spec = registered
-    task.num_observations = spaces.flatdim(environment.observation_space)
+    task.num_observations = size
     task.num_actions, task.action_choices = num_actions(actions), action_choices(actions)
     problem = _set_names(task, environment.observation_space)
     names = task._names

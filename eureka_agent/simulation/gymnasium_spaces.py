@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -50,7 +51,7 @@ def check_observations(label: str, space: spaces.Space) -> None:
         what = f"the observation of {label}"
         if path:
             what = f"the entry {'.'.join(map(str, path))!r} of {what}"
-        if isinstance(leaf, spaces.Tuple) and path:
+        if isinstance(leaf, spaces.Tuple | spaces.OneOf) and path:
             hint = _WRAP_HINT.format("makes a Dict of it")
             raise EnvironmentLoadError(f"{what} is a {leaf}, whose parts have no names", hint)
         if isinstance(leaf, spaces.Box) and _is_image(leaf):
@@ -60,7 +61,7 @@ def check_observations(label: str, space: spaces.Space) -> None:
                 f"{what} is a {leaf}, expected numbers of a fixed size",
                 _WRAP_HINT.format("leaves it out or turns it into a Box"),
             )
-    if not spaces.flatdim(space):
+    if not num_observations(space):
         raise EnvironmentLoadError(
             f"the observation of {label} is a {space}, which has no numbers",
             _WRAP_HINT.format("observes at least one"),
@@ -127,6 +128,11 @@ def entry_values(
 def _at(observation: Any, path: Sequence[Any]) -> Any:
     """The part of a Dict observation at these keys."""
     return reduce(lambda part, key: part[key], path, observation)
+
+
+def num_observations(space: spaces.Space) -> int:
+    """Numbers of `flatten`'s vector."""
+    return sum(spaces.flatdim(leaf) for _, leaf in _leaves(space))
 
 
 def flatten(space: spaces.Space, observation: Any) -> NDArray[numpy.float32]:
@@ -206,7 +212,7 @@ def observation_channels(
     space: spaces.Space, entries: Sequence[Variable], parts: Sequence[tuple[Variable, int | slice]]
 ) -> tuple[Channel, ...]:
     """Channels of `flatten`'s numbers, by `entries` of a Dict or `parts`; empty without names."""
-    if spaces.flatdim(space) > _MOST_NAMED:
+    if num_observations(space) > _MOST_NAMED:
         return ()
     if parts or not isinstance(space, spaces.Dict):
         return _vector_channels(spaces.flatdim(space), parts)
@@ -252,11 +258,11 @@ def _leaves(
     space: spaces.Space, path: tuple[Any, ...] = ()
 ) -> Iterator[tuple[tuple[Any, ...], spaces.Space]]:
     """Spaces within Dicts, with their keys, in Gymnasium's order of flattening; without those that
-    have no numbers, such as sensors that a robot lacks."""
+    have no numbers, such as sensors that a robot lacks, and texts."""
     if isinstance(space, spaces.Dict):
         for key, inner in space.spaces.items():
             yield from _leaves(inner, (*path, key))
-    elif 0 not in (space.shape or ()):
+    elif 0 not in (space.shape or ()) and not _is_text(space):
         yield path, space
 
 
@@ -268,12 +274,12 @@ def _is_image(space: spaces.Box) -> bool:
 
 def _is_flattenable(space: spaces.Space) -> bool:
     try:
-        return not is_text(space) and space.is_np_flattenable
+        return space.is_np_flattenable
     except NotImplementedError:  # a package's own space
         return False
 
 
-def is_text(space: spaces.Space) -> bool:
+def _is_text(space: spaces.Space) -> bool:
     """True for `spaces.Text`, and for other packages' spaces of texts."""
     return isinstance(space, spaces.Text) or (space.dtype is not None and space.dtype.kind == "U")
 
@@ -290,7 +296,8 @@ def _variable(path: tuple[Any, ...], space: spaces.Space) -> Variable:
 
 
 def _name(path: tuple[Any, ...]) -> str:
-    name = re.sub(r"\W", "_", "_".join(map(str, path)))
+    # as Python reads names
+    name = re.sub(r"\W", "_", unicodedata.normalize("NFKC", "_".join(map(str, path))))
     if name in ("actions", "terminated", "native_reward") or name.startswith(PREVIOUS_PREFIX):
         return f"observed_{name}"
     return name if is_argument_name(name) else f"entry_{name}"

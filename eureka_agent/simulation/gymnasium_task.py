@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import gymnasium
 import numpy
 import torch
-from gymnasium import spaces
 from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
@@ -21,7 +20,7 @@ from eureka_agent.simulation.gymnasium_making import make_copy
 from eureka_agent.simulation.gymnasium_names import Names, Part, StatePlace
 from eureka_agent.simulation.gymnasium_probe import NATIVE_REWARD, probe
 from eureka_agent.simulation.gymnasium_reading import ENDS, own_limit, words
-from eureka_agent.simulation.gymnasium_spaces import Entry, entry_values
+from eureka_agent.simulation.gymnasium_spaces import Entry, entry_values, num_observations
 from eureka_agent.simulation.gymnasium_states import read_state, write_state
 from eureka_agent.simulation.user_modules import third_party_code
 from eureka_agent.simulation.vec_task import VecTask
@@ -104,7 +103,7 @@ class GymnasiumTask(VecTask):
     def _check_sizes(self, environment: gymnasium.Env, options: Mapping[str, Any]) -> None:
         """Raises EnvironmentLoadError where a task's options change the environment's sizes."""
         actions = environment.action_space
-        observations = spaces.flatdim(environment.observation_space)
+        observations = num_observations(environment.observation_space)
         found = observations, num_actions(actions), action_choices(actions)
         expected = self.num_observations, self.num_actions, self.action_choices
         if found != expected:

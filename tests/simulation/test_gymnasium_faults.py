@@ -246,6 +246,23 @@ NOT_CALLABLE = {
         "the entry 'load' of the observation",
         "leaves it out or turns it into a Box",
     ),
+    "one of two": (
+        (("load=spaces.Box(-9.0, 9.0, ())", "load=spaces.OneOf([spaces.Discrete(2)])"),),
+        "class Slider",
+        "is a OneOf(Discrete(2)), whose parts have no names",
+        "makes a Dict of it",
+    ),
+    "one name to Python": (
+        (
+            (
+                "Dict(place=spaces",
+                "Dict({'\\ufb01le': spaces.Discrete(2), 'file': spaces.Discrete(2)}, place=spaces",
+            ),
+        ),
+        "class Slider",
+        "the variable 'file': those with the keys ('file',) and ('\ufb01le',)",
+        "gives its keys other names",
+    ),
     "entries of one name": (
         (
             (
@@ -306,6 +323,13 @@ SOUND = {
     "a reward in an array": (
         STEP_RETURN,
         "return observation, np.array([reward]), False, False, info",
+    ),
+    "a text within an entry": (
+        (
+            "load=spaces.Box(-9.0, 9.0, ())",
+            "load=spaces.Dict({0: spaces.Box(-9.0, 9.0, ()), 1: spaces.Text(5)})",
+        ),
+        ("np.float32(1.0)", "{0: np.float32(1.0), 1: 'full'}"),
     ),
     "tensors": (
         STEP_RETURN,

@@ -420,7 +420,7 @@ REFUSED = {
     ),
     "text": (
         "spaces.Dict(mission=spaces.Text(5))",
-        "the entry 'mission' of .* expected numbers of a fixed size",
+        r"is a Dict\('mission': Text.* which has no numbers",
     ),
     "Tuple": (
         "spaces.Dict(a=spaces.Tuple([spaces.Discrete(2)]))",
