@@ -112,6 +112,26 @@ def test_rsl_has_its_own_settings_but_for_those_that_are_named() -> None:
     assert learner.schedule == "adaptive"
 
 
+@pytest.mark.parametrize("part", ["actor", "critic"])
+def test_rsl_networks_are_its_own_but_for_what_is_named(part: str) -> None:
+    import inspect
+
+    from rsl_rl.models import MLPModel
+    from rsl_rl.modules.distribution import GaussianDistribution
+
+    from eureka_agent.training.libraries import rsl
+
+    given = rsl.configuration(SETTINGS.model_copy(update={"initial_action_std": 0.3}))[part]
+    noise = given.pop("distribution_cfg", {"class_name": "GaussianDistribution"})
+    changed = set()
+    for entries, made in ((given, MLPModel), (noise, GaussianDistribution)):
+        assert entries.pop("class_name") == made.__name__
+        own = inspect.signature(made).parameters
+        changed |= {name for name, value in entries.items() if value != own[name].default}
+    expected = {"hidden_dims", "activation", "obs_normalization"}
+    assert changed == expected | ({"init_std", "std_type"} if part == "actor" else set())
+
+
 class Signs(VecTask):
     """Guess the sign that is shown."""
 

@@ -32,8 +32,8 @@ def train_with(
     """Tensors of the last `Policy` of a training by the library's PPO.
 
     Of the settings it has the env steps, the environments, the networks, the discount and the first
-    action noise; all else is the library's own. Raises MissingLibraryError, and EurekaError for
-    actions that it does not have.
+    action noise; all else of its PPO is the library's own, and observations are normalised. Raises
+    MissingLibraryError, and EurekaError for actions that it does not have.
     """
     if not is_installed(library):
         raise MissingLibraryError(

@@ -1,4 +1,4 @@
-"""rsl-rl's PPO (Schwarke et al. 2025), with the settings of its examples."""
+"""rsl-rl's PPO (Schwarke et al. 2025), with its own settings and normalised observations."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from eureka_agent.training.libraries import layers
 from eureka_agent.training.libraries.rewarded import RewardedEnvironment
 
 HORIZON = 32
+"""Steps of each environment between two updates: the library has no number of its own."""
 
 
 class RewardedRslEnv(VecEnv):
