@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import textwrap
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
@@ -305,6 +306,7 @@ class Conversation:
 
 
 def _tell(text: str) -> None:
-    """Print a paragraph."""
-    for part in textwrap.wrap(text, 100, subsequent_indent="    ") or [""]:
+    """Print a paragraph, as wide as the terminal, at most 100 columns."""
+    width = min(100, shutil.get_terminal_size((100, 24)).columns)
+    for part in textwrap.wrap(text, width, subsequent_indent="    ") or [""]:
         say(part)

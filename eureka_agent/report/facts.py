@@ -90,8 +90,9 @@ def attempts_note(report: RunReport) -> str:
     note = "Fitness is without exploration noise; the curves that findings describe are with it."
     if report.counted_on:
         note += (
-            " Attempts are ranked by what can be counted on: their mean, drawn towards that of all"
-            " and lowered by its deviation, the more, the fewer seeds are behind it."
+            " Attempts are ranked by the fitness that can be counted on: the mean over many more"
+            " seeds is above it with a probability of about 84 %. The fewer seeds an attempt has,"
+            " the more its mean is drawn towards that of all attempts, and then lowered."
         )
     if report.measure != "fitness":
         note = (

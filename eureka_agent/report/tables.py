@@ -31,6 +31,8 @@ WIDE_ATTEMPTS = 100
 """Columns from which a table of attempts has room for parents and seeds."""
 MOST_ATTEMPTS = 40
 LONGEST_TASK = 100
+_LONG_ADVICE = 60
+"""Characters of a next step from which on its command stands on a line of its own."""
 WRITTEN_MARK = "*"
 STRENGTH_MARK = "~"
 MARKS = {
@@ -157,13 +159,16 @@ def _title(report: RunReport) -> Text:
 
 
 def _verdict(report: RunReport) -> list[RenderableType]:
-    """The verdict's lines; the last one is not wrapped, so that its command can be pasted."""
+    """The verdict's lines; the command is not wrapped, so that it can be pasted."""
     found = verdict(report)
     lines = {
         name: Text(text, style="bold" if name == "best" else "")
         for name, text in found.lines().items()
     }
-    advice = Text.assemble(("next       ", "dim"), f"{found.advice}: ", (found.command, "bold"))
+    start = Text.assemble(("next       ", "dim"), f"{found.advice}: ")
+    if len(found.advice) > _LONG_ADVICE:  # is wrapped; the command has a line of its own
+        lines["next"], start = Text(f"{found.advice}:"), Text()
+    advice = start.append(found.command, "bold")
     advice.no_wrap, advice.overflow = True, "ignore"
     return [facts_grid(lines, "dim"), advice]
 

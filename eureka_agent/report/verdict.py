@@ -174,7 +174,7 @@ def _against(report: RunReport) -> str:
         return f"nothing{why}: {missing}"
     groups: dict[str, list[str]] = {}
     for baseline in baselines:
-        them = f"{baseline.name} ({wording.number(baseline.mean)})"
+        them = f"{baseline.name} ({fitness_text(report, baseline.mean)})"
         groups.setdefault(_relation(score, baseline), []).append(them)
     parts = [f"{relation} {' and '.join(names)}" for relation, names in groups.items()]
     human, sparse = (None if each is None else each.mean for each in map(report.score, BASELINES))
@@ -224,7 +224,7 @@ def _certainty(report: RunReport) -> str:
         eye = ", if the model sees what you would see" if strong.by == "model" else ""
         return f"it is the best with a probability of {strong.chance:.0%}{eye}"
     if report.no_finals:
-        return "sure that it is no better than the others"
+        return "none: all attempts came to the same fitness, so none is the best"
     if score is None or score.mean is None:
         return "not sure: it was not trained again from fresh seeds, so its fitness favours luck"
     parts = []
@@ -253,21 +253,25 @@ def _certainty(report: RunReport) -> str:
             f" {belief.chance:.0%} ({further})"
         )
         hour = wording.plural(belief.more, "more reward")
-        gained = fitness_text(report, belief.gain) if belief.gain else "nothing"
-        parts.append(f"another hour, {hour}, would as likely as not gain {gained}")
+        gained = fitness_text(report, belief.gain)
+        chance = (
+            f"has an even chance to gain {gained}" if belief.gain else "would probably gain nothing"
+        )
+        parts.append(f"another hour of search ({hour}) {chance}")
     return "; ".join(parts) or "one reward alone: there is nothing to tell it apart from"
 
 
 def _interval(report: RunReport, ours: Score, theirs: Score) -> str | None:
-    """`sparse 0.233 to 2.77`; empty for one too wide to say, None without an interval."""
+    """`sparse 0.233 to 2.77 m`; empty for one too wide to say, None without an interval."""
     comparison = compare_scores(ours, theirs)
     if comparison is None:
         return None
     if not comparison.better and not comparison.worse and comparison.width > _range(report):
         return ""
     if comparison.width == 0:
-        return f"{theirs.name} {wording.number(comparison.difference)} from every seed"
-    return f"{theirs.name} {wording.number(comparison.low)} to {wording.number(comparison.high)}"
+        return f"{theirs.name} {fitness_text(report, comparison.difference)} from every seed"
+    low, high = wording.number(comparison.low), fitness_text(report, comparison.high)
+    return f"{theirs.name} {low} to {high}"
 
 
 def _range(report: RunReport) -> float:
@@ -297,7 +301,7 @@ def _next(report: RunReport) -> tuple[str, list[str]]:
     if report.no_finals or report.coverage is not None:
         steps = report.settings.env_steps
         help_ = what_could_help(report.attempts, report.description, steps)
-        advice = f"change what is reached before the reward: {'; '.join(help_)}"
+        advice = f"change the training, not the reward: {'; '.join(help_)}, as here"
         return advice, report.arguments("--env-steps", str(MORE * report.settings.env_steps))
     if score is None or score.mean is None:
         return "export reward and policy", ["export", folder]

@@ -48,14 +48,14 @@ def test_the_verdict_of_a_finished_run(report: RunReport) -> None:
     # score says something
     assert (
         found.against
-        == "not told apart from human (2.00); better than sparse (1.00); human-normalised 1.50"
+        == "not told apart from human (2.00 m); better than sparse (1.00 m); human-normalised 1.50"
     )
     # variances 0.25 and 0.01 over 3 seeds: error sqrt(0.26/3) = 0.2944; degrees of freedom
     # 0.26²/((0.25² + 0.01²)/2) = 2.16, so t = 4.0116 and the margin 1.181 about 1.5 and 0.5; twice
     # that is less than all scores, of 0.5 to 3, are apart
     assert (
         found.certainty.partition("; the best of its 2 finalists with a probability of ")[0]
-        == "95 % interval of the difference (Welch): human -0.681 to 1.68, sparse 0.319 to 2.68"
+        == "95 % interval of the difference (Welch): human -0.681 to 1.68 m, sparse 0.319 to 2.68 m"
     )
     assert (found.advice, found.command) == (
         "export reward and policy",
@@ -67,12 +67,12 @@ def test_a_reward_that_is_not_better_than_sparse_is_looked_at_next(report: RunRe
     found = verdict(
         with_scores(report, score("2-01", 0.0, 4.0, 8.0), score("sparse", 2.0, 4.0, 6.0))
     )
-    assert found.against == "not told apart from sparse (4.00)"
+    assert found.against == "not told apart from sparse (4.00 m)"
     assert found.command == f"eureka show {FOLDER} 2-01"
     worse = verdict(
         with_scores(report, score("2-01", 1.0, 1.1, 0.9), score("sparse", 4.0, 4.1, 3.9))
     )
-    assert worse.against == "worse than sparse (4.00)"
+    assert worse.against == "worse than sparse (4.00 m)"
 
 
 def test_baselines_that_stand_alike_are_named_together(report: RunReport) -> None:
@@ -84,24 +84,24 @@ def test_baselines_that_stand_alike_are_named_together(report: RunReport) -> Non
             score("sparse", 0, 0.1, 0.2),
         )
     )
-    assert found.against.startswith("better than human (1.10) and sparse (0.100)")
+    assert found.against.startswith("better than human (1.10 m) and sparse (0.100 m)")
 
 
 def test_two_seeds_say_which_is_higher_and_no_interval(report: RunReport) -> None:
     settings = report.settings.model_copy(update={"final_seeds": 2})
     few = replace(report, settings=settings)
     found = verdict(with_scores(few, score("2-01", 9.0, 9.1), score("sparse", 1.0, 1.1)))
-    assert found.against == "higher than sparse (1.05)"
+    assert found.against == "higher than sparse (1.05 m)"
     assert found.certainty == "not sure, no interval: 2 seeds are too few"
     assert (
         found.command == f"eureka resume {FOLDER} --final-seeds 5"
     )  # the two trainings of each are there already
     one = verdict(with_scores(few, score("2-01", 9.0), score("sparse", 9.0)))
-    assert one.against == "level with sparse (9.00)"
+    assert one.against == "level with sparse (9.00 m)"
     assert one.certainty == "not sure, no interval: 1 seed is too few"
     failed = verdict(with_scores(few, score("2-01", 9.0, None), score("sparse", 9.5, 9.6)))
     assert failed.best.endswith("over 2 fresh seeds, 1 of which failed")
-    assert failed.against == "lower than sparse (9.55)"
+    assert failed.against == "lower than sparse (9.55 m)"
 
 
 def test_a_mean_that_is_higher_within_the_noise_is_given_more_seeds_up_to_ten(
@@ -136,14 +136,14 @@ def test_an_interval_wider_than_all_scores_is_not_printed(report: RunReport) -> 
     # attempts lie within 0 and 10
     scores = score("2-01", 0.0, 0.0, 10.0), score("sparse", 1.0, 1.0, 1.0)
     found = verdict(with_scores(report, *scores))
-    assert found.against == "not told apart from sparse (1.00)"
+    assert found.against == "not told apart from sparse (1.00 m)"
     assert (
         found.certainty
         == "not sure: the scores differ so much from seed to seed that they cannot be told apart"
     )
     # beside one that says something it is named all the same: 14.34 about 3.33 - 20
     both = verdict(with_scores(report, scores[0], score("human", 20.0, 20.0, 20.0), scores[1]))
-    assert both.certainty.endswith("(Welch): human -31.01 to -2.32, sparse too wide to say")
+    assert both.certainty.endswith("(Welch): human -31.01 to -2.32 m, sparse too wide to say")
     # what the task calls solved belongs to the metric's range
     solved = replace(
         report, description=report.description.model_copy(update={"success_fitness": 50.0})
@@ -172,12 +172,12 @@ def test_rewards_without_any_spread_are_compared_without_an_interval(report: Run
     equal = verdict(
         with_scores(report, score("2-01", 10.0, 10.0, 10.0), score("sparse", 10.0, 10.0, 10.0))
     )
-    assert equal.against == "exactly as good as sparse (10.00)"
+    assert equal.against == "exactly as good as sparse (10.00 m)"
     higher = verdict(
         with_scores(report, score("2-01", 10.0, 10.0, 10.0), score("sparse", 4.0, 4.0, 4.0))
     )
     assert (
-        higher.certainty == "95 % interval of the difference (Welch): sparse 6.00 from every seed"
+        higher.certainty == "95 % interval of the difference (Welch): sparse 6.00 m from every seed"
     )
 
 
@@ -196,7 +196,8 @@ def test_the_luck_of_a_choice_is_told(report: RunReport) -> None:
     said = f"the best of its 2 finalists with a probability of {found.chance:.0%}"
     further = f"(further seeds may be expected to give {found.expected:.2f} m)"
     assert (
-        f"{said} {further}; another hour, 374 more rewards, would " in verdict(crossing).certainty
+        f"{said} {further}; another hour of search (374 more rewards) "
+        in verdict(crossing).certainty
     )
     apart = with_scores(report, score("2-01", 9.0, 9.1, 8.9), score("1-01", 1.0, 1.1, 0.9))
     sure = belief_in_best(apart)
@@ -428,6 +429,6 @@ def test_a_search_whose_rewards_all_come_to_the_same_says_what_could_help(
     alike = replace(report, scores=(score("human", 3.0, 3.2),), no_finals=why)
     found = verdict(alike)
     assert found.against == f"nothing: {why}; human 3.10 m"
-    assert found.certainty == "sure that it is no better than the others"
+    assert found.certainty == "none: all attempts came to the same fitness, so none is the best"
     assert "start states nearer to what is paid for" in found.advice
     assert "--env-steps" in found.command

@@ -331,7 +331,7 @@ def test_a_thousand_attempts_are_shown_in_brief(
     assert "The best 100 of 1,000 attempts" in text
     assert text.count('<tr id="attempt-') == 100
     assert "940 other attempts are left out" in text
-    assert 'dominant-component</td><td class="number">750 ×' in text
+    assert 'dominant-component</td><td class="number">750&nbsp;×' in text
 
 
 @pytest.mark.parametrize("size", [0, 1, 200_000, (8 << 20) + 1])
