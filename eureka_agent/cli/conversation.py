@@ -308,5 +308,8 @@ class Conversation:
 def _tell(text: str) -> None:
     """Print a paragraph, as wide as the terminal, at most 100 columns."""
     width = min(100, shutil.get_terminal_size((100, 24)).columns)
-    for part in textwrap.wrap(text, width, subsequent_indent="    ") or [""]:
+    wrap = textwrap.TextWrapper(
+        width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )  # so that a path stays whole
+    for part in wrap.wrap(text) or [""]:
         say(part)

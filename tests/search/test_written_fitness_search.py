@@ -229,7 +229,7 @@ def test_everything_that_tells_a_score_says_once_whose_measure_it_is(
         assert sentence in one_line(told[name])
     assert f"```python\n{SOURCE}```" in report
     runs = searcher.eureka("runs")
-    assert re.search(r"± \S+ \*", runs)
+    assert re.search(r"± \S+ m \*", runs)
     assert "* by a fitness that a language model wrote" in runs
     searcher.eureka("export", str(folder), "--out", str(tmp_path / "out"))
     for name in ("README.md", "reward.py"):
