@@ -71,8 +71,8 @@ class Posterior:
 def counted_on(scores: Sequence[Sequence[float]]) -> Floats:
     """Mean score of each reward that can be counted on: what is expected of it less its deviation.
     It is exceeded with a probability of about 84 %. Shape: (rewards,). Raises as `posterior`."""
-    found = _believed(scores)
-    return found.expected - found.deviation
+    expected, deviation = _believed(scores).moments()
+    return expected - deviation
 
 
 def posterior(scores: Sequence[Sequence[float]]) -> Posterior:
@@ -91,7 +91,7 @@ def posterior(scores: Sequence[Sequence[float]]) -> Posterior:
     spreads = np.sqrt(found.between[cells, None] * (1.0 - own))
     draws = centres + spreads * random.standard_normal((_DRAWS, len(means)))
     return Posterior(
-        means=found.expected,
+        means=found.moments()[0],
         noise=np.sqrt(found.noise[cells]),
         spread=np.sqrt(found.between[cells]),
         level=level,
@@ -120,40 +120,22 @@ class _Believed:
     middle: float
     """Mean of `means`, from which they are measured so that no digits are lost."""
 
-    @property
-    def expected(self) -> Floats:
-        """Posterior mean of each reward. Shape: (rewards,)."""
+    def moments(self) -> tuple[Floats, Floats]:
+        """Posterior mean and deviation of each reward's mean. Shape of both: (rewards,)."""
         if not len(self.weights):
-            return self.means
-        level, own = (self.weights @ each for each in self._lines)
-        expected: Floats = self.middle + level[self.group] + own[self.group] * self._offsets
-        return expected
-
-    @property
-    def deviation(self) -> Floats:
-        """Posterior standard deviation of each reward's mean. Shape: (rewards,)."""
-        if not len(self.weights):
-            return np.zeros(len(self.means))
-        level, own = self._lines
+            return self.means, np.zeros(len(self.means))
+        # in a cell, and for one number of scores, the mean is a line in a reward's own
+        slope, offsets = self.own, self.means - self.middle
+        level = (self.common - self.middle)[:, None] * (1.0 - slope)
         between, total = self.between[:, None], self.total[:, None]
-        within = self.weights @ (between * (1.0 - own) + (1.0 - own) ** 2 / total)
-        squares = [self.weights @ each for each in (level**2, 2.0 * level * own, own**2)]
-        constant, linear, square = (each[self.group] for each in squares)
-        offsets = self._offsets
-        second = constant + linear * offsets + square * offsets**2
-        variance = within[self.group] + second - (self.expected - self.middle) ** 2
-        deviation: Floats = np.sqrt(np.maximum(variance, 0.0))
-        return deviation
-
-    @property
-    def _offsets(self) -> Floats:
-        return self.means - self.middle
-
-    @property
-    def _lines(self) -> tuple[Floats, Floats]:
-        """What is expected of a reward in a cell is a line in its mean: level and slope, by the
-        number of its scores. Shape of both: (cells, different numbers)."""
-        return (self.common - self.middle)[:, None] * (1.0 - self.own), self.own
+        within = between * (1.0 - slope) + (1.0 - slope) ** 2 / total
+        over_cells = (level, slope, within + level**2, 2.0 * level * slope, slope**2)
+        base, rise, constant, linear, square = (
+            (self.weights @ each)[self.group] for each in over_cells
+        )
+        expected = base + rise * offsets
+        variance = constant + linear * offsets + square * offsets**2 - expected**2
+        return self.middle + expected, np.sqrt(np.maximum(variance, 0.0))
 
 
 def _believed(scores: Sequence[Sequence[float]]) -> _Believed:

@@ -152,7 +152,7 @@ def coverage(
         trainings=sum(len(each.fitness_per_seed) for each in trained),
         baselines=tuple(each.name for each in baselines),
         visited=seen,
-        proposals=_proposals(found, description, steps),
+        proposals=what_could_help(trained, description, steps),
     )
 
 
@@ -175,22 +175,16 @@ def nothing_told_apart(attempts: Sequence[Attempt], description: TaskDescription
     )
 
 
-def what_could_help(
-    attempts: Sequence[Attempt], description: TaskDescription, steps: int
-) -> tuple[str, ...]:
-    """Changes that could help where no reward does. `steps`: env steps of a training."""
-    found = [each for each in map(_finding, attempts) if each is not None]
-    return _proposals(found, description, steps)
-
-
 def _finding(attempt: Attempt) -> DiagnosisFinding | None:
     findings = () if attempt.diagnosis is None else attempt.diagnosis.findings
     return next((each for each in findings if each.code == CODE), None)
 
 
-def _proposals(
-    found: Sequence[DiagnosisFinding], description: TaskDescription, steps: int
+def what_could_help(
+    attempts: Sequence[Attempt], description: TaskDescription, steps: int
 ) -> tuple[str, ...]:
+    """Changes that could help where no reward does. `steps`: env steps of a training."""
+    found = [each for each in map(_finding, attempts) if each is not None]
     causes = Counter(each.cause for each in found if each.cause is not None)
     seconds = description.max_episode_length * description.control_dt
     if causes.total() > EARLY_SHARE * len(found):

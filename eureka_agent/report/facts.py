@@ -72,7 +72,7 @@ def attempt_titles(report: RunReport) -> tuple[str, ...]:
 
 def attempt_cells(report: RunReport, attempt: Attempt) -> list[str]:
     """An attempt as cells of a table with `attempt_titles`."""
-    counted_on = wording.number(report.counted_on.get(attempt.id)).strip(wording.MISSING)
+    counted_on = report.counted_on.get(attempt.id)
     return [
         attempt.id,
         wording.words(attempt.proposal.operator.value),
@@ -80,7 +80,7 @@ def attempt_cells(report: RunReport, attempt: Attempt) -> list[str]:
         attempt.stage.value,
         fitness_words(attempt, report.settings.env_steps),
         str(len(attempt.fitness_per_seed) or ""),
-        *([counted_on] if report.counted_on else []),
+        *(["" if counted_on is None else wording.number(counted_on)] if report.counted_on else []),
         remark(attempt),
     ]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from eureka_agent.designer.offline.clauses import own_words, understood
+from eureka_agent.designer.offline.clauses import own_words, understood, understood_in
 from eureka_agent.designer.offline.reading import (
     content_words,
     is_name,
@@ -116,8 +116,7 @@ def nearer_task(
 ) -> str:
     """Flags for a task that fits better, with its sentence; empty if there is none. `asked` and
     `known` are the goals of sentence and task."""
-    read = understood(sentence, own_words(description)).text
-    spoken, here = stems(read), served(asked, known)
+    spoken, here = stems(understood_in(description, sentence).text), served(asked, known)
     tasks, environments = _other_tasks(description)
     better = {}
     for name, text in tasks.items():
@@ -182,10 +181,7 @@ def words_used(sentence: str, description: TaskDescription) -> Notice:
     """The words that the offline designer uses; a warning if it uses less than half of them, or if
     a word may turn round what others name."""
     used = word_use(description, sentence)
-    read, refused = (
-        understood(sentence, own_words(description)),
-        not_understood(description, sentence),
-    )
+    read, refused = understood_in(description, sentence), not_understood(description, sentence)
     words = content_words(read.text if refused else sentence)
     unused = [word for word in words if word not in used and not is_name(word, description)]
     numbers = unused_numbers(description, sentence)

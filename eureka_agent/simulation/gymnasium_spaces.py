@@ -215,7 +215,7 @@ def observation_channels(
     if num_observations(space) > _MOST_NAMED:
         return ()
     if parts or not isinstance(space, spaces.Dict):
-        return _vector_channels(spaces.flatdim(space), parts)
+        return _vector_channels(num_observations(space), parts)
     described = {variable.name: variable for variable in entries}
     channels = []
     for path, leaf in _leaves(space):

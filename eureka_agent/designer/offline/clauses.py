@@ -108,7 +108,7 @@ _STATEMENT = re.compile(
     r"|\b(?:its|still) \w+ing\b|\b\w+ing again\b|\bi see\b"
     rf"|^(?:{'|'.join(sorted(_VERBS))})e?s\b(?! (?:could|must|should))"
 )
-"""What is so already: `it jumps`, `it's jumping`, `keeps jumping`."""
+"""Words that tell what is so already: `it jumps`, `it's jumping`, `keeps jumping`."""
 
 
 class Understood(NamedTuple):
@@ -150,6 +150,13 @@ def own_words(description: TaskDescription) -> frozenset[str]:
 @functools.lru_cache(maxsize=64)
 def _named_in(names: str, docs: str) -> frozenset[str]:
     return stems(" ".join([names, *_ARTICLE.findall(docs.lower())]))
+
+
+def understood_in(
+    description: TaskDescription, sentence: str, *, change: bool = False
+) -> Understood:
+    """`understood`, where the environment's own words are known."""
+    return understood(sentence, own_words(description), change)
 
 
 @functools.lru_cache(maxsize=256)  # a sentence is read for every draft

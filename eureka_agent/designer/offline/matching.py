@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from eureka_agent.designer.offline.clauses import own_words, understood
+from eureka_agent.designer.offline.clauses import understood_in
 from eureka_agent.designer.offline.semantics import Quantity, Reading, read_variable
 from eureka_agent.designer.offline.terms import Genome, Operand, rounded
 from eureka_agent.designer.offline.vocabulary import Goal, Intent, direction, task_intents
@@ -46,12 +46,11 @@ class Scene:
         self.refused = frozenset(term.trait() for term in leading)
         self.description = description
         self.can_fail = bool(description.failure_causes)
-        own = own_words(description)
-        read, spoken = understood(sentence, own), {}
+        read, spoken = understood_in(description, sentence), {}
         self.words = stems(read.text)
         if read.refused:
             spoken = {each.goal: each for each in reversed(read.spoken_of())}
-        known = understood(description.sentence, own).text, description.fitness_doc
+        known = understood_in(description, description.sentence).text, description.fitness_doc
         self.goals = {each.goal: each for each in task_intents(read.text, *known, spoken)}
         self.unread = {goal: it for goal, it in spoken.items() if goal not in self.goals}
         """Goals of which the words say something that is not understood: nothing is paid for."""

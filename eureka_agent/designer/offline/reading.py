@@ -7,7 +7,7 @@ import random
 import re
 from pathlib import Path
 
-from eureka_agent.designer.offline.clauses import own_words, understood
+from eureka_agent.designer.offline.clauses import understood_in
 from eureka_agent.designer.offline.compose import Composition, compose
 from eureka_agent.designer.offline.dice import Dice
 from eureka_agent.designer.offline.matching import Scene
@@ -35,7 +35,7 @@ def word_use(description: TaskDescription, sentence: str) -> dict[str, str]:
     composition = _most_sensible(scene)
     words = {reading.name: reading.name_words | reading.doc_words for reading in scene.readings}
     used: dict[str, str] = {}
-    for word in content_words(understood(sentence, own_words(description)).text):
+    for word in content_words(understood_in(description, sentence).text):
         for name, intent in composition.asked:
             term = composition.genome.term(name)
             read = () if term is None else term.arguments()
@@ -48,7 +48,7 @@ def word_use(description: TaskDescription, sentence: str) -> dict[str, str]:
 def not_understood(description: TaskDescription, sentence: str) -> tuple[str, ...]:
     """Clauses that are not understood, as they were typed, if one names a goal or a variable."""
     names = " ".join(each.name for each in description.public_variables())
-    return understood(sentence, own_words(description)).named(stems(names))
+    return understood_in(description, sentence).named(stems(names))
 
 
 def unused_numbers(description: TaskDescription, sentence: str) -> list[str]:
@@ -68,7 +68,7 @@ def is_unread(sentence: str, description: TaskDescription) -> bool:
     """True where no word names a goal or anything of a variable."""
     scene = Scene(description, sentence)
     named = any(each.affinity(scene.words) for each in scene.readings)
-    return not named and not read_intents(understood(sentence, own_words(description)).text)
+    return not named and not read_intents(understood_in(description, sentence).text)
 
 
 def is_name(word: str, description: TaskDescription) -> bool:

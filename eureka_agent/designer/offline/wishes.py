@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 
 from eureka_agent.designer.interface import Told
-from eureka_agent.designer.offline.clauses import own_words, understood
+from eureka_agent.designer.offline.clauses import understood_in
 from eureka_agent.designer.offline.compose import compose
 from eureka_agent.designer.offline.dice import Dice
 from eureka_agent.designer.offline.matching import Scene
@@ -33,7 +33,7 @@ class OfflineReader:
     ) -> Reading:
         """The terms that the words ask for, and the words that are not understood."""
         words = ". ".join(filter(None, (wish.wants, correction)))
-        clauses, refused = understood(words, own_words(self._description), change=True)
+        clauses, refused = understood_in(self._description, words, change=True)
         used = {} if refused else word_use(self._description, words)
         reward = "" if about is None else about.proposal.reward.source
         present = recover(reward, [each.name for each in self._description.variables])
@@ -65,7 +65,7 @@ def with_wishes(genome: Genome, description: TaskDescription, told: Told) -> tup
         if given.number in told.heeded:
             continue
         assert isinstance(given.feedback, Wish)  # see `Told`
-        if understood(given.feedback.wants, own_words(description), change=True).refused:
+        if understood_in(description, given.feedback.wants, change=True).refused:
             unread.append(f"Entry {given.number} is not understood, so it changes nothing.")
             continue
         for name, term in _terms_of(given.feedback.wants, description).items():
