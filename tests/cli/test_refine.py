@@ -59,8 +59,9 @@ class Terminal:
         )
 
     def until(self, text: str) -> str:
+        """The output before a text, with what a paragraph continued on the next line put back."""
         self.process.expect_exact(text)
-        return str(self.process.before)
+        return str(self.process.before).replace("\r\n    ", " ")
 
     def tell(self, text: str, then: str = PROMPT) -> str:
         """Type a line; the output until the next question."""
