@@ -60,7 +60,7 @@ class SearchPlan:
     """Settings of the run, with those that a budget chose."""
     description: TaskDescription
     counts: TrainingCounts
-    """Candidates and confirmations are those of one generation."""
+    """Candidates are those of one generation."""
     roles: Sequence[RoleEstimate]
     devices: str
     """Sentence on devices and workers."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eureka_agent.records import Attempt, Stage
+from eureka_agent.records import Attempt, Score, Stage
 
 
 def by_fitness(attempts: Sequence[Attempt]) -> list[Attempt]:
@@ -53,6 +53,25 @@ def counted_on(scores: Sequence[Sequence[float | None]]) -> Sequence[float]:
 
     numbers: list[float] = posterior.counted_on(filled).tolist()
     return numbers
+
+
+def all_scores(attempts: Sequence[Attempt], finals: Sequence[Score]) -> dict[str, list[float]]:
+    """Fitness of every training of each trained reward, in the search and at the end, by the
+    attempt's id. A failed one counts as the worst of all."""
+    known = {
+        attempt.id: [*values, *(None for one in attempt.repeats if one.outcome is None)]
+        for attempt, values in _trained(attempts)
+    }
+    for score in finals:
+        known.setdefault(score.name, []).extend(score.fitness)
+    worst = min(
+        (value for each in known.values() for value in each if value is not None), default=0.0
+    )
+    return {
+        name: [worst if value is None else value for value in each]
+        for name, each in known.items()
+        if each
+    }
 
 
 def _trained(attempts: Sequence[Attempt]) -> list[tuple[Attempt, tuple[float, ...]]]:

@@ -32,8 +32,7 @@ def cut_short(run: Run) -> str:
 def steps_of(settings: SearchSettings, generations: int) -> int:
     """Env steps of a search with so many generations, its confirmations and finals included."""
     made = TrainingCounts.of(settings.model_copy(update={"iterations": generations}))
-    trainings = made.candidates * generations + made.confirmations * generations
-    return (trainings + made.outside_generations) * settings.steps_of_a_training
+    return made.most(generations) * settings.steps_of_a_training
 
 
 class EnvSteps:

@@ -293,6 +293,14 @@ class FinalStarted(BaseEntry):
     """Reason for training none of them."""
 
 
+class FinalRound(BaseEntry):
+    """Finalists get further fresh seeds, the others having shown enough."""
+
+    kind: Literal["final-round"] = "final-round"
+    seeds: dict[str, Count]
+    """Number of seeds that each of them is to have."""
+
+
 class FeedbackGiven(BaseEntry):
     """A person, or a model that judges, said something about what was trained."""
 

@@ -49,8 +49,10 @@ class RunState:
     deadline_reached: entries.DeadlineReached | None = None
     budget_spent: entries.ModelBudgetSpent | None = None
     ended_early: str = ""
+    finalists: tuple[str, ...] = ()
     no_finals: str = ""
     """Reason for training no finalist."""
+    final_rounds: tuple[entries.FinalRound, ...] = ()
     iterations_ended: set[int] = field(default_factory=set)
     plans: dict[tuple[int, int], Planned] = field(default_factory=dict)
     """Plans by iteration and sample."""
@@ -142,7 +144,9 @@ class RunState:
             case entries.SearchEndedEarly() as entry:
                 self.ended_early = entry.text
             case entries.FinalStarted() as entry:
-                self.no_finals = entry.skipped
+                self.finalists, self.no_finals = entry.attempts, entry.skipped
+            case entries.FinalRound() as entry:
+                self.final_rounds = (*self.final_rounds, entry)
             case entries.IterationEnded() as entry:
                 self.iterations_ended.add(entry.iteration)
             case entries.ConfirmationStarted() as entry:

@@ -80,7 +80,7 @@ def plan_to_json(plan: SearchPlan) -> dict[str, Any]:
             "candidates": plan.counts.candidates,
             "confirmations": plan.counts.confirmations,
         },
-        "finals": plan.counts.finals,
+        "finals": plan.counts.likely_finals,
         "baselines": plan.counts.baselines,
         "randomised": plan.counts.randomised,
         "roles": [{**asdict(each), "money": _decimal(each.money)} for each in plan.roles],
@@ -109,8 +109,8 @@ def _trainings(plan: SearchPlan) -> str:
     generations, counts = plan.settings.iterations, plan.counts
     parts = {
         "of proposals": generations * counts.candidates,
-        "to confirm the best": generations * counts.confirmations,
-        "final": counts.finals,
+        "to confirm the best": counts.confirmed * counts.confirmations,
+        "final": counts.likely_finals,
         "of baselines": counts.baselines,
         "under distributions of parameters": counts.randomised,
     }

@@ -118,6 +118,8 @@ class RunReport:
     """Reason for an unusual end."""
     budget: tuple[str, ...] = ()
     """Sentences on the plan of the run's budget and on the end that it made."""
+    chosen: tuple[str, ...] = ()
+    """Ids of the attempts chosen as finalists, also of those that could not win before a seed."""
     no_finals: str = ""
     """Reason for training no finalist; empty with finalists, and where none were asked for."""
     remarks: tuple[str, ...] = ()

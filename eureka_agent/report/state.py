@@ -12,7 +12,7 @@ from eureka_agent.report.entries import SeedScores, TrainingView
 from eureka_agent.report.pace import Pace
 from eureka_agent.report.phases import IterationPhases
 from eureka_agent.report.requests import Requests
-from eureka_agent.training_counts import TrainingCounts
+from eureka_agent.training_counts import TrainingCounts, is_confirmed
 
 KEPT_NOTICES = 5
 FINALS = "final trainings"
@@ -41,7 +41,7 @@ class SearchView:
         self._phases = IterationPhases()
         self._has_finals = True
         self._repeats = 0
-        self._confirmed_iterations: set[int] = set()
+        self._confirmed: set[int] = set()
         self._pace = Pace()
         self._retried_jobs: set[str] = set()
         self._randomising: journal.RandomisationStarted | None = None
@@ -70,15 +70,17 @@ class SearchView:
         candidates = sum(self._plans.values())
         candidates += max(0, iterations - len(self._plans)) * settings.samples
         made = TrainingCounts.of(settings, candidates=candidates)
-        confirmations = max(0, iterations - len(self._confirmed_iterations)) * made.confirmations
+        due = made.confirmed - sum(is_confirmed(settings, each) for each in self._confirmed)
+        confirmations = 0 if self._at_the_end else max(0, due) * made.confirmations
         again = [each for each in self.finals.values() if each.kind != "randomised"]
         finals = sum(final.planned for final in again)
         if (started := self._randomising) is not None:
             finals += started.distributions * started.seeds
         else:
             finals += settings.randomise * settings.seeds_of_randomised
-        if self._has_finals and not any(each.kind == "final" for each in again):
-            finals += made.finals
+        if self._has_finals:
+            begun = sum(final.planned for final in again if final.kind == "final")
+            finals += max(0, made.likely_finals - begun)
         return candidates + self._repeats + confirmations + finals
 
     @property
@@ -192,15 +194,17 @@ class SearchView:
                 self._training_ended(event)
             case journal.ConfirmationStarted():
                 self._enter(event.iteration, "the best again")
-                self._confirmed_iterations.add(event.iteration)
+                self._confirmed.add(event.iteration)
                 self._repeats += event.trainings
             case journal.IterationEnded():
                 self._plans[event.iteration] = len(self.attempts.trained_samples(event.iteration))
-                self._confirmed_iterations.add(event.iteration)
+                self._confirmed.add(event.iteration)
                 if self._phases.leave(event.iteration):
                     self._name_phase()
             case journal.FinalStarted():
-                self._final_started(event)
+                self._phase, self._has_finals = FINALS, not event.skipped
+            case journal.FinalRound():
+                self._final_round(event)
             case journal.Scored():
                 self._scored(event.score)
             case journal.RandomisationStarted():
@@ -240,12 +244,12 @@ class SearchView:
         # a session in which a person refines begins with the next one, and tells of no earlier one
         known = self.attempts.iterations
         self._plans = {each: len(self.attempts.trained_samples(each)) for each in known}
-        self._confirmed_iterations.clear()
+        self._confirmed.clear()
         self._repeats = self.attempts.repeats
         self._phases, self._pace = IterationPhases(), Pace()
         self.requests.take_over(event.asked)
         self.finals.clear()
-        self._randomising = None
+        self._randomising, self._has_finals = None, True
         if event.settings.trains_baselines:
             seeds = event.settings.seeds_of_baselines
             if event.description.human_reward is not None:
@@ -320,16 +324,16 @@ class SearchView:
             final.ended += 1
             final.fitness.append(event.fitness)
 
-    def _final_started(self, event: journal.FinalStarted) -> None:
-        self._phase, self._has_finals = FINALS, not event.skipped
-        seeds = self.run.settings.final_seeds if self.run is not None else 0
-        for name in event.attempts:
+    def _final_round(self, event: journal.FinalRound) -> None:
+        for name, seeds in event.seeds.items():
             self._final(name, "final").planned = seeds
+        if len(event.seeds) == 1:  # the winner's seeds
+            self._has_finals = False
 
     def _scored(self, score: Score) -> None:
         kinds: dict[str, journal.TrainingKind] = {"human": "human", "sparse": "sparse"}
         final = self._final(score.name, kinds.get(score.name, "final"))
-        final.score = score
+        final.score, self._has_finals = score, False
         final.planned = max(final.queued, final.ended)
         final.fitness = list(score.fitness)
 

@@ -10,9 +10,10 @@ from eureka_agent import wording
 from eureka_agent.analysis.coverage import EARLY_SHARE, MORE, what_could_help
 from eureka_agent.invocation import command
 from eureka_agent.records import BASELINES, Attempt, RunStatus, Score, Stage
-from eureka_agent.report.belief import belief_in_best
+from eureka_agent.report.belief import belief_in_best, lead_of_best
 from eureka_agent.report.comparison import (
     FEWEST_SEEDS,
+    Comparison,
     compare_scores,
     known_fitness,
 )
@@ -73,7 +74,9 @@ def _on_baselines(report: RunReport) -> RunVerdict:
     certainty = "nothing to be sure of"
     if len(known) == len(BASELINES):
         human, sparse = known
-        against = f"human is {_relation(human, sparse)} sparse ({wording.number(sparse.mean)})"
+        against = (
+            f"human is {_relation(report, human, sparse)} sparse ({wording.number(sparse.mean)})"
+        )
         interval = _interval(report, human, sparse)
         certainty = f"95 % interval of the difference (Welch): {interval}"
         if interval is None:
@@ -175,7 +178,7 @@ def _against(report: RunReport) -> str:
     groups: dict[str, list[str]] = {}
     for baseline in baselines:
         them = f"{baseline.name} ({fitness_text(report, baseline.mean)})"
-        groups.setdefault(_relation(score, baseline), []).append(them)
+        groups.setdefault(_relation(report, score, baseline), []).append(them)
     parts = [f"{relation} {' and '.join(names)}" for relation, names in groups.items()]
     human, sparse = (None if each is None else each.mean for each in map(report.score, BASELINES))
     if human is not None and sparse is not None:
@@ -202,11 +205,18 @@ def _early_ends(report: RunReport, name: str) -> list[str]:
     ]
 
 
-def _relation(ours: Score, theirs: Score) -> str:
+def _compared(report: RunReport, ours: Score, theirs: Score) -> Comparison | None:
+    """The comparison of two rewards, of which the best one was chosen by its scores."""
+    if ours.name in BASELINES:
+        return compare_scores(ours, theirs)
+    return lead_of_best(report, theirs)
+
+
+def _relation(report: RunReport, ours: Score, theirs: Score) -> str:
     """`better than`; for too few seeds only the comparison of the means."""
     if ours.mean is None or theirs.mean is None:
         return "not compared with"
-    comparison = compare_scores(ours, theirs)
+    comparison = _compared(report, ours, theirs)
     if comparison is None:
         if ours.mean == theirs.mean:
             return "level with"
@@ -240,7 +250,7 @@ def _certainty(report: RunReport) -> str:
         if text is not None
     ]
     if any(intervals.values()):
-        parts.append(f"95 % interval of the difference (Welch): {', '.join(told)}")
+        parts.append(f"95 % interval of the difference: {', '.join(told)}")
     elif told:
         parts.append(
             "not sure: the scores differ so much from seed to seed that they cannot be told apart"
@@ -249,7 +259,7 @@ def _certainty(report: RunReport) -> str:
     if belief is not None:
         further = f"further seeds may be expected to give {fitness_text(report, belief.expected)}"
         parts.append(
-            f"the best of its {len(report.finalists)} finalists with a probability of"
+            f"the best of its {belief.finalists} finalists with a probability of"
             f" {belief.chance:.0%} ({further})"
         )
         hour = wording.plural(belief.more, "more reward")
@@ -263,7 +273,7 @@ def _certainty(report: RunReport) -> str:
 
 def _interval(report: RunReport, ours: Score, theirs: Score) -> str | None:
     """`sparse 0.233 to 2.77 m`; empty for one too wide to say, None without an interval."""
-    comparison = compare_scores(ours, theirs)
+    comparison = _compared(report, ours, theirs)
     if comparison is None:
         return None
     if not comparison.better and not comparison.worse and comparison.width > _range(report):
@@ -306,7 +316,7 @@ def _next(report: RunReport) -> tuple[str, list[str]]:
     if score is None or score.mean is None:
         return "export reward and policy", ["export", folder]
     sparse = report.score("sparse")
-    comparison = None if sparse is None else compare_scores(score, sparse)
+    comparison = None if sparse is None else lead_of_best(report, sparse)
     not_better = comparison is not None and not comparison.better
     if sparse is not None and not_better and _too_easy(report, score, sparse):
         tasks = command(shlex.join(["envs", report.settings.env]))

@@ -73,10 +73,7 @@ class CostModel:
     def env_steps(self, settings: SearchSettings) -> float:
         """Env steps of the whole search."""
         made = TrainingCounts.of(settings, baselines=self._baselines(settings))
-        generation = made.candidates + made.confirmations
-        return (
-            settings.iterations * generation + made.outside_generations
-        ) * settings.steps_of_a_training
+        return made.most(settings.iterations) * settings.steps_of_a_training
 
     def seconds(self, settings: SearchSettings) -> float:
         """Wall time of the whole search."""

@@ -38,6 +38,7 @@ from eureka_agent.search.lineage import coverage_so_far
 from eureka_agent.search.resumption import record_changes
 from eureka_agent.search.schedules import Asks, Generations, Rounds, Steady
 from eureka_agent.settings import SearchSettings, schedule_of
+from eureka_agent.training_counts import is_confirmed
 
 
 class LimitReachedError(EurekaError):
@@ -271,12 +272,13 @@ class SearchEngine:
             return attempt
 
     async def confirm(self, iteration: int) -> None:
-        """Train the best attempts again, to find those that were lucky in a single training."""
+        """Train the best attempts again, to find those that were lucky in a single training, where
+        anything depends on it."""
         state, chosen = self.run.archive.state, list[str]()
         recorded = [each for each in state.confirmations if each.iteration == iteration]
         if recorded:
             chosen = [name for each in recorded for name in each.attempts]
-        elif iteration not in state.iterations_ended:
+        elif iteration not in state.iterations_ended and is_confirmed(self.run.settings, iteration):
             chosen = to_confirm(state.attempts(), self.run.settings.confirm)
             if chosen:
                 self.record_confirmation(iteration, chosen)

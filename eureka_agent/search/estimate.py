@@ -232,10 +232,8 @@ def _sum(
     seconds: float | None,
     roles: Sequence[RoleEstimate],
 ) -> Estimate:
-    """The estimate of the whole search. `counts` has candidates and confirmations of one
-    generation."""
-    generations = settings.iterations * (counts.candidates + counts.confirmations)
-    trainings = generations + counts.outside_generations
+    """The estimate of the whole search."""
+    trainings = counts.likely(settings.iterations)
     return Estimate(
         trainings=trainings,
         env_steps=trainings * settings.steps_of_a_training,

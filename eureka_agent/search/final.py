@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import filecmp
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from eureka_agent.analysis.coverage import nothing_told_apart
 from eureka_agent.archive.artefacts import (
@@ -22,6 +22,7 @@ from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import inside
 from eureka_agent.errors import RunFolderError
 from eureka_agent.journal.entries import (
+    FinalRound,
     FinalStarted,
     FinalTrained,
     Notice,
@@ -30,9 +31,11 @@ from eureka_agent.journal.entries import (
     TrainingEnded,
     TrainingKind,
 )
+from eureka_agent.ranking import all_scores
 from eureka_agent.records import Attempt, FinalTraining, Score
 from eureka_agent.rewards import RewardSpecification
-from eureka_agent.search.scoring import score_table
+from eureka_agent.search.final_rounds import next_round
+from eureka_agent.search.scoring import score, score_table
 from eureka_agent.search.seeds import final_seeds
 from eureka_agent.search.trial import TrialRequest, TrialRunner
 
@@ -102,24 +105,51 @@ class FinalTrainings:
             self._observer(Notice(text=text, level="warning"))
 
     async def finalists(self, trained: Sequence[Attempt]) -> None:
-        """Train the first of these attempts from every final seed; none where fresh seeds would
-        tell nothing."""
+        """Train the first of these attempts from fresh seeds, as long as they may win and the best
+        from all; none where fresh seeds would tell nothing."""
         why = nothing_told_apart(trained, self._run.description)
         attempts = () if why else trained[: self._run.settings.finalists]
         self._observer(FinalStarted(attempts=tuple(each.id for each in attempts), skipped=why))
-        async with asyncio.TaskGroup() as group:
-            for attempt in attempts:
-                for seed in self._seeds:
-                    if not self._report_if_known(attempt.id, "final", seed):
-                        group.create_task(
-                            self._train(attempt.id, "final", attempt.proposal.reward, seed)
-                        )
+        reported = set[tuple[str, int]]()
+        for wanted in self._rounds(attempts):
+            async with asyncio.TaskGroup() as group:
+                for attempt in attempts:
+                    for seed in self._seeds[: wanted.get(attempt.id, 0)]:
+                        if (attempt.id, seed) in reported:
+                            continue
+                        reported.add((attempt.id, seed))
+                        if not self._report_if_known(attempt.id, "final", seed):
+                            reward = attempt.proposal.reward
+                            group.create_task(self._train(attempt.id, "final", reward, seed))
+
+    def _rounds(self, attempts: Sequence[Attempt]) -> Iterator[Mapping[str, int]]:
+        """Seeds that finalists are to have, round by round: the recorded ones, then new ones, each
+        from what was trained before it. Where a person's strengths rank, all get all seeds."""
+        seeds, ids = len(self._seeds), [each.id for each in attempts]
+        if not ids:
+            return
+        if any(each.strength is not None for each in attempts):
+            yield dict.fromkeys(ids, seeds)
+            return
+        for recorded in self._run.archive.state.final_rounds:
+            yield {name: min(number, seeds) for name, number in recorded.seeds.items()}
+        while wanted := self._next_round(ids):
+            self._observer(FinalRound(seeds=wanted))
+            yield wanted
+
+    def _next_round(self, finalists: Sequence[str]) -> dict[str, int]:
+        """The seeds of the round after those that are trained; empty at the end."""
+        state = self._run.archive.state
+        finals = {name: score(name, state.trainings()) for name in finalists}
+        trained = {name: len(found.seeds) for name, found in finals.items()}
+        scores = all_scores(state.attempts(), list(finals.values()))
+        return next_round(scores, trained, len(self._seeds))
 
     def scores(self) -> tuple[Score, ...]:
         """The table of scores: finalists best first, then the baselines."""
         scores = score_table(self._run.archive.trainings())
-        for score in scores:
-            self._observer(Scored(score=score))
+        for each in scores:
+            self._observer(Scored(score=each))
         return scores
 
     def _report_if_known(self, name: str, kind: TrainingKind, seed: int) -> bool:

@@ -14,6 +14,7 @@ from eureka_agent.records import Attempt, Stage
 from eureka_agent.search.confirmation import to_confirm
 from eureka_agent.search.rungs import rung_env_steps
 from eureka_agent.search.strategies.history import last_revisions
+from eureka_agent.training_counts import is_confirmed
 
 if TYPE_CHECKING:
     from eureka_agent.search.engine import SearchEngine
@@ -240,14 +241,16 @@ class Steady:
         return attempt
 
     def _confirm(self, iteration: int) -> None:
-        """Start repeats of the best attempts that have none."""
+        """Start repeats of the best attempts that have none, for as many generations as have ended
+        by their number."""
         engine, state = self._engine, self._engine.run.archive.state
+        settings = engine.run.settings
         ended = [each for each in state.by_id.values() if each.stage is Stage.TRAINED]
-        if len(ended) < self._size:
-            return
         asked = {each for known in state.confirmations for each in known.attempts}
-        chosen = to_confirm(ended, engine.run.settings.confirm)
-        if new := [each for each in chosen if each not in asked]:
+        generations = range(min(len(ended) // self._size, settings.iterations))
+        due = settings.confirm * sum(is_confirmed(settings, each) for each in generations)
+        chosen = to_confirm(ended, settings.confirm)
+        if new := [each for each in chosen if each not in asked][: max(0, due - len(asked))]:
             engine.record_confirmation(iteration, new)
             self._group.create_task(engine.repeat(iteration, new))
 

@@ -67,8 +67,9 @@ def human_normalized(mean: float | None, human: float | None, sparse: float | No
 
 
 def score_table(trainings: Sequence[FinalTraining]) -> tuple[Score, ...]:
-    """Scores of all finalists, best first by what can be counted on (`eureka_agent.ranking`), then
-    human and sparse, each with its human-normalised score.
+    """Scores of all finalists, best first, then human and sparse, each with its human-normalised
+    score. Finalists with as many seeds stand by what can be counted on (`eureka_agent.ranking`),
+    those with fewer below them, since they could not win any more (`final_rounds.py`).
 
     There is none if human and sparse cannot be told apart: its unit would be noise.
     """
@@ -86,7 +87,7 @@ def score_table(trainings: Sequence[FinalTraining]) -> tuple[Score, ...]:
     merits = counted_on([entry.fitness for entry in finalists])
     ordered = sorted(
         zip(finalists, merits, strict=True),
-        key=lambda pair: (pair[0].mean is None, -pair[1], pair[0].name),
+        key=lambda pair: (pair[0].mean is None, -len(pair[0].seeds), -pair[1], pair[0].name),
     )
     baselines = [entry for entry in normalized if entry.name in BASELINES]
     return tuple([entry for entry, _ in ordered] + baselines)

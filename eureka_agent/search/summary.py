@@ -101,6 +101,7 @@ def _report(run: Run, attempts: tuple[Attempt, ...], messages: Sequence[Message]
         command=state.began.command,
         message=state.message,
         budget=budget_texts(run),
+        chosen=state.finalists,
         no_finals=state.no_finals,
         remarks=remarks(run),
         written_fitness=run.written_fitness if run.settings.fitness not in UNMEASURED else None,

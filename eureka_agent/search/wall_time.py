@@ -13,7 +13,7 @@ from eureka_agent.search.judging import AT_ONCE, COMPARISONS
 from eureka_agent.search.pace import Pace
 from eureka_agent.search.played_machine import Kind, PlayedMachine, Scoring
 from eureka_agent.settings import SearchSettings, schedule_of
-from eureka_agent.training_counts import TrainingCounts
+from eureka_agent.training_counts import TrainingCounts, is_confirmed
 
 ROLLOUT_SHARE = 0.4
 """Seconds of an evaluation's env step, in those of a training's, which also updates. It gives the
@@ -128,16 +128,17 @@ def wall_time(
     scoring: Scoring,
     latency: Latency,
 ) -> float:
-    """Seconds from the workers' start to the end of the search. `counts` has the candidates and
-    confirmations of one generation."""
+    """Seconds from the workers' start to the end of the search."""
 
     def played(generations: int) -> float:
         machine = PlayedMachine(pace, slots, settings.updates, scoring)
         machine.submit(Kind.BASELINE, counts.baselines)
         play = _play_steady if schedule_of(settings) == "steady" else _play_generations
-        play(machine, generations, counts, latency)
+        sized = settings.model_copy(update={"iterations": generations})
+        play(machine, sized, counts, latency)
         machine.finish(*Kind)
-        for count in (counts.finals, counts.randomised):
+        first = min(settings.finalists, counts.likely_finals)  # a seed of each, then the rest
+        for count in (first, counts.likely_finals - first, counts.randomised):
             machine.submit(Kind.AGAIN, count)
             machine.finish(*Kind)
         return machine.now
@@ -151,24 +152,25 @@ def wall_time(
 
 
 def _play_generations(
-    machine: PlayedMachine, generations: int, counts: TrainingCounts, latency: Latency
+    machine: PlayedMachine, settings: SearchSettings, counts: TrainingCounts, latency: Latency
 ) -> None:
     passes = math.ceil(counts.candidates / latency.at_once)
-    for generation in range(generations):
+    for generation in range(settings.iterations):
         delay = passes * latency.design
         if generation:
             machine.finish(Kind.BASELINE)
             delay += passes * latency.drafts + latency.analysis
         machine.submit(Kind.CANDIDATE, counts.candidates, delay)
         machine.finish(Kind.CANDIDATE)
-        machine.submit(Kind.AGAIN, counts.confirmations)
-        machine.finish(Kind.AGAIN)
+        if is_confirmed(settings, generation):
+            machine.submit(Kind.AGAIN, counts.confirmations)
+            machine.finish(Kind.AGAIN)
 
 
 def _play_steady(
-    machine: PlayedMachine, generations: int, counts: TrainingCounts, latency: Latency
+    machine: PlayedMachine, settings: SearchSettings, counts: TrainingCounts, latency: Latency
 ) -> None:
-    size, total = counts.candidates, generations * counts.candidates
+    size, total = counts.candidates, settings.iterations * counts.candidates
     for place in range(size):
         machine.submit(Kind.CANDIDATE, 1, (place // latency.at_once + 1) * latency.design)
     planned, scored = size, 0
@@ -180,5 +182,5 @@ def _play_steady(
             if planned < total:
                 planned += 1
                 machine.submit(Kind.CANDIDATE, 1, latency.design + latency.drafts)
-            if scored % size == 0:
+            if scored % size == 0 and is_confirmed(settings, scored // size - 1):
                 machine.submit(Kind.AGAIN, counts.confirmations)

@@ -76,7 +76,7 @@ def settings(**values: object) -> SearchSettings:
     return SearchSettings.model_validate({**sizes, "iterations": 2, "samples": 2, **values})
 
 
-COUNTS = TrainingCounts(candidates=2, confirmations=1, finals=1, baselines=0)
+COUNTS = TrainingCounts(2, 1, 2, 1, 1, 0)
 
 
 def seconds_of(search: SearchSettings, latency: Latency = NO_MODEL) -> float:
