@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, FiniteFloat, ValidationError
+from pydantic import Field, FiniteFloat, JsonValue, ValidationError
 
 from eureka_agent.base_record import Record
 from eureka_agent.records import ShortName, ShortSentence, TaskName
@@ -18,6 +18,12 @@ CARDS_FOLDER = "cards"
 _LARGEST_FILE = 1 << 20
 CARD_SEEDS = 8
 """Seeds of each reward on a card."""
+TRAINER = 1
+"""Number of the trainer, raised by a change after which trainings come to other scores. All cards
+are to be measured again then (`eureka envs --measure`)."""
+TRAINER_FILES = ""
+"""SHA-256 of the trainer's files (`eureka_agent.archive.baseline_cache`). Whoever changes them
+renews it, and says with that whether `TRAINER` is still the same one."""
 
 
 class CardPoint(Record):
@@ -46,6 +52,8 @@ class CardReward(Record):
     """Env steps at which the mean curve has 90 % of the way to the human reward's best point; None
     where it never has, or the human reward did not learn."""
     curve: tuple[CardPoint, ...]
+    ended_by: tuple[dict[ShortName, Count], ...] = ()
+    """Evaluated episodes by cause of their end, of each seed; empty where not known."""
 
     @property
     def learns(self) -> bool:
@@ -78,6 +86,23 @@ class Card(Record):
     """Wall time of all these trainings, by the device: `"2 CPU cores"`."""
     packages: dict[ShortName, ShortSentence]
     """Versions of the packages that trained."""
+    measured: ShortSentence = ""
+    """Day; like the rest empty on the cards of earlier versions, of which no search takes scores."""
+    trainer: Count = 0
+    """`TRAINER` then."""
+    device: Literal["", "cpu", "cuda"] = ""
+    settings: dict[ShortName, JsonValue] = Field(default_factory=dict)
+    """All settings of the trainings, and the episodes that scored them."""
+
+    @property
+    def seeds(self) -> int:
+        """Fewest seeds of its rewards."""
+        return min(len(self.human.fitness), len(self.sparse.fitness))
+
+    @property
+    def origin(self) -> str:
+        """`the card (8 seeds, measured on 2026-11-28)`."""
+        return f"the card ({self.seeds} seeds, measured on {self.measured})"
 
     @property
     def human_learns(self) -> bool:

@@ -727,6 +727,13 @@ class Score(Record):
     be distinguished."""
     cached: bool = False
     """True for a baseline that an earlier run trained."""
+    card: bool = False
+    """True for a baseline from a card."""
+
+    @property
+    def origin(self) -> str:
+        """`from the cache`, `from the card`; empty for what the run trained."""
+        return ("from the card" if self.card else "from the cache") if self.cached else ""
 
 
 BASELINES = ("human", "sparse")
@@ -743,6 +750,9 @@ class FinalTraining(Record):
     outcome: Outcome | None
     failure: str = ""
     cached: bool = False
+    """True for one that the run did not make."""
+    card: bool = False
+    """True for one of a card, which keeps no policy."""
     retries: int = 0
 
 

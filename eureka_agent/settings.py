@@ -262,7 +262,10 @@ class SearchSettings(TrainingSettings):
     finalists: int = Field(3, ge=0, le=MOST_PROPOSALS)
     """Best attempts trained again with fresh seeds; 0: none, and no baselines."""
     baselines: bool = True
-    """Train the human and the sparse reward too, to compare with."""
+    """Compare with the human and the sparse reward: by the task's card where it holds for this
+    search, else by training them too."""
+    train_baselines: bool = False
+    """Train the human and the sparse reward here, also where a card has their scores."""
     final_seeds: int = Field(5, gt=0, le=1000)
     """Seeds of every final training."""
     baseline_seeds: int | None = Field(None, gt=0, le=1000)
@@ -303,7 +306,7 @@ class SearchSettings(TrainingSettings):
 
     @property
     def trains_baselines(self) -> bool:
-        """True where baselines are trained beside the finalists."""
+        """True where baselines are compared with, and so trained where no card has them."""
         return self.baselines and self.finalists > 0
 
     @property

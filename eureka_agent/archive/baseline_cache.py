@@ -35,14 +35,20 @@ _CODE_THAT_TRAINS = (
 
 
 @cache
-def code_fingerprint() -> str:
-    """SHA-256 over the modules and the packages of environments that determine a training's
-    result."""
+def trainer_files() -> str:
+    """SHA-256 over the modules that determine a training's result."""
     digest = hashlib.sha256()
     package = Path(__file__).resolve().parents[1]
     for pattern in _CODE_THAT_TRAINS:
         for path in sorted(package.glob(pattern)):
             digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+@cache
+def code_fingerprint() -> str:
+    """SHA-256 over these modules and the packages of environments."""
+    digest = hashlib.sha256(trainer_files().encode())
     found = (point.dist for point in entry_points(group="gymnasium.envs"))
     plugins = {f"{package.name} {package.version}" for package in found if package}
     digest.update(json.dumps(sorted(plugins)).encode())

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol
 from pydantic import BeforeValidator, Field, FiniteFloat
 
 from eureka_agent.batch_records import RequestBatch
+from eureka_agent.cards import Card
 from eureka_agent.feedback_records import Feedback, Given
 from eureka_agent.randomisation_records import Prior, RandomisedParameters, RandomisedScore
 from eureka_agent.records import (
@@ -110,6 +111,10 @@ class RunCreated(BaseEntry):
     """Values at the start, like the next two; the last `RunStarted` has the current ones."""
     wall: str = ""
     devices: tuple[str, ...] = ()
+    card: Card | None = None
+    """Card from which the run takes its baselines; None where it trains them, if it has any."""
+    card_text: str = ""
+    """Origin of the baselines, in words; empty where nothing is to be said."""
     budget: str = ""
     """Result of the budget, in words."""
     seconds_before: Seconds = 0.0
@@ -152,6 +157,8 @@ class RunStarted(BaseEntry):
     feedback: tuple[Given, ...] = Field(default=(), exclude=True)
     """Feedback from before this process, for its views; not recorded."""
     asked: Asked = Asked()
+    card: Card | None = Field(default=None, exclude=True)
+    """Card from which the run takes its baselines, for its views; recorded when it was made."""
 
 
 class SettingChanged(BaseEntry):

@@ -86,7 +86,7 @@ def origin(proposal: Proposal) -> str:
 def fitness_per_seed(score: Score) -> str:
     """`2.00, failed, 1.90 (from the cache)`."""
     values = ("failed" if value is None else wording.number(value) for value in score.fitness)
-    return ", ".join(values) + (" (from the cache)" if score.cached else "")
+    return ", ".join(values) + (f" ({score.origin})" if score.origin else "")
 
 
 def measure_of(attempts: Iterable[Attempt]) -> str:

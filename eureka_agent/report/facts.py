@@ -33,7 +33,9 @@ def score_note(report: RunReport) -> str:
         note += " Some have fewer seeds, the first ones; comparisons use the seeds of each."
     if is_normalized(report):
         note += " Human-normalised is (mean − sparse) / |human − sparse|: 0 is the sparse reward."
-    if any(score.cached for score in report.scores):
+    if any(score.card for score in report.scores) and report.card is not None:
+        note += f" Human and sparse are from {report.card.origin}, and were not trained here."
+    elif any(score.cached for score in report.scores):
         note += " An earlier run trained the rewards from the cache."
     return note
 

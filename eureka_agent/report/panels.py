@@ -262,12 +262,13 @@ def final_lines(
 def _final_cells(final: SeedScores) -> list[str]:
     if final.score is not None:
         seeds = wording.plural(len(final.score.seeds), "seed")
-        origin = ", from the cache" if final.score.cached else ""
+        origin = f", {final.score.origin}" if final.score.origin else ""
         value = wording.plus_minus(final.score.mean, final.score.std)
         return [value, wording.number(final.score.human_normalized), seeds + origin]
     known = [value for value in final.fitness if value is not None]
     mean = sum(known) / len(known) if known else None
-    return [wording.number(mean), "", f"{final.ended} of {final.planned} seeds"]
+    seeds = f"{final.ended} of {final.planned} seeds" if final.planned else "from the card"
+    return [wording.number(mean), "", seeds]
 
 
 def discarded_lines(discarded: list[Attempt], width: int, room: int) -> list[Line]:

@@ -260,4 +260,4 @@ def _scored(score: Score) -> str:
     text += f" over {wording.plural(len(score.seeds), 'seed')}"
     if score.human_normalized is not None:
         text += f", human-normalised {wording.number(score.human_normalized)}"
-    return text + (" (from the cache)" if score.cached else "")
+    return text + (f" ({score.origin})" if score.origin else "")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from eureka_agent.analysis.coverage import Coverage, coverage
+from eureka_agent.cards import Card
 from eureka_agent.feedback.agreement import Agreement
 from eureka_agent.invocation import command
 from eureka_agent.randomisation_records import Randomisation
@@ -118,6 +119,10 @@ class RunReport:
     """Reason for an unusual end."""
     budget: tuple[str, ...] = ()
     """Sentences on the plan of the run's budget and on the end that it made."""
+    card: Card | None = None
+    """Card that the baselines are from; None where they were trained."""
+    card_text: str = ""
+    """Origin of the baselines, in words; empty where nothing is to be said."""
     chosen: tuple[str, ...] = ()
     """Ids of the attempts chosen as finalists, also of those that could not win before a seed."""
     no_finals: str = ""

@@ -256,6 +256,11 @@ class SearchView:
                 self.finals["human"] = SeedScores("human", seeds)
             if event.description.sparse_reward is not None:
                 self.finals["sparse"] = SeedScores("sparse", seeds)
+        if event.card is not None:
+            rewards = {"human": event.card.human, "sparse": event.card.sparse}
+            for name, reward in rewards.items():
+                self.finals[name].planned = 0
+                self.finals[name].fitness = list(reward.fitness)
 
     def _queued(self, event: journal.TrainingQueued) -> None:
         if event.training == "search":

@@ -6,17 +6,33 @@ import statistics
 from collections.abc import Sequence
 from typing import Literal
 
-from eureka_agent.archive.run_folder import Run
-from eureka_agent.cards import Card, CardPoint, CardReward
-from eureka_agent.errors import EurekaError
+from pydantic import JsonValue
+
+from eureka_agent.archive.baseline_cache import trainer_files
+from eureka_agent.archive.files import write_text
+from eureka_agent.archive.run_folder import Run, versions
+from eureka_agent.cards import (
+    TRAINER,
+    TRAINER_FILES,
+    Card,
+    CardPoint,
+    CardReward,
+    card_path,
+    read_card,
+)
+from eureka_agent.errors import EurekaError, RunFolderError
 from eureka_agent.invocation import command
 from eureka_agent.records import BASELINES, FinalTraining, Outcome, Score, TaskDescription
-from eureka_agent.report.comparison import compare_scores
+from eureka_agent.report.comparison import FEWEST_SEEDS, compare_scores
+from eureka_agent.sandbox.client import built_in_folder, environment_folder
 from eureka_agent.sandbox.cores import available_cores
 from eureka_agent.search.scoring import score
-from eureka_agent.settings import TrainingSettings
+from eureka_agent.search.seeds import final_seeds
+from eureka_agent.settings import SearchSettings, TrainingSettings, training_part
 from eureka_agent.wording import plural
 
+_PHYSICS = ("mujoco", "gymnasium")
+"""Packages of which another version may make another environment."""
 HALF_WAY = 0.5
 MOST_OF_THE_WAY = 0.9
 _PACKAGES = ("torch", "mujoco", "gymnasium")
@@ -28,14 +44,18 @@ class NoCardError(EurekaError):
 
 def card_of(run: Run) -> Card:
     """The card that follows from a run's baselines. Raises NoCardError where one is missing."""
-    versions = run.archive.state.began.versions
-    return make_card(
+    began = run.archive.state.began
+    card = make_card(
         run.description,
         run.archive.trainings(),
         run.settings,
         _minutes(run),
-        {name: versions[name] for name in _PACKAGES if name in versions},
+        {name: began.versions[name] for name in _PACKAGES if name in began.versions},
     )
+    device = "cuda" if run.archive.state.devices[-1:][0].startswith("cuda") else "cpu"
+    facts = {"device": device, "settings": _settings_of(run.settings)}
+    day = run.archive.state.created[:10]
+    return card.model_copy(update={**facts, "measured": day, "trainer": TRAINER})
 
 
 def make_card(
@@ -72,8 +92,16 @@ def make_card(
     }
     curves = {name: _curve(found) for name, found in outcomes.items()}
     reached = _reached(curves["human"], untrained)
+    ended_by = {
+        name: tuple(
+            {} if each.outcome is None else each.outcome.ended_by
+            for each in sorted(trainings, key=lambda each: each.seed)
+            if each.name == name
+        )
+        for name in BASELINES
+    }
     rewards = {
-        name: _reward(found, curves[name], untrained, level, reached)
+        name: _reward(found, curves[name], untrained, level, reached, ended_by[name])
         for name, found in scores.items()
     }
     if not rewards["human"].learns:
@@ -104,6 +132,7 @@ def _reward(
     untrained: float,
     level: float,
     reached: float | None,
+    ended_by: tuple[dict[str, int], ...],
 ) -> CardReward:
     half_way = untrained + HALF_WAY * (level - untrained)
     return CardReward(
@@ -113,6 +142,7 @@ def _reward(
         learned=sum(value is not None and value >= half_way for value in found.fitness),
         env_steps_to_level=None if reached is None else _first(curve, reached),
         curve=tuple(curve),
+        ended_by=ended_by,
     )
 
 
@@ -162,3 +192,104 @@ def _minutes(run: Run) -> dict[str, float]:
     if not device.startswith("cuda"):
         device = plural(run.settings.workers or len(available_cores()), "CPU core")
     return {device: round(run.seconds / 60.0, 1)}
+
+
+def card_for(
+    description: TaskDescription, settings: SearchSettings, device: str
+) -> tuple[Card | None, str]:
+    """The card in the environment's folder, if a search with these settings on this kind of device
+    may take its baselines from it, and a sentence on their origin, empty where none is compared
+    with or there is no card."""
+    folder = environment_folder(description.environment) or built_in_folder(description.environment)
+    card = None if folder is None else read_card(folder, description.task)
+    wanted = settings.trains_baselines and settings.iterations and settings.fitness == "task"
+    if card is None or not wanted or len(description.baselines) < len(BASELINES):
+        return None, ""
+    if settings.train_baselines:
+        return None, "the human and the sparse reward are trained here, as --train-baselines asks"
+    if why := why_stale(card, description, settings, device):
+        return None, f"the human and the sparse reward are trained here: the task's card {why}"
+    return (
+        card,
+        f"the human and the sparse reward are not trained: their scores are from {card.origin}",
+    )
+
+
+def why_stale(
+    card: Card, description: TaskDescription, settings: SearchSettings, device: str
+) -> str:
+    """Why a card says nothing of this search's baselines, after "the task's card"; empty where it
+    does."""
+    if card.fingerprint != description.fingerprint:
+        return "was measured before the environment's files changed"
+    if not card.settings:
+        return "is of an earlier version"
+    if (card.trainer, TRAINER_FILES) != (TRAINER, trainer_files()):
+        return "was measured with another trainer"
+    if card.device != device:
+        return f"was measured on a device of kind {card.device}, not {device}"
+    here = versions()
+    for name, version in card.packages.items():
+        if name in _PHYSICS and here.get(name) != version:
+            return f"was measured with {name} {version}, and {here.get(name, 'none')} is here"
+    for name, value in _settings_of(settings).items():
+        if card.settings.get(name) != value:
+            return f"was measured with {name} {card.settings.get(name)}, and it is {value} here"
+    if card.seeds < (settings.baseline_seeds or FEWEST_SEEDS):
+        return f"has {card.seeds} seeds, fewer than --baseline-seeds"
+    return ""
+
+
+def final_trainings_of(card: Card, env_steps: int) -> list[FinalTraining]:
+    """A card's scores as final trainings, from the seeds that it was measured with."""
+    found = []
+    for name, reward in zip(BASELINES, (card.human, card.sparse), strict=True):
+        ends = reward.ended_by or ({},) * len(reward.fitness)
+        seeds = final_seeds(len(reward.fitness))
+        for seed, fitness, ended_by in zip(seeds, reward.fitness, ends, strict=True):
+            outcome = Outcome(
+                env_steps=env_steps,
+                seconds=0.0,
+                checkpoints=(),
+                best_checkpoint=-1,
+                training_fitness=None,
+                fitness=fitness,
+                ended_by=ended_by,
+            )
+            failure = "" if fitness is not None else "it failed when the card was measured"
+            found.append(
+                FinalTraining(
+                    name=name,
+                    seed=seed,
+                    outcome=outcome if fitness is not None else None,
+                    failure=failure,
+                    cached=True,
+                    card=True,
+                )
+            )
+    return found
+
+
+def keep_card(run: Run) -> str:
+    """Write a run's baselines as the card of a person's own environment, where it has none that
+    holds. A sentence on it; empty where there is nothing to write."""
+    folder = environment_folder(run.description.environment)
+    settings, began = run.settings, run.archive.state.began
+    if folder is None or began.card is not None or settings.fitness != "task":
+        return ""
+    if settings.seeds_of_baselines < FEWEST_SEEDS or not settings.trains_baselines:
+        return ""
+    try:
+        card = card_of(run)
+        path = card_path(folder, card.task)
+        write_text(path, card.model_dump_json(indent=1) + "\n")
+    except (NoCardError, RunFolderError):  # a reward is missing, or the folder is read-only
+        return ""
+    return f"later searches take the human and the sparse reward's scores from {path}"
+
+
+def _settings_of(settings: SearchSettings) -> dict[str, JsonValue]:
+    """All settings that scores of baselines depend on."""
+    known = training_part(settings).model_dump(mode="json")
+    episodes = ("evaluation_episodes", "scoring_episodes")
+    return known | {name: getattr(settings, name) for name in episodes}

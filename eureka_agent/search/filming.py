@@ -98,6 +98,12 @@ def _of_baseline(
     training = typical_training(run.archive.trainings(), name)
     if reward is None or training is None:
         raise RunFolderError(f"the run {run.name!r} has not trained the {name} reward", _hint(run))
+    if training.card:
+        raise RunFolderError(
+            f"the run {run.name!r} has the {name} reward's scores from the task's card, and no"
+            " policy of it",
+            "a search with --train-baselines trains it",
+        )
     seed = training.seed if seed is None else seed
     return f"{name} reward", seed, training_folder(run.folder, name, seed), reward
 

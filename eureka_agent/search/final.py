@@ -34,6 +34,7 @@ from eureka_agent.journal.entries import (
 from eureka_agent.ranking import all_scores
 from eureka_agent.records import Attempt, FinalTraining, Score
 from eureka_agent.rewards import RewardSpecification
+from eureka_agent.search.card import final_trainings_of
 from eureka_agent.search.final_rounds import next_round
 from eureka_agent.search.scoring import score, score_table
 from eureka_agent.search.seeds import final_seeds
@@ -58,10 +59,17 @@ class FinalTrainings:
         self._baseline_seeds = final_seeds(run.settings.seeds_of_baselines)
         self._baselines_known = asyncio.Event()
         self._baselines = run.description.baselines
+        self._card = run.archive.state.began.card
 
     async def baselines(self) -> None:
-        """Train the human and the sparse reward, if the task has them, from the first final
-        seeds."""
+        """Train the human and the sparse reward, if the task has them, from the first final seeds,
+        or take their scores from the run's card."""
+        if self._card is not None:
+            for training in final_trainings_of(self._card, self._run.settings.steps_of_a_training):
+                if (training.name, training.seed) not in self._run.archive.state.by_training:
+                    self._observer(FinalTrained(training=training))
+            self._baselines_known.set()
+            return
         async with asyncio.TaskGroup() as group:
             for name, reward in self._baselines.items():
                 folder = training_folder(self._run.folder, name, 0).parent
@@ -72,6 +80,9 @@ class FinalTrainings:
 
     async def known(self) -> None:
         """Wait until every baseline's training is archived, failures included."""
+        if self._card is not None:
+            await self._baselines_known.wait()
+            return
         known = {(training.name, training.seed) for training in self._run.archive.trainings()}
         if not {(name, seed) for name in self._baselines for seed in self._baseline_seeds} <= known:
             await self._baselines_known.wait()

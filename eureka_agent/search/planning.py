@@ -8,6 +8,7 @@ from eureka_agent.archive.baseline_cache import BaselineCache
 from eureka_agent.archive.run_folder import runs_folder
 from eureka_agent.fleet.devices import Hardware
 from eureka_agent.records import TaskDescription
+from eureka_agent.sandbox.client import environment_folder
 from eureka_agent.search.budget import Budget
 from eureka_agent.search.budget_plan import (
     MOST_SAMPLES,
@@ -16,6 +17,7 @@ from eureka_agent.search.budget_plan import (
     Plan,
     plan,
 )
+from eureka_agent.search.card import card_for
 from eureka_agent.search.seeds import final_seeds
 from eureka_agent.search.wall_time import SearchTimes
 from eureka_agent.settings import SearchSettings
@@ -43,7 +45,7 @@ async def plan_within(
 
 
 class MissingBaselines:
-    """Counts the baselines' trainings that are not in the cache, once per relevant setting."""
+    """Counts the baselines' trainings that neither card nor cache has, once per relevant setting."""
 
     def __init__(self, description: TaskDescription, hardware: Hardware) -> None:
         self._description = description
@@ -51,7 +53,15 @@ class MissingBaselines:
         self._rewards = description.baselines.values()
         self._known: dict[tuple[int, int], int] = {}
 
+    def make_card(self, settings: SearchSettings) -> bool:
+        """True where a search would make the card of a person's own environment."""
+        own = environment_folder(self._description.environment) is not None
+        wanted = own and settings.trains_baselines and settings.fitness == "task"
+        return wanted and card_for(self._description, settings, self._hardware.kind)[0] is None
+
     def __call__(self, settings: SearchSettings) -> int:
+        if card_for(self._description, settings, self._hardware.kind)[0] is not None:
+            return 0
         key = (settings.env_steps, settings.seeds_of_baselines)
         if key not in self._known:
             cache = BaselineCache(runs_folder(), self._description, settings, self._hardware.kind)

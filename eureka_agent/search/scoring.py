@@ -43,7 +43,8 @@ def score(name: str, trainings: Iterable[FinalTraining]) -> Score:
         {seed: None if each is None else each.fitness for seed, each in outcomes.items()},
     )
     cached = bool(ordered) and all(training.cached for training in ordered)
-    return found.model_copy(update={"cached": cached})
+    card = cached and all(training.card for training in ordered)
+    return found.model_copy(update={"cached": cached, "card": card})
 
 
 def score_of_seeds(name: str, fitness: Mapping[int, float | None]) -> Score:

@@ -24,6 +24,7 @@ from eureka_agent.report.requests import asked_before
 from eureka_agent.search.advisers import advisers_of, designer_name, notes_on
 from eureka_agent.search.assembly import search
 from eureka_agent.search.capacity import plan_capacity
+from eureka_agent.search.card import keep_card
 from eureka_agent.search.context import ALONE, SearchContext
 from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.engine import LimitReachedError
@@ -151,6 +152,7 @@ async def run_search(
                 known=before.attempts(),
                 feedback=before.feedback,
                 asked=asked_before(run.archive.account()),
+                card=before.began.card,
             )
         )
         for notice in _opening_notices(run, ready, changes, resumed=resumed):
@@ -164,6 +166,8 @@ async def run_search(
             await _search(run, ready, recorder, context, person)
             status = RunStatus.FINISHED
             SnapshotStore(run.folder).clear()
+            if text := keep_card(run):
+                recorder(Notice(text=text))
         except asyncio.CancelledError:
             status, message = RunStatus.STOPPED, f"go on with: {resume_command(run.folder)}"
             raise
@@ -238,6 +242,8 @@ def _opening_notices(
             " comparable (see report.md)"
         )
         opening.append(Notice(text=text, level="warning"))
+    if not resumed and began.card_text:
+        opening.append(Notice(text=began.card_text, stays=True))
     workers = plan_capacity(run.settings, ready.hardware.places).workers
     opening.append(Notice(text=ready.hardware.sentence(workers)))
     if ready.given is None and run.settings.iterations:

@@ -43,7 +43,11 @@ def _of_final(report: RunReport, name: str) -> Trainings:
         for each in report.final_trainings
         if each.name == name
     ]
-    return Trainings(_label(report, name), _role(report, name), _known(curves))
+    known = _known(curves)
+    if not known and report.card is not None and name in BASELINES:
+        points = (report.card.human if name == "human" else report.card.sparse).curve
+        known = (Curve(tuple(p.env_steps for p in points), tuple(p.mean for p in points)),)
+    return Trainings(_label(report, name), _role(report, name), known)
 
 
 def _of_attempt(report: RunReport, attempt: Attempt) -> Trainings:
