@@ -1,0 +1,45 @@
+"""Rounds of final trainings: which finalists get another fresh seed.
+
+A search is over when it knows its winner, so finalists get their seeds one at a time. Whatever a
+round has shown is weighed with all that is known of all rewards (`eureka_agent.posterior`): a
+finalist that is not expected to gain anything over the leader gets no more, and the leader gets all
+its seeds. A leader that disappoints is replaced, so the winner always has all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from eureka_agent.posterior import posterior
+
+LEAST_GAIN = 0.2
+"""Expected gain over the leader, counting what is below it as 0, in deviations between seeds, above
+which a finalist gets another seed (benchmarks/LOG.md)."""
+
+
+def next_round(
+    scores: Mapping[str, Sequence[float]], trained: Mapping[str, int], seeds: int
+) -> dict[str, int]:
+    """Fresh seeds that finalists are to have after the next round, for those that get any; empty
+    once the leader has all.
+
+    `scores` of all trained rewards by name, at least one of each, in the search and at the end;
+    `trained`: number of fresh seeds of each finalist so far; `seeds` that the winner has.
+    """
+    names = list(scores)
+    found = posterior(list(scores.values()))
+    means = dict(zip(names, found.means, strict=True))
+    leader = max(trained, key=lambda name: means[name])
+    ahead = found.draws - found.draws[:, [names.index(leader)]]
+    gains = dict(zip(names, np.maximum(ahead, 0.0).mean(axis=0), strict=True))
+    least = LEAST_GAIN * float(np.sqrt((found.noise**2).mean()))
+    wanted = [
+        name
+        for name, number in trained.items()
+        if number < seeds and (name == leader or gains[name] > least)
+    ]
+    if wanted == [leader]:
+        return {leader: seeds}
+    return {name: trained[name] + 1 for name in wanted}
