@@ -21,7 +21,7 @@ CARD_SEEDS = 8
 TRAINER = 1
 """Number of the trainer, raised by a change after which trainings come to other scores. All cards
 are to be measured again then (`eureka envs --measure`)."""
-TRAINER_FILES = ""
+TRAINER_FILES = "bcbe58179593a1453e65ae0f501c3106887ab85c98727c305222d10f410debb3"
 """SHA-256 of the trainer's files (`eureka_agent.archive.baseline_cache`). Whoever changes them
 renews it, and says with that whether `TRAINER` is still the same one."""
 
@@ -87,7 +87,7 @@ class Card(Record):
     packages: dict[ShortName, ShortSentence]
     """Versions of the packages that trained."""
     measured: ShortSentence = ""
-    """Day; like the rest empty on the cards of earlier versions, of which no search takes scores."""
+    """Day. It and the rest are empty on the cards of earlier versions, which no search uses."""
     trainer: Count = 0
     """`TRAINER` then."""
     device: Literal["", "cpu", "cuda"] = ""

@@ -45,7 +45,7 @@ async def plan_within(
 
 
 class MissingBaselines:
-    """Counts the baselines' trainings that neither card nor cache has, once per relevant setting."""
+    """Counts the baselines' trainings that neither card nor cache has."""
 
     def __init__(self, description: TaskDescription, hardware: Hardware) -> None:
         self._description = description
