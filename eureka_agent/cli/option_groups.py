@@ -50,7 +50,15 @@ OPTION_GROUPS = {
         "confirm",
         "confirm_seeds",
     ),
-    "The end": ("finalists", "baselines", "baseline_seeds", "final_seeds", "randomise", "video"),
+    "The end": (
+        "finalists",
+        "baselines",
+        "train_baselines",
+        "baseline_seeds",
+        "final_seeds",
+        "randomise",
+        "video",
+    ),
     "Trainings (PPO); what the task brings is the default": tuple(TrainingSettings.model_fields),
     "This machine": (
         "sandbox",

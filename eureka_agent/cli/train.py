@@ -21,6 +21,7 @@ _FLAGS = (
     "seed",
     "final_seeds",
     "baselines",
+    "train_baselines",
     "baseline_seeds",
     "randomise",
     "evaluation_episodes",

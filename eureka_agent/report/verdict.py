@@ -186,6 +186,8 @@ def _against(report: RunReport) -> str:
             parts.append("the human reward is below the sparse one here")
         elif score.human_normalized is not None:
             parts.append(f"human-normalised {wording.number(score.human_normalized)}")
+    if report.card is not None:
+        parts.append(f"both baselines are from {report.card.origin}")
     if human is not None and human < score.mean:
         parts += _early_ends(report, "human")
     return "; ".join(parts)

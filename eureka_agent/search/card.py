@@ -52,7 +52,7 @@ def card_of(run: Run) -> Card:
         _minutes(run),
         {name: began.versions[name] for name in _PACKAGES if name in began.versions},
     )
-    device = "cuda" if run.archive.state.devices[-1:][0].startswith("cuda") else "cpu"
+    device = "cuda" if run.archive.state.devices[-1].startswith("cuda") else "cpu"
     facts = {"device": device, "settings": _settings_of(run.settings)}
     day = run.archive.state.created[:10]
     return card.model_copy(update={**facts, "measured": day, "trainer": TRAINER})
@@ -272,15 +272,19 @@ def final_trainings_of(card: Card, env_steps: int) -> list[FinalTraining]:
 
 def keep_card(run: Run) -> str:
     """Write a run's baselines as the card of a person's own environment, where it has none that
-    holds. A sentence on it; empty where there is nothing to write."""
-    folder = environment_folder(run.description.environment)
-    settings, began = run.settings, run.archive.state.began
-    if folder is None or began.card is not None or settings.fitness != "task":
-        return ""
-    if settings.seeds_of_baselines < FEWEST_SEEDS or not settings.trains_baselines:
-        return ""
+    holds. A sentence on it; empty where nothing is written."""
+    description, settings = run.description, run.settings
+    folder = environment_folder(description.environment)
+    own = SearchSettings.model_validate(description.training)
+    if folder is None or settings.fitness != "task" or _settings_of(settings) != _settings_of(own):
+        return ""  # a card is for the task as it stands
     try:
         card = card_of(run)
+        known = read_card(folder, card.task)
+        if card.seeds < FEWEST_SEEDS or (
+            known is not None and not why_stale(known, description, settings, card.device)
+        ):
+            return ""
         path = card_path(folder, card.task)
         write_text(path, card.model_dump_json(indent=1) + "\n")
     except (NoCardError, RunFolderError):  # a reward is missing, or the folder is read-only

@@ -27,6 +27,7 @@ from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.budget import parse_budget
 from eureka_agent.search.calibration import Calibration, OpenedTask
 from eureka_agent.search.capacity import plan_capacity
+from eureka_agent.search.card import card_for
 from eureka_agent.search.models import Models, models_of
 from eureka_agent.search.pace import NotMeasuredError
 from eureka_agent.search.planning import MissingBaselines, plan_within
@@ -119,7 +120,7 @@ class Estimator:
     async def _plan(self, values: Mapping[str, Any], timed: bool) -> SearchPlan:
         asked, models, wall, task, hardware, settings = await self._opened(values)
         description = task.opened.description
-        notes: list[str] = []
+        notes = [text] if (text := card_for(description, settings, hardware.kind)[1]) else []
         live = None if models is None or models.replayed else models
         analyses = live is not None and live.analyst is not None
         baselines = _baselines(settings, description, hardware)

@@ -127,11 +127,13 @@ def coverage_so_far(run: Run, state: RunState) -> Coverage | None:
 
 def seed_spread(history: Sequence[Attempt], references: Sequence[Score] = ()) -> float | None:
     """Standard deviation between trainings of one reward, pooled over attempts and baselines; None
-    if nothing was trained twice."""
+    if nothing was trained twice. A baseline that always comes to the same, such as a sparse reward
+    that never learns, says nothing of the noise of those that do."""
     trained = [attempt.fitness_per_seed for attempt in history]
-    trained += [
+    of_baselines = (
         tuple(value for value in score.fitness if value is not None) for score in references
-    ]
+    )
+    trained += [values for values in of_baselines if len(set(values)) > 1]
     repeated = [values for values in trained if len(values) > 1]
     if not repeated:
         return None

@@ -153,7 +153,8 @@ def remarks(run: Run) -> tuple[str, ...]:
     state = run.archive.facts
     changes = [f"when it was resumed, {change_text(change)}" for _, change in state.changes]
     loosened = state.gate_loosened.text if state.gate_loosened is not None else ""
-    return (*changes, *filter(None, (loosened, state.ended_early)), *_pruned(state))
+    trained = state.began.card_text if state.began.card is None else ""
+    return (*changes, *filter(None, (trained, loosened, state.ended_early)), *_pruned(state))
 
 
 def _pruned(state: RunState) -> list[str]:
