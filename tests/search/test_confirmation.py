@@ -6,13 +6,16 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from scripted_search import ScriptedDesigner, ScriptedSearch, TableTrials, reward
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.journal.entries import AttemptRepeated, ConfirmationStarted, IterationEnded
 from eureka_agent.records import Attempt
 from eureka_agent.search.seeds import derive_seed
+from eureka_agent.search.strategies import STRATEGIES
 from eureka_agent.search.summary import run_report
+from eureka_agent.training_counts import TrainingCounts
 
 MakeRun = Callable[..., Run]
 
@@ -82,6 +85,33 @@ async def test_a_newcomer_among_the_best_is_trained_again_and_an_old_one_not_twi
             assert (
                 request.folder == run.folder / "attempts" / request.label / f"seed-{request.seed}"
             )
+
+
+@pytest.mark.parametrize(
+    ("settings", "confirmed"),
+    [
+        ({"strategy": "greedy"}, [0, 1]),  # two generations are made from their order
+        ({"strategy": "greedy", "finalists": 0}, [0, 1, 2]),  # no finals show who was lucky
+        ({"strategy": "best-of-n"}, []),  # fresh rewards need no order
+        ({"strategy": "best-of-n", "finalists": 0}, [2]),
+        ({"strategy": "greedy", "iterations": 1}, []),
+    ],
+)
+async def test_the_best_are_trained_again_only_where_something_depends_on_it(
+    make_run: MakeRun, settings: dict[str, Any], confirmed: list[int]
+) -> None:
+    run = make_run(**{"iterations": 3, "samples": 2, "confirm": 1, **settings})
+    sources = [reward(weight) for weight in range(1, 7)]
+    trials = TableTrials({source: float(rise) for rise, source in enumerate(sources)})
+    strategy = STRATEGIES[run.settings.strategy]()
+    search = ScriptedSearch(run, ScriptedDesigner(sources), trials, strategy=strategy)
+    await search.engine.search()
+    # each generation's last is the best so far, and new
+    assert [each.iteration for each in run.archive.state.confirmations] == confirmed
+    made = TrainingCounts.of(run.settings)
+    assert made.confirmed == len(confirmed)
+    likely = made.likely(run.settings.iterations) - made.outside_generations
+    assert likely == len(trials.requests)
 
 
 async def test_a_repeat_that_fails_is_recorded_and_the_fitness_is_that_of_the_others(
