@@ -1,16 +1,19 @@
-"""Check of what a report says of its winner.
+"""Check of final trainings that end when they know their winner, and of what a report says of it.
 
     python benchmarks/certainty.py [TABLE …]
 
-`eureka_agent.posterior` says how probable it is that a search's winner is its best finalist. Held
-is that it has the highest mean of seeds that were left out, and since these are few, what is said
-is the probability of that: of the means plus the noise of as many seeds.
+Searches are replayed on the stored tables of trainings (`reward_table.py`, `results/seed_table`):
+16 rewards, or all of the table, are trained from one seed each, and the best three are finalists.
+They get seeds as `eureka_agent.search.final_rounds` says, with four settings of its bound. Beside
+it stands the rule before: the best four of the first half, then of all, get a second seed, and each
+finalist five more. Printed are the trainings after the proposals; what the winner is worth by its
+true mean, in deviations of the table, against the rule before; how often 95 % intervals of its lead
+over a random reward of the table hold, which stands for the human one with eight seeds
+(`eureka_agent.report.belief`, and Welch's); and the probability that the winner is said to be the
+best finalist, with how often it was.
 
-The searches are those of `search_efficiency.py`, by all their trainings and four of the seven seeds
-from which their three finalists were trained again, all choices of the four. And searches are
-replayed on tables of few rewards and many seeds (`reward_table.py`, `results/seed_table`): all
-rewards from one seed each, the four best from a second one, the three best of those from five final
-seeds; the highest mean wins.
+A table of many seeds gives scores by drawing from a reward's own. One of few gives normal ones
+around the reward's mean, with a variance half its own and half that of all.
 
 On the tables of many rewards: eight of them without final seeds, and what the model says that the
 others would gain, against what they do.
@@ -19,35 +22,118 @@ others would gain, against what they do.
 from __future__ import annotations
 
 import argparse
-import itertools
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from _results import RESULTS
 from reward_table import TABLES
-from search_efficiency import NAME, key, sources_of
 from surrogate import read
 
-from eureka_agent.posterior import Posterior, posterior
+from eureka_agent.posterior import counted_on, posterior
+from eureka_agent.report.belief import lead
+from eureka_agent.report.comparison import Comparison, compare
+from eureka_agent.search import final_rounds
 
-DRAWS = 200
-AGAIN, FINALISTS, FINAL_SEEDS = 4, 3, 5
-SEARCHES_FINAL_SEEDS = 4
+DRAWS = 60
+REWARDS, AGAIN, FINALISTS, FINAL_SEEDS, HUMAN_SEEDS = 16, 4, 3, 5, 8
+BOUNDS = (0.1, 0.15, 0.2, 0.25)
+MANY_SEEDS = 12
 FEW = 8
-BINS = (0.0, 0.4, 0.5, 0.6, 0.7, 0.9, 1.01)
 LEFT_OUT = "doorkey"
 """A table whose rewards are all alike."""
 
+Draw = Callable[[int], float]
+Found = tuple[list[list[float]], dict[int, list[float]]]
+"""Scores of all rewards in the search, and those of finalists from final seeds."""
 
-def probability(found: Posterior, finalists: list[int], seeds: int) -> float:
-    """Probability that the first of these is the best by the mean of so many further seeds."""
-    random = np.random.default_rng(0)
-    draws = found.draws[:, finalists]
-    noise = found.noise[:, None] / seeds**0.5 * random.standard_normal(draws.shape)
-    return float(((draws + noise).argmax(axis=1) == 0).mean())
+
+def drawing(fitness: np.ndarray, random: np.random.Generator) -> Draw:
+    """Scores of a table's rewards, as many as one likes."""
+    if fitness.shape[1] >= MANY_SEEDS:
+        return lambda place: float(random.choice(fitness[place]))
+    within = fitness.var(axis=1, ddof=1)
+    deviations = np.sqrt((within + within.mean()) / 2.0)
+    return lambda place: float(random.normal(fitness[place].mean(), deviations[place]))
+
+
+def rule_before(draw: Draw, number: int) -> Found:
+    """Confirmations, and as many seeds for each finalist."""
+    scores = [[draw(place)] for place in range(number)]
+    for known in (number // 2, number):
+        for place in sorted(range(known), key=lambda each: -np.mean(scores[each]))[:AGAIN]:
+            if len(scores[place]) == 1:
+                scores[place].append(draw(place))
+    best = np.argsort(-counted_on(scores))[:FINALISTS].tolist()
+    return scores, {place: [draw(place) for _ in range(FINAL_SEEDS)] for place in best}
+
+
+def rounds(draw: Draw, number: int) -> Found:
+    """Finalists get seeds as long as they may win."""
+    scores = [[draw(place)] for place in range(number)]
+    best = sorted(range(number), key=lambda each: -scores[each][0])[:FINALISTS]
+    finals = {place: list[float]() for place in best}
+
+    def wanted() -> dict[str, int]:
+        known = {str(place): each + finals.get(place, []) for place, each in enumerate(scores)}
+        trained = {str(place): len(each) for place, each in finals.items()}
+        return final_rounds.next_round(known, trained, FINAL_SEEDS)
+
+    while seeds := wanted():
+        for name, wants in seeds.items():
+            each = finals[int(name)]
+            each += [draw(int(name)) for _ in range(wants - len(each))]
+    return scores, finals
+
+
+def replayed(fitness: np.ndarray, seed: int, rule: Callable[[Draw, int], Found]) -> list[float]:
+    """Trainings after the proposals; the winner's worth; 1.0 for intervals that hold, by the
+    posterior and Welch's; the probability that it is the best finalist, and 1.0 if it is."""
+    random = np.random.default_rng(seed)
+    values = random.permutation(fitness)
+    draw, means = drawing(values, random), values.mean(axis=1)
+    number = min(REWARDS, len(values))
+    scores, finals = rule(draw, number)
+    winner = max(finals, key=lambda each: (len(finals[each]), sum(finals[each])))
+    found = posterior([each + finals.get(place, []) for place, each in enumerate(scores)])
+    human = int(random.integers(len(values)))
+    human_scores = [draw(human) for _ in range(HUMAN_SEEDS)]
+    intervals = lead(found, winner, human_scores), compare(finals[winner], human_scores)
+    truth = means[winner] - means[human]
+    chances = found.probability_best(list(finals))
+    after = sum(map(len, scores)) - number + sum(map(len, finals.values()))
+    return [
+        after,
+        means[winner] / fitness.std(),
+        *(holds(each, truth) for each in intervals),
+        chances[list(finals).index(winner)],
+        means[winner] >= max(means[each] for each in finals),
+    ]
+
+
+def holds(interval: Comparison | None, truth: float) -> bool:
+    """True where the interval contains the true difference."""
+    assert interval is not None  # of five seeds and eight
+    return interval.low - 1e-9 <= truth <= interval.high + 1e-9
+
+
+def show_rounds(tables: Mapping[str, np.ndarray]) -> None:
+    """Print what each rule costs, finds and says."""
+    arms = {"before": (rule_before, 0.0)} | {f"bound {each}": (rounds, each) for each in BOUNDS}
+    before = None
+    for name, (rule, final_rounds.LEAST_GAIN) in arms.items():
+        found = np.array(
+            [[replayed(each, draw, rule) for draw in range(DRAWS)] for each in tables.values()]
+        )  # (tables, draws, figures)
+        mean = found.mean(axis=(0, 1))
+        before = found[..., 1] if before is None else before
+        worth = (found[..., 1] - before).mean(axis=1)
+        error = worth.std(ddof=1) / len(worth) ** 0.5
+        print(
+            f"{name}: {mean[0]:.1f} trainings after the proposals, winner worth"
+            f" {worth.mean():+.3f} (standard error {error:.3f}), intervals hold in {mean[2]:.1%}"
+            f" (Welch's {mean[3]:.1%}), best finalist said {mean[4]:.0%}, was {mean[5]:.0%}"
+        )
 
 
 def shuffled(fitness: np.ndarray, random: np.random.Generator) -> np.ndarray:
@@ -60,38 +146,6 @@ def searched(values: np.ndarray) -> tuple[list[list[float]], list[int]]:
     again = np.argsort(-values[:, 0])[:AGAIN].tolist()
     scores = [each[: 2 if place in again else 1].tolist() for place, each in enumerate(values)]
     return scores, sorted(again, key=lambda each: -sum(scores[each]))
-
-
-def certain(fitness: np.ndarray, draw: int) -> tuple[float, bool]:
-    """Probability that is said of a winner with final seeds, and True if it held."""
-    values = shuffled(fitness, np.random.default_rng(draw))
-    scores, best = searched(values)
-    finalists = best[:FINALISTS]
-    end = 2 + FINAL_SEEDS
-    finalists.sort(key=lambda each: -values[each, 2:end].mean())
-    for each in finalists:
-        scores[each] += values[each, 2:end].tolist()
-    left = values[finalists, end:]
-    sure = probability(posterior(scores), finalists, left.shape[1])
-    return sure, bool(left.mean(axis=1).argmax() == 0)
-
-
-def certain_of_search(
-    point: Mapping[str, Any], retrained: Mapping[str, list[float]]
-) -> Iterator[tuple[float, bool]]:
-    """Probability that is said of a search's winner, and True if it held, for each choice of final
-    seeds."""
-    scores = [[fitness] for _, fitness, _ in point["made"] if fitness is not None]
-    places = [scores.index([fitness]) for _, fitness in point["finalists"]]
-    values = np.array([retrained[key(source)] for source, _ in point["finalists"]])
-    for seeds in itertools.combinations(range(values.shape[1]), SEARCHES_FINAL_SEEDS):
-        final, left = values[:, seeds], np.delete(values, seeds, axis=1)
-        known = [*scores]
-        for place, each in zip(places, final.tolist(), strict=True):
-            known[place] = [*scores[place], *each]
-        order = np.argsort(-final.mean(axis=1), kind="stable")
-        sure = probability(posterior(known), [places[each] for each in order], left.shape[1])
-        yield sure, bool(left[order].mean(axis=1).argmax() == 0)
 
 
 def gained(fitness: np.ndarray, draw: int) -> tuple[float, float]:
@@ -107,19 +161,6 @@ def gained(fitness: np.ndarray, draw: int) -> tuple[float, float]:
     further = values[later, 2 if later < FEW else 1 :].mean()
     deviation = fitness.std()
     return said / deviation, float(further - values[winner, 2:].mean()) / deviation
-
-
-def show_certainty(found: Mapping[str, list[tuple[float, bool]]]) -> None:
-    """Print what was said and what held, by table or task and by what was said."""
-    for name, pairs in found.items():
-        sure, held = np.mean(pairs, axis=0)
-        print(f"{name}: said {sure:.0%}, held {held:.0%}")
-    sure, held = np.concatenate([np.array(pairs) for pairs in found.values()]).T
-    for low, high in itertools.pairwise(BINS):
-        within = (sure >= low) & (sure < high)
-        if within.any():
-            said = f"said {low:.0%} to {min(high, 1.0):.0%}: {sure[within].mean():.0%} on average"
-            print(f"{said}, held {held[within].mean():.0%} ({within.sum()} times)")
 
 
 def show_gain(tables: list[Path]) -> None:
@@ -145,24 +186,10 @@ def main() -> None:
         paths = sorted(folder.glob("*.json"))
         return [each for each in paths if not wanted or each.stem in wanted]
 
-    tasks = json.loads((RESULTS / f"{NAME}.json").read_text())["tasks"]
-    searches = {
-        task: [
-            pair
-            for arm in known["searches"].values()
-            for points in arm.values()
-            if sources_of([points[-1:]]).keys() <= known["retrained"].keys()
-            for pair in certain_of_search(points[-1], known["retrained"])
-        ]
-        for task, known in tasks.items()
-    }
-    show_certainty({task: pairs for task, pairs in searches.items() if pairs})
-    tables = chosen(RESULTS / "seed_table")
-    fitness = {path.stem: read(path).fitness for path in tables}
-    show_certainty(
-        {name: [certain(each, draw) for draw in range(DRAWS)] for name, each in fitness.items()}
-    )
-    show_gain([each for each in chosen(TABLES) if LEFT_OUT not in each.stem])
+    many = [each for each in chosen(TABLES) if LEFT_OUT not in each.stem]
+    tables = {path.stem: read(path).fitness for path in [*chosen(RESULTS / "seed_table"), *many]}
+    show_rounds(tables)
+    show_gain(many)
 
 
 if __name__ == "__main__":

@@ -74,6 +74,11 @@ def all_scores(attempts: Sequence[Attempt], finals: Sequence[Score]) -> dict[str
     }
 
 
+def are_level(ours: Sequence[float], theirs: Sequence[float]) -> bool:
+    """True for rewards that came to the same fitness from every seed, as at a ceiling."""
+    return len({*ours, *theirs}) == 1
+
+
 def _trained(attempts: Sequence[Attempt]) -> list[tuple[Attempt, tuple[float, ...]]]:
     """Trained attempts with their fitness per seed, which is computed once."""
     return [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from eureka_agent import wording
@@ -31,7 +32,8 @@ def cut_short(run: Run) -> str:
 
 def steps_of(settings: SearchSettings, generations: int) -> int:
     """Env steps of a search with so many generations, its confirmations and finals included."""
-    made = TrainingCounts.of(settings.model_copy(update={"iterations": generations}))
+    made = TrainingCounts.of(settings, candidates=generations * settings.samples)
+    made = replace(made, confirmed=min(made.confirmed, generations))
     return made.most(generations) * settings.steps_of_a_training
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import ValidationError
 
 from eureka_agent.archive.run_folder import BATCH_FILE
 from eureka_agent.archive.storage_errors import FILE_NAME
@@ -21,6 +22,7 @@ from eureka_agent.bench.suite import Suite, SuiteError
 from eureka_agent.errors import did_you_mean
 from eureka_agent.settings import FREE_SETTINGS, MOST_PROPOSALS, SearchSettings
 from eureka_agent.simulation.catalogue import GYMNASIUM_PREFIX
+from eureka_agent.training_counts import TrainingCounts
 from eureka_agent.wording import plural
 
 _OF_METHODS = ("samples", "iterations", "confirm", "confirm_seeds")
@@ -168,31 +170,29 @@ def _samples(
 ) -> int | None:
     """Samples that fill the trainings of a method's search; None where a setting is faulty.
 
-    A generation makes `samples` trainings and then `confirm · confirm_seeds` more.
+    Some of the trainings confirm the best of a generation.
     """
     common = {**suite.settings, **settings}
-    numbers = []
-    for key in ("iterations", "confirm", "confirm_seeds"):
-        value = common.get(key, SearchSettings.model_fields[key].default)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            return None  # the batch file has this fault too
-        numbers.append(value)
-    iterations, confirm, confirm_seeds = numbers
-    if iterations == 0:
+    if common.get("iterations") == 0:
         place = ("methods", name) if "iterations" in settings else ("settings",)
         message = "it is 0, expected a whole number, 1 or more"
         faults.append(suite.fault((*place, "iterations"), message))
         return None
-    confirmed = confirm * confirm_seeds
-    samples, rest = divmod(suite.trainings, iterations)
-    samples -= confirmed
-    if rest or samples < max(1, confirm):
-        least = iterations * (confirmed + max(1, confirm))
+    try:
+        search = SearchSettings.model_validate({**common, "samples": MOST_PROPOSALS})
+    except ValidationError:
+        return None  # the batch file has this fault too
+    made, iterations = TrainingCounts.of(search), search.iterations
+    confirmed = made.confirmed * made.confirmations
+    fewest = max(1, search.confirm if confirmed else 1)
+    samples, rest = divmod(suite.trainings - confirmed, iterations)
+    if rest or samples < fewest:
         message = (
             f"{plural(suite.trainings, 'training')} cannot be divided into"
-            f" {plural(iterations, 'generation')} with {plural(confirmed, 'confirmation')} each"
+            f" {plural(iterations, 'generation')} and {plural(confirmed, 'confirmation')}"
         )
-        hint = f"set trainings to a multiple of {iterations}, from {least} on"
+        least = iterations * fewest + confirmed
+        hint = f"set trainings to {least:,}, or to a multiple of {iterations:,} more"
         faults.append(suite.fault(("methods", name), message, hint))
         return None
     if samples > MOST_PROPOSALS:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from eureka_agent.ranking import all_scores
+from eureka_agent.ranking import all_scores, are_level
 from eureka_agent.records import Score
 from eureka_agent.report.comparison import (
     FEWEST_SEEDS,
@@ -29,6 +30,8 @@ class Belief:
     chance: float
     """Probability that its mean over seeds is the highest of the finalists'."""
     finalists: int
+    level: tuple[str, ...]
+    """Ids of the finalists that came to the same fitness from every seed."""
     expected: float
     """Fitness to be expected of a further seed."""
     more: int
@@ -46,7 +49,8 @@ def belief_in_best(report: RunReport) -> Belief | None:
     known = _posterior(report)
     if known is None:
         return None
-    names, found = known
+    scores, found = known
+    names = list(scores)
     finalists = [name for name in names if name in _finalists(report)]
     if len(finalists) < 2:
         return None
@@ -59,18 +63,15 @@ def belief_in_best(report: RunReport) -> Belief | None:
     if (solved := report.description.success_fitness) is not None:
         gain = min(gain, max(0.0, solved - expected))
     chance = float(chances[finalists.index(report.best.id)])
-    return Belief(chance, len(finalists), expected, more, gain)
+    others = (name for name in finalists if name != report.best.id)
+    level = tuple(name for name in others if are_level(scores[name], scores[report.best.id]))
+    return Belief(chance, len(finalists), level, expected, more, gain)
 
 
 def lead_of_best(report: RunReport, baseline: Score) -> Comparison | None:
     """The best reward's mean less a baseline's, with a 95 % interval; None for too few seeds.
 
-    The best of several rewards was chosen by its scores, and its finals ended when they told
-    enough. Welch's interval takes no account of that and holds less often than it says. A posterior
-    does not depend on when one stops, where it weighs all that the decisions saw (Gelman et al.,
-    Bayesian Data Analysis, chapter 8): here all trainings of all rewards. On the stored tables it
-    holds in 94 to 96 %, Welch's in 90 to 94 % (benchmarks/certainty.py). The baseline counts with
-    its own noise alone.
+    Welch's, where only one reward was trained; `lead` where the best one is one of several.
     """
     score, known = report.best_score, _posterior(report)
     values = known_fitness(baseline)
@@ -78,29 +79,41 @@ def lead_of_best(report: RunReport, baseline: Score) -> Comparison | None:
         return None if score is None else compare_scores(score, baseline)
     if min(len(values), len(known_fitness(score))) < FEWEST_SEEDS:
         return None
+    scores, found = known
+    assert report.best is not None  # as it is known
+    return lead(found, list(scores).index(report.best.id), values)
+
+
+def lead(found: Posterior, place: int, baseline: Sequence[float]) -> Comparison:
+    """The mean of a reward less a baseline's, with a 95 % interval; the baseline from its scores
+    alone, at least two.
+
+    The best of several rewards was chosen by its scores, and its finals ended when they told
+    enough. Welch's interval takes no account of that and holds less often than it says. A posterior
+    does not depend on when one stops, where it weighs all that the decisions saw (Gelman et al.,
+    Bayesian Data Analysis, chapter 8): here all trainings of all rewards. `benchmarks/certainty.py`
+    says how often both hold on the stored tables.
+    """
     import numpy as np
 
-    names, found = known
-    assert report.best is not None  # as it is known
-    place = names.index(report.best.id)
     random = np.random.default_rng(0)
-    error = statistics.stdev(values) / len(values) ** 0.5
-    theirs = statistics.fmean(values) + error * random.standard_t(len(values) - 1, len(found.draws))
+    mean, error = statistics.fmean(baseline), statistics.stdev(baseline) / len(baseline) ** 0.5
+    theirs = mean + error * random.standard_t(len(baseline) - 1, len(found.draws))
     low, high = np.quantile(found.draws[:, place] - theirs, [0.025, 0.975])
-    difference = float(found.means[place]) - statistics.fmean(values)
-    return Comparison(difference, float(low), float(high))
+    return Comparison(float(found.means[place]) - mean, float(low), float(high))
 
 
 def _finalists(report: RunReport) -> set[str]:
     return {*report.chosen, *(each.name for each in report.finalists if each.mean is not None)}
 
 
-def _posterior(report: RunReport) -> tuple[list[str], Posterior] | None:
-    """Names of all trained rewards, and beliefs about them; None where the best is no finalist."""
+def _posterior(report: RunReport) -> tuple[dict[str, list[float]], Posterior] | None:
+    """Scores of all trained rewards by name, and beliefs about them; None where the best is no
+    finalist."""
     best = report.best_score
     if best is None or best.mean is None:
         return None
     from eureka_agent.posterior import posterior  # with numpy, which lists of runs do without
 
     known = all_scores(report.attempts, report.finalists)
-    return list(known), posterior(list(known.values()))
+    return known, posterior(list(known.values()))

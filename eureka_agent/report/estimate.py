@@ -24,8 +24,8 @@ def render_estimate(plan: SearchPlan) -> RenderableType:
         "task": f"{description.environment}/{description.task}:"
         f" {settings.sentence or description.sentence}",
         "search": _size(plan),
-        "trainings": f"at most {estimate.trainings:,}: {_trainings(plan)}",
-        "env steps": f"at most {count(estimate.env_steps)},"
+        "trainings": f"about {estimate.trainings:,}: {_trainings(plan)}",
+        "env steps": f"about {count(estimate.env_steps)},"
         f" {count(settings.steps_of_a_training)} a training",
         "wall time": time_text(estimate),
         "devices": plan.devices,

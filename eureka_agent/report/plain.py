@@ -187,8 +187,8 @@ def event_line(event: BaseEntry, view: SearchView) -> str:
             names = ", ".join(event.attempts)
             return f"final trainings with fresh seeds: {names or 'no finalist'}"
         case journal.FinalRound():
-            seeds = [f"{name} to {number}" for name, number in event.seeds.items()]
-            return f"further fresh seeds: {', '.join(seeds)}"
+            seeds = [f"{name} up to {number}" for name, number in event.seeds.items()]
+            return f"fresh seeds next: {', '.join(seeds)}"
         case journal.Scored():
             return _scored(event.score)
         case journal.OfRandomisation():

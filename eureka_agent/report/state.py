@@ -338,7 +338,9 @@ class SearchView:
     def _scored(self, score: Score) -> None:
         kinds: dict[str, journal.TrainingKind] = {"human": "human", "sparse": "sparse"}
         final = self._final(score.name, kinds.get(score.name, "final"))
-        final.score, self._has_finals = score, False
+        final.score = score
+        if final.kind == "final":
+            self._has_finals = False
         final.planned = max(final.queued, final.ended)
         final.fitness = list(score.fitness)
 

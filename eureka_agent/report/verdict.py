@@ -260,10 +260,13 @@ def _certainty(report: RunReport) -> str:
     belief = belief_in_best(report)
     if belief is not None:
         further = f"further seeds may be expected to give {fitness_text(report, belief.expected)}"
-        parts.append(
-            f"the best of its {belief.finalists} finalists with a probability of"
-            f" {belief.chance:.0%} ({further})"
+        standing = (
+            f"no better than {', '.join(belief.level)}: the same fitness from every seed"
+            if belief.level
+            else f"the best of its {belief.finalists} finalists with a probability of"
+            f" {belief.chance:.0%}"
         )
+        parts.append(f"{standing} ({further})")
         hour = wording.plural(belief.more, "more reward")
         gained = fitness_text(report, belief.gain)
         chance = (

@@ -2,8 +2,9 @@
 
 A search is over when it knows its winner, so finalists get their seeds one at a time. Whatever a
 round has shown is weighed with all that is known of all rewards (`eureka_agent.posterior`): a
-finalist that is not expected to gain anything over the leader gets no more, and the leader gets all
-its seeds. A leader that disappoints is replaced, so the winner always has all of them.
+finalist that is expected to gain next to nothing over the leader gets no more, nor does one that
+came to the same fitness as the leader from every seed. The leader gets all its seeds. A leader that
+disappoints is replaced, so the winner always has all of them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from eureka_agent.posterior import posterior
+from eureka_agent.ranking import are_level
 
 LEAST_GAIN = 0.2
 """Expected gain over the leader, counting what is below it as 0, in deviations between seeds, above
@@ -35,6 +37,7 @@ def next_round(
     ahead = found.draws - found.draws[:, [names.index(leader)]]
     gains = dict(zip(names, np.maximum(ahead, 0.0).mean(axis=0), strict=True))
     least = LEAST_GAIN * float(np.sqrt((found.noise**2).mean()))
+    gains |= {name: 0.0 for name in trained if are_level(scores[name], scores[leader])}
     wanted = [
         name
         for name, number in trained.items()

@@ -17,14 +17,22 @@ from eureka_agent.settings import SearchSettings
 
 # 8 x 16 = 128 steps an update; 1000 steps are 8 updates = 1024
 SETTINGS = SearchSettings(
-    env_steps=1000, num_envs=8, horizon=16, samples=4, confirm=2, finalists=1, final_seeds=3
+    env_steps=1000,
+    num_envs=8,
+    horizon=16,
+    strategy="greedy",
+    iterations=3,
+    samples=4,
+    confirm=2,
+    finalists=1,
+    final_seeds=3,
 )
 
 
 def test_a_search_claims_its_generations_with_confirmations_and_finals() -> None:
-    # 4 candidates + 2 confirmations a generation, 3 finals, 2 x 3 baselines
+    # 4 candidates + 2 confirmations a generation but for the last, 3 finals, 2 x 3 baselines
     assert steps_of(SETTINGS, 1) == (4 + 2 + 3 + 6) * 1024
-    assert steps_of(SETTINGS, 3) == (12 + 6 + 3 + 6) * 1024
+    assert steps_of(SETTINGS, 3) == (12 + 4 + 3 + 6) * 1024
 
 
 def test_no_generation_begins_that_would_pass_the_limit() -> None:

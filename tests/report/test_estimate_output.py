@@ -19,8 +19,10 @@ ROLES = (
 
 
 def plan_of(description: TaskDescription, money: Decimal | None) -> SearchPlan:
-    estimate = Estimate(39, 390_000, 250.0, 17, 98_500, 10_025, money)
-    counts = TrainingCounts(candidates=8, confirmations=4, finals=15, baselines=0)
+    estimate = Estimate(28, 280_000, 250.0, 17, 98_500, 10_025, money)
+    counts = TrainingCounts(
+        candidates=8, confirmations=4, confirmed=1, finals=15, likely_finals=8, baselines=0
+    )
     settings = SearchSettings(env_steps=10_000)
     notes = ("a reply is assumed to take 20 s",)
     return SearchPlan(
@@ -35,8 +37,8 @@ def test_an_estimate_for_people(description: TaskDescription) -> None:
     assert [line.rstrip() for line in console.file.getvalue().splitlines()] == [
         "task       jumper/jump: jump",
         "search     2 generations of 8 proposals",
-        "trainings  at most 39: 16 of proposals, 8 to confirm the best, 15 final",
-        "env steps  at most 390k, 10.2k a training",  # whole updates of 512 env steps
+        "trainings  about 28: 16 of proposals, 4 to confirm the best, 8 final",
+        "env steps  about 280k, 10.2k a training",  # whole updates of 512 env steps
         "wall time  about 4 min 10 s",
         "devices    trainings run here",
         "models     17 requests, 98.5k tokens of prompts and 10.0k of replies",

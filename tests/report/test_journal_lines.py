@@ -184,6 +184,10 @@ def story(
         (journal.ModelBudgetSpent(limits={"max_cost": "1"}, text="$1 is spent"), "$1 is spent"),
         (journal.SearchEndedEarly(text="nothing was left"), "nothing was left"),
         (journal.FinalStarted(attempts=("1-01",)), "final trainings with fresh seeds: 1-01"),
+        (
+            journal.FinalRound(seeds={"1-01": 2, "1-02": 1}),
+            "fresh seeds next: 1-01 up to 2, 1-02 up to 1",
+        ),
         (journal.FinalTrained(training=final), "human from seed 3: fitness 1.50"),
         (journal.Scored(score=SCORE), "human: 2.00 over 1 seed"),
         *RANDOMISATION,

@@ -15,6 +15,7 @@ from eureka_agent.journal.entries import (
     AttemptRepeated,
     BaseEntry,
     ConfirmationStarted,
+    FinalRound,
     FinalStarted,
     IterationEnded,
     IterationStarted,
@@ -122,9 +123,10 @@ def scene(
 
 def test_the_budget_counts_what_is_planned_and_done(scene: Scene) -> None:
     scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
-    # 2 iterations × 3 samples + 2 finalists × 3 seeds + 2 baselines × 3 seeds
-    assert scene.view.trainings_total == 18
-    assert scene.view.env_steps_total == 18_000
+    # 2 iterations × 3 samples + 3 seeds of the winner + likely 1 of the other finalist (1.3, rounded)
+    # + 2 baselines × 3 seeds
+    assert scene.view.trainings_total == 16
+    assert scene.view.env_steps_total == 16_000
     scene.accept("1-01")
     scene.accept("1-02")
     scene.reject("1-03", "unknown variable 'heigth'")
@@ -137,7 +139,7 @@ def test_the_budget_counts_what_is_planned_and_done(scene: Scene) -> None:
     assert (scene.view.trainings_done, scene.view.env_steps_done) == (1, 700)
     scene.finish("1-02", 2.5)
     scene.send(IterationEnded(iteration=0, best="1-02"))
-    assert scene.view.trainings_total == 17  # the rejected proposal will not be trained
+    assert scene.view.trainings_total == 15  # the rejected proposal will not be trained
     assert [entry.id for entry in scene.view.attempts.leaderboard] == ["1-02", "1-01"]
     assert (
         scene.view.attempts.proposed,
@@ -149,9 +151,9 @@ def test_the_budget_counts_what_is_planned_and_done(scene: Scene) -> None:
 def test_trainings_under_distributions_are_planned_and_counted(scene: Scene) -> None:
     settings = scene.started.settings.model_copy(update={"randomise": 4, "baselines": False})
     scene.send(scene.started.model_copy(update={"settings": settings}))
-    # 2 iterations x 3 samples + 2 finalists x 3 seeds + 4 distributions x 3 seeds
-    assert scene.view.trainings_total == 24
-    scene.send(FinalStarted(attempts=("1-01",)))
+    # 2 iterations x 3 samples + 3 seeds of the winner and 1 of the other + 4 distributions x 3 seeds
+    assert scene.view.trainings_total == 22
+    scene.send(FinalStarted(attempts=("1-01",)), FinalRound(seeds={"1-01": 3}))
     assert scene.view.trainings_total == 3 + 12
     scene.send(RandomisationStarted(winner="1-01", distributions=2, seeds=3))
     assert scene.view.trainings_total == 3 + 6
@@ -174,7 +176,7 @@ def test_what_follows_the_last_training_has_its_name_and_no_number(
     changes = {"video": video, "baselines": False, "final_seeds": 1, "finalists": 1}
     settings = scene.started.settings.model_copy(update=changes)
     scene.send(scene.started.model_copy(update={"settings": settings}))
-    scene.send(FinalStarted(attempts=("1-01",)))
+    scene.send(FinalStarted(attempts=("1-01",)), FinalRound(seeds={"1-01": 1}))
     job = {"job": "1-01@7", "label": "1-01", "training": "final"}
     scene.send(TrainingQueued(**job, seed=7))
     scene.send(TrainingProgress(job="1-01@7", points=()))
@@ -212,37 +214,41 @@ def test_a_training_that_a_review_ends_counts_as_none(scene: Scene, mended: bool
     scene.send(IterationEnded(iteration=0, best="1-01"))
     done = 2 if mended else 1
     assert scene.view.trainings_done == done
-    # what was trained in this iteration, 3 samples of the next, 2 finalists × 3 seeds, 2 baselines
-    # × 3 seeds
-    assert scene.view.trainings_total == done + 3 + 6 + 6
+    # what was trained in this iteration, 3 samples of the next, 3 seeds of the winner and 1 of the
+    # other finalist, 2 baselines × 3 seeds
+    assert scene.view.trainings_total == done + 3 + 4 + 6
     assert (scene.view.attempts.accepted, scene.view.attempts.rejected) == (done, 1)
 
 
 def test_a_search_that_its_budget_ends_early_has_no_more_to_train_but_its_finals(
     description: TaskDescription, settings: SearchSettings, attempt: Callable[..., Attempt]
 ) -> None:
-    longer = settings.model_copy(update={"iterations": 5, "confirm": 2})
+    longer = settings.model_copy(update={"iterations": 5, "confirm": 2, "strategy": "greedy"})
     scene = Scene(description, longer, attempt)
     scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
     for number, fitness in enumerate((1.0, 2.0, 3.0), 1):
         scene.accept(f"1-0{number}")
         scene.finish(f"1-0{number}", fitness)
     scene.send(IterationEnded(iteration=0, best=None))
-    # 5 generations of 3, 2 confirmed after each of the 4 that follow, 2 finalists x 3 seeds, 2
-    # baselines x 3 seeds
-    assert scene.view.trainings_total == 15 + 8 + 6 + 6
+    # 5 generations of 3, 2 confirmed after each of the 3 that have one after them, 3 seeds of the
+    # winner and 1 of the other finalist, 2 baselines x 3 seeds
+    assert scene.view.trainings_total == 15 + 6 + 4 + 6
     scene.send(FinalStarted(attempts=("1-03", "1-02")))
-    assert scene.view.trainings_total == 3 + 6 + 6
+    assert scene.view.trainings_total == 3 + 4 + 6
+    # a round counts for what it is once it is more than was likely, and the last one ends the guess
+    scene.send(FinalRound(seeds={"1-03": 1, "1-02": 1}), FinalRound(seeds={"1-03": 2, "1-02": 2}))
+    assert scene.view.trainings_total == 3 + 4 + 6
+    scene.send(FinalRound(seeds={"1-02": 3}))
+    assert scene.view.trainings_total == 3 + 5 + 6
 
 
 def test_what_is_trained_again_is_planned_counted_and_ranked_by_its_mean(
     description: TaskDescription, settings: SearchSettings, attempt: Callable[..., Attempt]
 ) -> None:
-    scene = Scene(
-        description, settings.model_copy(update={"confirm": 2, "confirm_seeds": 1}), attempt
-    )
+    confirming = {"confirm": 2, "confirm_seeds": 1, "strategy": "greedy"}
+    scene = Scene(description, settings.model_copy(update=confirming), attempt)
     scene.send(scene.started, IterationStarted(iteration=0, round=0, samples=3))
-    assert scene.view.trainings_total == 18 + 4  # two after each iteration
+    assert scene.view.trainings_total == 16 + 2  # two between the iterations
     for identifier, fitness in (("1-01", 8.0), ("1-02", 7.0), ("1-03", 1.0)):
         scene.accept(identifier)
         scene.finish(identifier, fitness)
@@ -261,7 +267,7 @@ def test_what_is_trained_again_is_planned_counted_and_ranked_by_its_mean(
         outcome = one.outcome.model_copy(update={"fitness": value})
         made = Repeat(iteration=0, seed=9, outcome=outcome)
         scene.send(AttemptRepeated(attempt=one.id, repeat=made))
-    assert (scene.view.trainings_done, scene.view.trainings_total) == (5, 22)
+    assert (scene.view.trainings_done, scene.view.trainings_total) == (5, 18)
     # means of 5 and 6.5, drawn to the median of 5
     assert [
         (entry.id, entry.fitness, len(entry.fitness_per_seed))
@@ -275,7 +281,7 @@ def test_what_is_trained_again_is_planned_counted_and_ranked_by_its_mean(
         IterationEnded(iteration=0, best=None), IterationStarted(iteration=1, round=0, samples=3)
     )
     scene.send(IterationEnded(iteration=1, best=None))  # nobody new among the best
-    assert scene.view.trainings_total == 18 - 3 + 2  # and none of the second iteration was trained
+    assert scene.view.trainings_total == 16 - 3 + 2  # and none of the second iteration was trained
 
 
 def test_a_resumed_run_counts_what_was_trained_again_before(
@@ -302,7 +308,7 @@ def test_a_repeated_iteration_adds_its_proposals(scene: Scene) -> None:
     for identifier in ("1-01", "1-02", "1-03"):
         scene.reject(identifier, "no code")
     scene.send(IterationStarted(iteration=0, round=1, samples=3))
-    assert scene.view.trainings_total == 18
+    assert scene.view.trainings_total == 16
     assert scene.view.phase == "iteration 1 of 2, round 2"
 
 
@@ -346,7 +352,7 @@ def test_speed_and_time_left(scene: Scene) -> None:
     scene.send(TrainingProgress(job="1-01@7", points=()))
     scene.send(TrainingProgress(job="1-01@7", points=(progress(500, 1.0),)), seconds=5.0)
     assert scene.view.steps_per_second == pytest.approx(100.0)
-    assert scene.view.seconds_left(scene.clock.now) == pytest.approx((18_000 - 500) / 100.0)
+    assert scene.view.seconds_left(scene.clock.now) == pytest.approx((16_000 - 500) / 100.0)
     # a rate is one of the last twenty seconds, so a pause ages out of it
     for step in range(501, 531):
         scene.send(TrainingProgress(job="1-01@7", points=(progress(step, 1.0),)), seconds=1.0)
@@ -373,7 +379,7 @@ def test_steps_that_outlive_a_worker_took_their_time(scene: Scene) -> None:
     saved = TrainingResumed(job="1-01@7", label="1-01", points=(progress(300, 1.0),))
     scene.send(TrainingRetried(job="1-01@7", reason="its worker died"), saved, seconds=0.0)
     # of the 500 env steps 300 are left, which took 5 s
-    assert scene.view.seconds_left(scene.clock.now) == pytest.approx((18_000 - 300) / 60.0)
+    assert scene.view.seconds_left(scene.clock.now) == pytest.approx((16_000 - 300) / 60.0)
 
 
 def test_steps_of_an_earlier_process_took_no_time(scene: Scene) -> None:
@@ -385,7 +391,7 @@ def test_steps_of_an_earlier_process_took_no_time(scene: Scene) -> None:
         TrainingResumed(job="1-02@8", label="1-02", points=(progress(300, 1.0),)), seconds=0.0
     )
     scene.send(TrainingProgress(job="1-01@7", points=(progress(500, 1.0),)), seconds=5.0)
-    assert scene.view.seconds_left(scene.clock.now) == pytest.approx((18_000 - 800) / 100.0)
+    assert scene.view.seconds_left(scene.clock.now) == pytest.approx((16_000 - 800) / 100.0)
 
 
 def test_a_resumed_run_counts_what_was_there(scene: Scene) -> None:
@@ -397,9 +403,9 @@ def test_a_resumed_run_counts_what_was_there(scene: Scene) -> None:
     scene.send(scene.started.model_copy(update={"known": known}))
     scene.send(IterationStarted(iteration=0, round=0, samples=3))
     assert (scene.view.trainings_done, scene.view.env_steps_done) == (2, 1000)
-    assert scene.view.trainings_total == 3 + 3 + 12, "the iteration still has its three places"
+    assert scene.view.trainings_total == 3 + 3 + 10, "the iteration still has its three places"
     scene.send(IterationEnded(iteration=0, best=None))
-    assert scene.view.trainings_total == 2 + 3 + 12
+    assert scene.view.trainings_total == 2 + 3 + 10
     assert (
         scene.view.attempts.proposed,
         scene.view.attempts.rejected,
@@ -416,7 +422,7 @@ def test_a_session_that_goes_on_with_a_finished_search_counts_its_generations(sc
     assert scene.view.phase == "iteration 3 of 3"
     assert event_line(third, scene.view) == "iteration 3 of 3: 3 proposals to make"
     done, total = scene.view.trainings_done, scene.view.trainings_total
-    assert (done, total) == (2, 2 + 3 + 12)
+    assert (done, total) == (2, 2 + 3 + 10)
 
 
 def test_finals_that_would_tell_nothing_are_not_counted(scene: Scene) -> None:
@@ -445,7 +451,7 @@ def test_a_training_that_a_kill_cut_off_counts_once(scene: Scene) -> None:
         1,
     )
     scene.send(IterationEnded(iteration=0, best=None))
-    assert scene.view.trainings_total == 1 + 3 + 12
+    assert scene.view.trainings_total == 1 + 3 + 10
 
 
 def test_a_training_ends_with_a_whole_iteration(
@@ -473,8 +479,8 @@ def test_cached_baselines_leave_nothing_to_train(scene: Scene) -> None:
             )
         )
     )
-    assert scene.view.trainings_total - scene.view.trainings_done == 15
-    assert scene.view.env_steps_total == 15_000
+    assert scene.view.trainings_total - scene.view.trainings_done == 6 + 4 + 3
+    assert scene.view.env_steps_total == 13_000
     assert "human" in scene.text(80, 24)
 
 
@@ -525,9 +531,9 @@ def test_lines_at_80_columns(scene: Scene) -> None:
         "fitness is the metric of the environment's own task 'jump': highest point of the",
         "foot",
         "iteration 1 of 2 · 3 proposals · 1 thrown out by the critic",
-        "trainings 1/18 · env steps 400/17.0k · 100 steps/s",
-        # 16,600 steps at 400 in the 4.3 s since the first progress are 178 s
-        "━───────────────────────────────────────────   2%  0:05 elapsed, about 2:58 left",
+        "trainings 1/16 · env steps 400/15.0k · 100 steps/s",
+        # 14,600 steps at 400 in the 4.3 s since the first progress are 157 s
+        "━───────────────────────────────────────────   3%  0:05 elapsed, about 2:37 left",
         "── 1 training now (fitness with exploration noise) ─────────────────────────────",
         "  candidate  role       fitness  fitness curve  env steps                       ",
         "  1-01       fresh         8.00  ▁▂▃▄▅▆▇█       ━━━━━━━━────────────   400  40% ",
@@ -723,15 +729,15 @@ def test_plain_progress_is_one_line_in_ten_seconds(scene: Scene) -> None:
         scene.clock.now += 1.0
         log(TrainingProgress(job="1-01@7", points=(progress(second * 10, 1.0),)))
     lines = console.file.getvalue().splitlines()[2:]  # type: ignore[attr-defined]
-    # 18 trainings of 1000 steps; 100 steps in ten seconds leave 17,900 for 1790 s; then 200 in
-    # twenty leave 1780 s
+    # 16 trainings of 1000 steps; 100 steps in ten seconds leave 15,900 for 1590 s; then 200 in
+    # twenty leave 1580 s
     assert lines == [
         (
-            "[   11.0 s] 1 training running, 0 of 18 done, 100 of 18.0k env steps, 10 steps/s,"
-            " about 29 min 50 s left"
+            "[   11.0 s] 1 training running, 0 of 16 done, 100 of 16.0k env steps, 10 steps/s,"
+            " about 26 min 30 s left"
         ),
         (
-            "[   21.0 s] 1 training running, 0 of 18 done, 200 of 18.0k env steps, 10 steps/s,"
-            " about 29 min 40 s left"
+            "[   21.0 s] 1 training running, 0 of 16 done, 200 of 16.0k env steps, 10 steps/s,"
+            " about 26 min 20 s left"
         ),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,8 +14,9 @@ import pytest
 from outcomes import make_outcome
 from rich.console import RenderableType
 
-from eureka_agent.records import Attempt, FinalTraining, RunStatus, Score
-from eureka_agent.report.belief import belief_in_best
+from eureka_agent.posterior import posterior
+from eureka_agent.records import Attempt, FinalTraining, RunStatus, Score, Stage
+from eureka_agent.report.belief import belief_in_best, lead, lead_of_best
 from eureka_agent.report.console import CleanConsole
 from eureka_agent.report.cost import cost_sentence
 from eureka_agent.report.markdown import markdown
@@ -41,6 +43,13 @@ def with_scores(report: RunReport, *scores: Score) -> RunReport:
     return replace(report, scores=scores)
 
 
+def alone(report: RunReport) -> RunReport:
+    """The report of a run that trained its best attempt and no other: nothing was chosen by its
+    scores, so that Welch's interval holds."""
+    assert report.best is not None
+    return replace(report, attempts=(report.best,))
+
+
 def test_the_verdict_of_a_finished_run(report: RunReport) -> None:
     found = verdict(report)
     assert found.best == "attempt 2-01 (improve): fitness 2.50 ± 0.50 m over 3 fresh seeds"
@@ -50,12 +59,25 @@ def test_the_verdict_of_a_finished_run(report: RunReport) -> None:
         found.against
         == "not told apart from human (2.00 m); better than sparse (1.00 m); human-normalised 1.50"
     )
-    # variances 0.25 and 0.01 over 3 seeds: error sqrt(0.26/3) = 0.2944; degrees of freedom
-    # 0.26²/((0.25² + 0.01²)/2) = 2.16, so t = 4.0116 and the margin 1.181 about 1.5 and 0.5; twice
-    # that is less than all scores, of 0.5 to 3, are apart
-    assert (
-        found.certainty.partition("; the best of its 2 finalists with a probability of ")[0]
-        == "95 % interval of the difference (Welch): human -0.681 to 1.68 m, sparse 0.319 to 2.68 m"
+    told = re.match(
+        r"95 % interval of the difference: human (\S+) to (\S+) m, sparse (\S+) to (\S+) m; the best"
+        r" of its 2 finalists with a probability of ",
+        found.certainty,
+    )
+    assert told is not None
+    # of what is expected of the best, from all trainings, less 2 and 1
+    belief = belief_in_best(report)
+    assert belief is not None
+    low_human, high_human, low_sparse, high_sparse = map(float, told.groups())
+    assert low_human < belief.expected - 2.0 < high_human
+    assert 0.0 < low_sparse < belief.expected - 1.0 < high_sparse
+    # of one reward alone Welch's: variances 0.25 and 0.01 over 3 seeds: error sqrt(0.26/3) =
+    # 0.2944; degrees of freedom 0.26²/((0.25² + 0.01²)/2) = 2.16, so t = 4.0116 and the margin 1.181
+    # about 0.5 and 1.5; twice that is more than all scores, of 0.9 to 3, are apart, which is said
+    # where 0 lies within
+    others = [each for each in report.scores if each.name != "1-01"]
+    assert verdict(with_scores(alone(report), *others)).certainty == (
+        "95 % interval of the difference: human too wide to say, sparse 0.319 to 2.68 m"
     )
     assert (found.advice, found.command) == (
         "export reward and policy",
@@ -108,7 +130,8 @@ def test_a_mean_that_is_higher_within_the_noise_is_given_more_seeds_up_to_ten(
     report: RunReport,
 ) -> None:
     def command(seeds: int, ours: float) -> str:
-        given = replace(report, settings=report.settings.model_copy(update={"final_seeds": seeds}))
+        settings = report.settings.model_copy(update={"final_seeds": seeds})
+        given = replace(alone(report), settings=settings)
         scores = score("2-01", *[ours - 1, ours, ours + 1]), score("sparse", 1.0, 2.0, 3.0)
         return verdict(with_scores(given, *scores)).command
 
@@ -132,6 +155,7 @@ def test_a_baseline_of_one_seed_is_given_more(report: RunReport) -> None:
 
 
 def test_an_interval_wider_than_all_scores_is_not_printed(report: RunReport) -> None:
+    report = alone(report)
     # variances 100/3 and 0: error sqrt(100/9) = 3.33, t = 4.303, so 28.7 wide; all scores and
     # attempts lie within 0 and 10
     scores = score("2-01", 0.0, 0.0, 10.0), score("sparse", 1.0, 1.0, 1.0)
@@ -143,7 +167,7 @@ def test_an_interval_wider_than_all_scores_is_not_printed(report: RunReport) -> 
     )
     # beside one that says something it is named all the same: 14.34 about 3.33 - 20
     both = verdict(with_scores(report, scores[0], score("human", 20.0, 20.0, 20.0), scores[1]))
-    assert both.certainty.endswith("(Welch): human -31.01 to -2.32 m, sparse too wide to say")
+    assert both.certainty.endswith("difference: human -31.01 to -2.32 m, sparse too wide to say")
     # what the task calls solved belongs to the metric's range
     solved = replace(
         report, description=report.description.model_copy(update={"success_fitness": 50.0})
@@ -169,6 +193,7 @@ def test_a_human_normalised_score_of_noise_is_left_out(report: RunReport) -> Non
 
 
 def test_rewards_without_any_spread_are_compared_without_an_interval(report: RunReport) -> None:
+    report = alone(report)
     equal = verdict(
         with_scores(report, score("2-01", 10.0, 10.0, 10.0), score("sparse", 10.0, 10.0, 10.0))
     )
@@ -176,9 +201,56 @@ def test_rewards_without_any_spread_are_compared_without_an_interval(report: Run
     higher = verdict(
         with_scores(report, score("2-01", 10.0, 10.0, 10.0), score("sparse", 4.0, 4.0, 4.0))
     )
-    assert (
-        higher.certainty == "95 % interval of the difference (Welch): sparse 6.00 m from every seed"
+    assert higher.certainty == "95 % interval of the difference: sparse 6.00 m from every seed"
+
+
+def test_the_interval_of_a_chosen_reward_has_its_own_noise_and_the_baseline_s() -> None:
+    # 400 scores of 4 and 6, so the mean of 5 is known to 0.05; the baseline's of 2 to sqrt(1/3) =
+    # 0.577, times Student's 4.303 of two degrees of freedom: 3 ± 2.48
+    found = posterior([[4.0, 6.0] * 200, [-1.0, 1.0] * 200])
+    wide = lead(found, 0, [1.0, 2.0, 3.0])
+    assert wide.difference == pytest.approx(3.0, abs=0.01)
+    assert (wide.low, wide.high) == pytest.approx((0.52, 5.48), abs=0.4)
+    # a baseline without noise: 3 ± 1.96 x 0.05
+    narrow = lead(found, 0, [2.0, 2.0, 2.0])
+    assert (narrow.low, narrow.high) == pytest.approx((2.9, 3.1), abs=0.02)
+
+
+def test_luck_among_many_rewards_is_taken_from_a_lead(
+    report: RunReport, attempt: Callable[..., Attempt]
+) -> None:
+    # fifteen others from 0 to 1.4, and a best of three seeds around 2: what is expected of it lies
+    # between its own mean and theirs, so its lead over the sparse reward's 1 is below 1
+    others = [attempt(f"1-{place:02}", Stage.TRAINED, place / 10) for place in range(15)]
+    assert report.best is not None
+    many = replace(report, attempts=(*others, report.best))
+    ours, sparse = score("2-01", 1.0, 2.0, 3.0), score("sparse", 1.0, 1.0, 1.0)
+    found = lead_of_best(with_scores(many, ours, sparse), sparse)
+    assert found is not None
+    assert 0.0 < found.difference < 1.0
+    # from two seeds of either there is none
+    assert lead_of_best(with_scores(many, score("2-01", 2.0, 2.1), sparse), sparse) is None
+
+
+def test_finalists_that_came_to_the_same_are_told_so(
+    report: RunReport, attempt: Callable[..., Attempt]
+) -> None:
+    """A probability of 33 % would say that two others are likely to be better."""
+    best, level, lower = (
+        attempt(name, Stage.TRAINED, fitness)
+        for name, fitness in (("2-01", 10.0), ("1-01", 10.0), ("1-02", 4.0))
     )
+    same = replace(
+        report, attempts=(best, level, lower), best=best, chosen=("2-01", "1-01", "1-02")
+    )
+    certainty = verdict(with_scores(same, score("2-01", 10.0, 10.0, 10.0))).certainty
+    assert certainty.startswith(
+        "no better than 1-01: the same fitness from every seed (further seeds may be expected to"
+    )
+    assert "probability" not in certainty
+    below = verdict(with_scores(same, score("2-01", 10.0, 10.0, 9.9))).certainty
+    assert "no better than" not in below
+    assert "the best of its 3 finalists with a probability of" in below
 
 
 def test_the_luck_of_a_choice_is_told(report: RunReport) -> None:
@@ -241,7 +313,7 @@ def test_a_task_that_every_reward_solves_is_said_to_be_too_easy(report: RunRepor
     ) -> tuple[str, str]:
         description = report.description.model_copy(update={"success_fitness": solved})
         given = replace(
-            report,
+            alone(report),
             description=description,
             command=("eureka", "search", "jump high", "--env-steps", "1000", "--env", "jumper"),
         )

@@ -12,7 +12,9 @@ def test_a_default_search_on_two_cores_fills_its_slots() -> None:
     assert (capacity.workers, capacity.slots) == (2, 9)
     # in a steady search the repeats of the 4 best may train beside 8 candidates, fewer than the
     # baselines
-    steady = SearchSettings(iterations=2, samples=8, finalists=3, final_seeds=1, schedule="steady")
+    steady = SearchSettings(
+        iterations=2, samples=8, final_seeds=1, schedule="steady", strategy="greedy"
+    )
     assert plan_capacity(steady, places=2).slots == 6
 
 

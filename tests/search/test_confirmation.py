@@ -6,13 +6,16 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from scripted_search import ScriptedDesigner, ScriptedSearch, TableTrials, reward
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.journal.entries import AttemptRepeated, ConfirmationStarted, IterationEnded
 from eureka_agent.records import Attempt
 from eureka_agent.search.seeds import derive_seed
+from eureka_agent.search.strategies import STRATEGIES
 from eureka_agent.search.summary import run_report
+from eureka_agent.training_counts import TrainingCounts
 
 MakeRun = Callable[..., Run]
 
@@ -68,7 +71,7 @@ async def test_the_next_generation_starts_from_the_best_mean_not_from_the_luckie
 async def test_a_newcomer_among_the_best_is_trained_again_and_an_old_one_not_twice(
     make_run: MakeRun,
 ) -> None:
-    run = make_run(iterations=2, samples=2, confirm=1, confirm_seeds=3)
+    run = make_run(iterations=2, samples=2, confirm=1, confirm_seeds=3, finalists=0)
     sources = [reward(weight) for weight in range(1, 5)]
     trials = TableTrials(dict(zip(sources, (2.0, 1.0, 3.0, 0.5), strict=True)))
     await ScriptedSearch(run, ScriptedDesigner(sources), trials).engine.search()
@@ -84,10 +87,37 @@ async def test_a_newcomer_among_the_best_is_trained_again_and_an_old_one_not_twi
             )
 
 
+@pytest.mark.parametrize(
+    ("settings", "confirmed"),
+    [
+        ({"strategy": "greedy"}, [0, 1]),  # two generations are made from their order
+        ({"strategy": "greedy", "finalists": 0}, [0, 1, 2]),  # no finals show who was lucky
+        ({"strategy": "best-of-n"}, []),  # fresh rewards need no order
+        ({"strategy": "best-of-n", "finalists": 0}, [2]),
+        ({"strategy": "greedy", "iterations": 1}, []),
+    ],
+)
+async def test_the_best_are_trained_again_only_where_something_depends_on_it(
+    make_run: MakeRun, settings: dict[str, Any], confirmed: list[int]
+) -> None:
+    run = make_run(**{"iterations": 3, "samples": 2, "confirm": 1, **settings})
+    sources = [reward(weight) for weight in range(1, 7)]
+    trials = TableTrials({source: float(rise) for rise, source in enumerate(sources)})
+    strategy = STRATEGIES[run.settings.strategy]()
+    search = ScriptedSearch(run, ScriptedDesigner(sources), trials, strategy=strategy)
+    await search.engine.search()
+    # each generation's last is the best so far, and new
+    assert [each.iteration for each in run.archive.state.confirmations] == confirmed
+    made = TrainingCounts.of(run.settings)
+    assert made.confirmed == len(confirmed)
+    likely = made.likely(run.settings.iterations) - made.outside_generations
+    assert likely == len(trials.requests)
+
+
 async def test_a_repeat_that_fails_is_recorded_and_the_fitness_is_that_of_the_others(
     make_run: MakeRun,
 ) -> None:
-    run = make_run(iterations=1, samples=2, confirm=1, confirm_seeds=2)
+    run = make_run(iterations=1, samples=2, confirm=1, confirm_seeds=2, finalists=0)
     sources = [reward(1), reward(2)]
     table: dict[str | tuple[str, int], float | str] = {sources[0]: 4.0, sources[1]: 1.0}
     table[again(sources[0], "1-01", 0)] = "went NaN"
@@ -102,7 +132,7 @@ async def test_a_repeat_that_fails_is_recorded_and_the_fitness_is_that_of_the_ot
 async def test_there_is_nothing_to_confirm_where_one_attempt_is_all_there_is(
     make_run: MakeRun,
 ) -> None:
-    run = make_run(iterations=1, samples=1, confirm=4)
+    run = make_run(iterations=1, samples=1, confirm=4, finalists=0)
     trials = TableTrials({reward(1): 1.0})
     await ScriptedSearch(run, ScriptedDesigner([reward(1)]), trials).engine.search()
     assert [request.kind for request in trials.requests] == ["search"]
@@ -113,7 +143,7 @@ async def test_what_was_confirmed_late_is_not_chosen_otherwise_when_the_run_is_r
 ) -> None:
     """After the first generation, 1-01 is confirmed and falls back. After the second, 1-02 leads,
     is confirmed and falls back too."""
-    run = make_run(iterations=3, samples=2, confirm=1, confirm_seeds=1)
+    run = make_run(iterations=3, samples=2, confirm=1, confirm_seeds=1, finalists=0)
     sources = [reward(weight) for weight in range(1, 7)]
     table: dict[str | tuple[str, int], float | str] = dict(
         zip(sources, (5.0, 4.0, 1.0, 0.5, 0.4, 0.3), strict=True)

@@ -19,9 +19,11 @@ from eureka_agent.search import estimate as estimates
 from eureka_agent.search.budget import parse_budget
 from eureka_agent.search.estimate import Estimate, Estimator, SearchPlan
 
-SIZES = {"iterations": 2, "samples": 3, "finalists": 2, "final_seeds": 2, "confirm": 1}
-# 2 x (3 + 1) in the generations, 2 x 2 finals, 2 x 2 baselines
-TRAININGS = 16
+SIZES: dict[str, Any] = {"iterations": 2, "samples": 3, "finalists": 2, "final_seeds": 2}
+SIZES |= {"confirm": 1, "strategy": "greedy"}
+# 2 x 3 in the generations and 1 between them, 2 finals of the winner and 1 of the other finalist,
+# 2 x 2 baselines
+TRAININGS = 14
 FLAGS = tuple(
     word for name, value in SIZES.items() for word in (f"--{name.replace('_', '-')}", str(value))
 )
@@ -64,7 +66,7 @@ def test_a_plan_starts_no_search(planned: dict[str, Any], shared_eureka: Command
     assert planned["trainings"] == TRAININGS
     assert planned["env_steps"] == TRAININGS * 8192
     assert planned["per_generation"] == {"candidates": 3, "confirmations": 1}
-    assert (planned["finals"], planned["baselines"]) == (4, 4)
+    assert (planned["finals"], planned["baselines"]) == (3, 4)
     assert planned["seconds"] > 0
     assert (planned["requests"], planned["money"]) == (0, "0")
     assert [path.name for path in (shared_eureka.folder / "runs").iterdir()] == [".cache"]
@@ -78,7 +80,7 @@ def test_a_second_plan_is_for_people_and_needs_no_measurement(
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 0
     assert errors == ""  # the first one said that it measured
-    assert "at most 16: 6 of proposals, 2 to confirm the best, 4 final, 4 of baselines" in (
+    assert "about 14: 6 of proposals, 1 to confirm the best, 3 final, 4 of baselines" in (
         " ".join(output.split())
     )
     assert "Nothing was started." in output

@@ -45,19 +45,18 @@ def trained(search: ScriptedSearch, kind: str) -> Counter[tuple[str, int]]:
     )
 
 
-async def test_the_best_of_the_search_are_trained_once_from_every_final_seed(
+async def test_the_best_of_the_search_is_trained_once_from_every_final_seed(
     make_run: MakeRun,
 ) -> None:
     run = make_run(iterations=1, samples=4, finalists=2, final_seeds=3)
     search = four_proposals(
         run,
-        {reward(1): 1.0, reward(2): 8.0, reward(3): 5.0, reward(4): 2.0, HUMAN: 6.0, SPARSE: 1.0},
+        {reward(1): 1.0, reward(2): 8.0, reward(3): 2.5, reward(4): 2.0, HUMAN: 6.0, SPARSE: 1.0},
     )
     await search.see_through()
     seeds = (FIRST, SECOND, THIRD)
-    assert trained(search, "final") == Counter(
-        (name, seed) for name in ("1-02", "1-03") for seed in seeds
-    )
+    # the other finalist is too far behind to win
+    assert trained(search, "final") == Counter(("1-02", seed) for seed in seeds)
     assert trained(search, "human") == Counter(("human", seed) for seed in seeds)
     assert trained(search, "sparse") == Counter(("sparse", seed) for seed in seeds)
     search_seeds = {request.seed for request in search.trials.requests if request.kind == "search"}
@@ -84,10 +83,13 @@ async def test_final_trainings_that_are_known_are_not_made_again_after_a_restart
 ) -> None:
     run = make_run(iterations=1, samples=4, finalists=2, final_seeds=3)
     table: Table = {reward(1): 1.0, reward(2): 8.0, reward(3): "diverged", reward(4): 2.0}
-    search = four_proposals(run, {**table, (reward(4), SECOND): "went NaN"})
+    # the best of the search disappoints from fresh seeds, so the other finalist gets them too
+    table |= {(reward(2), seed): -9.0 for seed in (FIRST, SECOND, THIRD)}
+    table[reward(4), SECOND] = "went NaN"
+    search = four_proposals(run, table)
     attempts = await search.engine.search()
     await search.finals.finalists(attempts[:1])  # 1-02
-    again = four_proposals(open_run(run.folder), {**table, (reward(4), SECOND): "went NaN"})
+    again = four_proposals(open_run(run.folder), table)
     await again.finals.finalists(attempts[:2])  # 1-02 and 1-04
     assert again.trials.labels == ["1-04"] * 3
     failed = [training for training in run.archive.trainings() if training.outcome is None]

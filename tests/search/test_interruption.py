@@ -23,7 +23,7 @@ from thoroughness import third
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.journal.entries import AttemptEnded, AttemptRepeated, Judged
 from eureka_agent.records import Stage
-from eureka_agent.search.seeds import derive_seed
+from eureka_agent.search.seeds import derive_seed, final_seeds
 
 MakeRun = Callable[..., Run]
 
@@ -49,6 +49,8 @@ TABLE: dict[str | tuple[str, int], float | str] = {
     # of the one behind it
     (reward(3), derive_seed(0, "repeat", "1-04-r1", 0)): -1.0,
     (reward(3), derive_seed(0, "repeat", "1-04-r1", 1)): -1.0,
+    # the winner of the search disappoints from fresh seeds, so another finalist gets them too
+    **{(reward(5), seed): -9.0 for seed in final_seeds(2)},
     reward(100): 6.0,  # human
     reward(200): 1.0,  # sparse
 }
@@ -62,20 +64,21 @@ ATTEMPTS = [
     ("2-01", "trained", reward(4), 3.0),
     ("2-02", "trained", reward(5), 7.0),
 ]
-TRAINED_IN_THE_SEARCH = Counter(["1-02", "1-03", "2-01", *["1-04-r1", "2-02"] * 3])
+TRAINED_IN_THE_SEARCH = Counter(["1-02", "1-03", "2-01", "2-02", *["1-04-r1"] * 3])
 TRAINED_FROM_BOTH_SEEDS = Counter(
     ["2-01", "2-02", "human", "sparse"] * 2
 )  # 7 and 3 are the best two
-SCORES = [("2-01", 3.0), ("2-02", 7.0), ("human", 6.0), ("sparse", 1.0)]
+SCORES = [("2-01", 3.0), ("2-02", -9.0), ("human", 6.0), ("sparse", 1.0)]
 POINTS = {
     "propose": 6,
     "revise": 2,
     "judge": 8,
-    # 5 attempts, the best of each generation twice more, 2 finalists and 2 baselines from 2 seeds
-    "trial": 17,
-    "trained": 17,
+    # 5 attempts, the best of the first generation twice more, 2 finalists, one after the other, and
+    # 2 baselines from 2 seeds
+    "trial": 15,
+    "trained": 15,
     "ended": 8,  # an attempt's last stage has just been archived
-    "repeated": 4,
+    "repeated": 2,
 }
 """Every point at which the search is killed, by kind, with how often an unbroken search passes
 it."""

@@ -109,6 +109,16 @@ def test_a_finalist_that_failed_from_most_seeds_is_not_the_best_by_the_one_that_
     assert [entry.name for entry in table] == ["1-02", "1-01", "1-03"]  # 9, 1 and 1: 3.7
 
 
-def test_a_finalist_with_one_score_so_far_does_not_lead_by_luck() -> None:
+def test_a_finalist_that_got_fewer_seeds_stands_below_all_that_have_more() -> None:
     few = [*trainings("1-01", 7.5), *trainings("1-02", 6.0, 7.0, 8.5), *trainings("1-03", 3, 6, 2)]
-    assert [entry.name for entry in score_table(few)] == ["1-02", "1-01", "1-03"]
+    assert [entry.name for entry in score_table(few)] == ["1-02", "1-03", "1-01"]
+    # also below one that failed with one of its seeds, but not below one that failed with all
+    failed = [training("1-04", seed, None) for seed in (1, 2, 3)]
+    fragile = [training("1-05", 1, 1.0), training("1-05", 2, None), training("1-05", 3, 1.0)]
+    assert [entry.name for entry in score_table([*few, *failed, *fragile])] == [
+        "1-02",
+        "1-03",
+        "1-05",
+        "1-01",
+        "1-04",
+    ]

@@ -175,3 +175,20 @@ async def test_it_ends_where_nothing_can_be_trained(make_run: MakeRun) -> None:
     with pytest.raises(SearchFailedError, match="none of 4 proposals was trained: A201"):
         async with asyncio.timeout(30):
             await ScriptedSearch(run, designer, RungTrials({})).engine.search()
+
+
+async def test_no_more_are_trained_again_than_generations_would(make_run: MakeRun) -> None:
+    """Each proposal is better than those before it, so that the best two change all the time."""
+    settings = {**SETTINGS, "confirm": 2, "finalists": 1, "strategy": "greedy"}
+    run = make_run(**settings)
+    async with asyncio.timeout(30):
+        await search_with(run, Jittery(4, FITNESS)).engine.search()
+    ended, asked = 0, list[str]()
+    for each in run.archive.entries():
+        if isinstance(each.entry, AttemptEnded):
+            ended += 1
+        if isinstance(each.entry, ConfirmationStarted):
+            asked += each.entry.attempts
+            # two for each four that have ended, the last four left out
+            assert len(asked) <= 2 * min(ended // 4, 2)
+    assert len(set(asked)) == len(asked) == 4

@@ -71,12 +71,15 @@ def test_baselines_take_the_slots_that_no_candidate_needs() -> None:
 
 
 def settings(**values: object) -> SearchSettings:
-    """Trainings of ten updates."""
+    """Trainings of ten updates, with confirmations after the first generation of two."""
     sizes: dict[str, object] = {"env_steps": 160, "num_envs": 4, "horizon": 4, "video": False}
+    sizes["strategy"] = "greedy"
     return SearchSettings.model_validate({**sizes, "iterations": 2, "samples": 2, **values})
 
 
-COUNTS = TrainingCounts(2, 1, 2, 1, 1, 0)
+COUNTS = TrainingCounts(
+    candidates=2, confirmations=1, confirmed=1, finals=1, likely_finals=1, baselines=0
+)
 
 
 def seconds_of(search: SearchSettings, latency: Latency = NO_MODEL) -> float:
@@ -84,42 +87,52 @@ def seconds_of(search: SearchSettings, latency: Latency = NO_MODEL) -> float:
 
 
 def test_generations_wait_for_each_other() -> None:
-    # twice: 1 s of design, 10 s of candidates, 10 s of confirmation; then 10 s of finals; the start
-    assert seconds_of(settings()) == pytest.approx(2 * 21 + 10 + 2)
-    assert seconds_of(settings(video=True)) == pytest.approx(54 + VIDEO_SECONDS)
+    # twice: 1 s of design, 10 s of candidates; 10 s of confirmation between them; then 10 s of
+    # finals; the start
+    assert seconds_of(settings()) == pytest.approx(2 * 11 + 10 + 10 + 2)
+    assert seconds_of(settings(video=True)) == pytest.approx(44 + VIDEO_SECONDS)
+    # fresh rewards need no order of those before, so nothing is confirmed
+    assert seconds_of(settings(strategy="best-of-n")) == pytest.approx(34)
+
+
+def test_finalists_get_a_seed_each_before_the_winner_gets_its_others() -> None:
+    counts = replace(COUNTS, finals=9, likely_finals=5)
+    found = wall_time(settings(), counts, pace(further=0.0), 4, AT_ONCE, NO_MODEL)
+    # three finalists side by side, then two more seeds, 10 s each, in place of one final
+    assert found == pytest.approx(44 + 10)
 
 
 def test_a_later_generation_waits_for_the_analyst_and_then_for_designs() -> None:
     # 5 s for two designs one after the other, in the second generation 7 s more; 3 s of judging
     latency = Latency(1, 2.5, 7.0, 3.0)
-    assert seconds_of(settings(), latency) == pytest.approx(2 * (5 + 20 + 3) + 7 + 10 + 2)
+    assert seconds_of(settings(), latency) == pytest.approx(2 * (5 + 10 + 3) + 10 + 7 + 10 + 2)
 
 
 def test_a_later_proposal_waits_for_its_further_drafts() -> None:
     # 3 s for each of two proposals of the second generation
-    assert seconds_of(settings(), replace(NO_MODEL, drafts=3.0)) == pytest.approx(54 + 6)
+    assert seconds_of(settings(), replace(NO_MODEL, drafts=3.0)) == pytest.approx(44 + 6)
 
 
 def test_the_second_generation_waits_for_baselines() -> None:
-    counts = TrainingCounts(candidates=2, confirmations=1, finals=1, baselines=3)
+    counts = replace(COUNTS, baselines=3)
     found = wall_time(settings(), counts, pace(further=0.0), 2, AT_ONCE, NO_MODEL)
     # two baselines train from 0 to 10 s, while one candidate after the other is designed in 1 s. The
     # candidates train until 20 s. The third baseline and the confirmation then take until 30 s,
-    # and the second generation another 21 s
-    assert found == pytest.approx(30 + 21 + 10 + 2)
+    # and the second generation another 11 s
+    assert found == pytest.approx(30 + 11 + 10 + 2)
 
 
 def test_a_steady_search_designs_when_a_place_is_free() -> None:
     latency = Latency(8, 5.0, 0.0, 0.0)
-    # replies at 5 s, trained at 15 s; the next two are designed by 20 s and trained at 30 s, and
-    # their confirmation ends at 40 s
+    # replies at 5 s, trained at 15 s; the next two are designed by 20 s and trained at 30 s, while
+    # the confirmation of the first ends at 25 s
     steady = settings(schedule="steady", model=("openai/test",))
-    assert seconds_of(steady, latency) == pytest.approx(40 + 10 + 2)
+    assert seconds_of(steady, latency) == pytest.approx(30 + 10 + 2)
     # one request at a time: the second reply comes at 10 s, so its place goes on 5 s later
     one_by_one = Latency(1, 5.0, 0.0, 0.0)
-    assert seconds_of(steady, one_by_one) == pytest.approx(45 + 10 + 2)
+    assert seconds_of(steady, one_by_one) == pytest.approx(35 + 10 + 2)
     # two replies for each of the later proposals
-    assert seconds_of(steady, replace(latency, drafts=5.0)) == pytest.approx(45 + 10 + 2)
+    assert seconds_of(steady, replace(latency, drafts=5.0)) == pytest.approx(35 + 10 + 2)
 
 
 @pytest.mark.parametrize("schedule", ["generations", "steady"])
