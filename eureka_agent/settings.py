@@ -256,18 +256,20 @@ class SearchSettings(TrainingSettings):
     """Generations: design the next generation when this one has ended; steady: design the next
     proposal as soon as there is room for it; auto: steady where a model designs."""
     confirm: int = Field(4, ge=0, le=MOST_PROPOSALS)
-    """Best attempts so far that are trained from further seeds after every generation; 0: none."""
+    """Best attempts so far that are trained from further seeds before a generation is made from
+    them, and at the end where there are no finalists; 0: none."""
     confirm_seeds: int = Field(1, gt=0, le=1000)
     """Further seeds of each of them."""
     finalists: int = Field(3, ge=0, le=MOST_PROPOSALS)
-    """Best attempts trained again with fresh seeds; 0: none, and no baselines."""
+    """Best attempts trained again with fresh seeds, as long as they may win; 0: none, and no
+    baselines."""
     baselines: bool = True
     """Compare with the human and the sparse reward: by the task's card where it holds for this
     search, else by training them too."""
     train_baselines: bool = False
     """Train the human and the sparse reward here, also where a card has their scores."""
     final_seeds: int = Field(5, gt=0, le=1000)
-    """Seeds of every final training."""
+    """Fresh seeds of the winner, and at most of every other finalist."""
     baseline_seeds: int | None = Field(None, gt=0, le=1000)
     """Seeds of the human and the sparse reward; default: as many as --final-seeds."""
     randomise: int = Field(0, ge=0, le=MOST_DISTRIBUTIONS)

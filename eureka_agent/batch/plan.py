@@ -38,8 +38,8 @@ def render_plan(plan: BatchPlan, folder: Path) -> RenderableType:
     size = plural(len(plan.searches), "search", "searches")
     facts = {
         "searches": f"{size} in {folder}{_known(folder)}",
-        "trainings": f"at most {total.trainings:,}",
-        "env steps": f"at most {count(total.env_steps)}",
+        "trainings": f"about {total.trainings:,}",
+        "env steps": f"about {count(total.env_steps)}",
         "wall time": time_text(total),
         "models": requests_text(total),
         "cost": money_text(total),

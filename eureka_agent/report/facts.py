@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from eureka_agent import wording
 from eureka_agent.archive.artefacts import BEST, HTML_REPORT, VIDEO
 from eureka_agent.records import BASELINES, Attempt, Diagnosis, Outcome, Score, Stage
-from eureka_agent.report.comparison import known_fitness
 from eureka_agent.report.entries import (
     early_ends,
     fitness_per_seed,
@@ -27,8 +26,10 @@ def score_note(report: RunReport) -> str:
     )
     if len(report.finalists) > 1:
         note += " The best has the highest mean of the finalists, which is partly luck."
-        if len({len(known_fitness(each)) for each in report.finalists}) > 1:
-            note += " A failed seed counts as the worst there, and a mean of few seeds less."
+        if any(None in each.fitness for each in report.finalists):
+            note += " A failed seed counts as the worst there."
+        if len({len(each.seeds) for each in report.finalists}) > 1:
+            note += " Finalists with fewer seeds could hardly win any more."
     if len({len(score.seeds) for score in report.scores}) > 1:
         note += " Some have fewer seeds, the first ones; comparisons use the seeds of each."
     if is_normalized(report):
