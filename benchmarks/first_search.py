@@ -2,14 +2,20 @@
 --help` takes.
 
     python benchmarks/first_search.py
+    python benchmarks/first_search.py --against COMMIT [--rounds N] [--tasks ENV …]
 
 Clones this repository into a temporary folder, so what is not committed does not count. pip's cache
 is used as it is. Targets: set-up and search under 3 minutes on 2 CPU cores, the search under 60 s,
 help under 0.3 s.
+
+`--against` clones two commits, and both search the same tasks in turns, each time with a runs
+folder of its own, so that no cache helps. Printed and stored are medians of wall time, env steps
+and trainings, their ratios, and what the winners came to.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import statistics
@@ -17,9 +23,18 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
+
+from _results import write_result
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 HELP_RUNS = 11
+SEARCHES = {
+    "quadcopter": "hover at the goal",
+    "hopper": "run forward as far as possible",
+    "ant": "make the ant run",
+}
+"""README's first search and two larger ones, by environment."""
 
 
 def timed(command: list[str], folder: Path) -> tuple[float, str]:
@@ -29,8 +44,65 @@ def timed(command: list[str], folder: Path) -> tuple[float, str]:
     return time.monotonic() - began, result.stdout
 
 
-def main() -> dict[str, float]:
-    """Run and print; returns the figures."""
+def search(clone: Path, environment: str, runs: Path) -> dict[str, Any]:
+    """Figures of a default search with an empty runs folder."""
+    os.environ["EUREKA_RUNS"] = str(runs)
+    words = [SEARCHES[environment], "--env", environment, "--format", "json"]
+    seconds, output = timed([str(clone / ".venv/bin/eureka"), "search", *words], clone)
+    found = json.loads(output)
+    return {
+        "seconds": seconds,
+        "env_steps": found["cost"]["env_steps"],
+        "trainings": found["cost"]["trainings"],
+        "best": found["best"]["mean"],
+        "human": found["human"]["mean"],
+    }
+
+
+def compare(commit: str, rounds: int, tasks: list[str]) -> None:
+    """Search with this commit and another one in turns, print, store."""
+    figures: dict[str, Any] = {"against": commit, "rounds": rounds, "tasks": {}}
+    with tempfile.TemporaryDirectory() as temporary:
+        clones = {name: Path(temporary) / name for name in ("before", "now")}
+        for name, clone in clones.items():
+            subprocess.run(["git", "clone", "--quiet", str(REPOSITORY), str(clone)], check=True)
+            if name == "before":
+                subprocess.run(["git", "checkout", "--quiet", commit], cwd=clone, check=True)
+            timed(["./eureka", "--version"], clone)
+        for task in tasks:
+            made: dict[str, list[dict[str, Any]]] = {name: [] for name in clones}
+            for number in range(rounds):
+                for name, clone in clones.items():
+                    runs = Path(temporary) / f"runs-{task}-{name}-{number}"
+                    made[name].append(search(clone, task, runs))
+                    print(task, name, json.dumps(made[name][-1]), flush=True)
+            ratios = {
+                key: statistics.median(each[key] for each in made["now"])
+                / statistics.median(each[key] for each in made["before"])
+                for key in ("seconds", "env_steps", "trainings")
+            }
+            print(task, " ".join(f"{key} {ratio:.2f}" for key, ratio in ratios.items()))
+            figures["tasks"][task] = {"ratios": ratios, **made}
+    write_result("first_search", figures)
+
+
+def main() -> None:
+    """Run and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--against", metavar="COMMIT")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--tasks", nargs="*", default=list(SEARCHES), choices=SEARCHES)
+    asked = parser.parse_args()
+    if asked.against is not None:
+        compare(asked.against, asked.rounds, asked.tasks)
+    else:
+        first()
+
+
+def first() -> None:
+    """Time the set-up, a search and the help, and print."""
     with tempfile.TemporaryDirectory() as temporary:
         clone = Path(temporary) / "clone"
         subprocess.run(["git", "clone", "--quiet", str(REPOSITORY), str(clone)], check=True)
@@ -58,7 +130,6 @@ def main() -> dict[str, float]:
         f"best {found['best']['mean']:.3g}, human {found['human']['mean']:.3g}, sparse"
         f" {found['sparse']['mean']:.3g}"
     )
-    return figures
 
 
 if __name__ == "__main__":
