@@ -121,8 +121,6 @@ class RunReport:
     """Sentences on the plan of the run's budget and on the end that it made."""
     card: Card | None = None
     """Card that the baselines are from; None where they were trained."""
-    card_text: str = ""
-    """Origin of the baselines, in words; empty where nothing is to be said."""
     chosen: tuple[str, ...] = ()
     """Ids of the attempts chosen as finalists, also of those that could not win before a seed."""
     no_finals: str = ""

@@ -258,9 +258,9 @@ class SearchView:
                 self.finals["sparse"] = SeedScores("sparse", seeds)
         if event.card is not None:
             rewards = {"human": event.card.human, "sparse": event.card.sparse}
-            for name, reward in rewards.items():
+            for name in rewards.keys() & self.finals.keys():
                 self.finals[name].planned = 0
-                self.finals[name].fitness = list(reward.fitness)
+                self.finals[name].fitness = list(rewards[name].fitness)
 
     def _queued(self, event: journal.TrainingQueued) -> None:
         if event.training == "search":

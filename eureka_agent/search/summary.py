@@ -102,7 +102,6 @@ def _report(run: Run, attempts: tuple[Attempt, ...], messages: Sequence[Message]
         message=state.message,
         budget=budget_texts(run),
         card=state.began.card,
-        card_text=state.began.card_text,
         chosen=state.finalists,
         no_finals=state.no_finals,
         remarks=remarks(run),
