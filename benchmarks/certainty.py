@@ -88,7 +88,8 @@ def rounds(draw: Draw, number: int) -> Found:
 
 def replayed(fitness: np.ndarray, seed: int, rule: Callable[[Draw, int], Found]) -> list[float]:
     """Trainings after the proposals; the winner's worth; 1.0 for intervals that hold, by the
-    posterior and Welch's; the probability that it is the best finalist, and 1.0 if it is."""
+    posterior and Welch's; their widths; the probability that it is the best finalist, and 1.0 if it
+    is."""
     random = np.random.default_rng(seed)
     values = random.permutation(fitness)
     draw, means = drawing(values, random), values.mean(axis=1)
@@ -98,7 +99,9 @@ def replayed(fitness: np.ndarray, seed: int, rule: Callable[[Draw, int], Found])
     found = posterior([each + finals.get(place, []) for place, each in enumerate(scores)])
     human = int(random.integers(len(values)))
     human_scores = [draw(human) for _ in range(HUMAN_SEEDS)]
-    intervals = lead(found, winner, human_scores), compare(finals[winner], human_scores)
+    welch = compare(finals[winner], human_scores)
+    assert welch is not None  # of five seeds and eight
+    intervals = lead(found, winner, human_scores), welch
     truth = means[winner] - means[human]
     chances = found.probability_best(list(finals))
     after = sum(map(len, scores)) - number + sum(map(len, finals.values()))
@@ -106,14 +109,14 @@ def replayed(fitness: np.ndarray, seed: int, rule: Callable[[Draw, int], Found])
         after,
         means[winner] / fitness.std(),
         *(holds(each, truth) for each in intervals),
+        *(each.width / fitness.std() for each in intervals),
         chances[list(finals).index(winner)],
         means[winner] >= max(means[each] for each in finals),
     ]
 
 
-def holds(interval: Comparison | None, truth: float) -> bool:
+def holds(interval: Comparison, truth: float) -> bool:
     """True where the interval contains the true difference."""
-    assert interval is not None  # of five seeds and eight
     return interval.low - 1e-9 <= truth <= interval.high + 1e-9
 
 
@@ -131,8 +134,9 @@ def show_rounds(tables: Mapping[str, np.ndarray]) -> None:
         error = worth.std(ddof=1) / len(worth) ** 0.5
         print(
             f"{name}: {mean[0]:.1f} trainings after the proposals, winner worth"
-            f" {worth.mean():+.3f} (standard error {error:.3f}), intervals hold in {mean[2]:.1%}"
-            f" (Welch's {mean[3]:.1%}), best finalist said {mean[4]:.0%}, was {mean[5]:.0%}"
+            f" {worth.mean():+.3f} (standard error {error:.3f}), intervals of {mean[4]:.2f} hold in"
+            f" {mean[2]:.1%} (Welch's of {mean[5]:.2f} in {mean[3]:.1%}), best finalist said"
+            f" {mean[6]:.0%}, was {mean[7]:.0%}"
         )
 
 
