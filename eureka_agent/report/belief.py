@@ -90,9 +90,9 @@ def lead(found: Posterior, place: int, baseline: Sequence[float]) -> Comparison:
 
     The best of several rewards was chosen by its scores, and its finals ended when they told
     enough, of which Welch's interval takes no account. A posterior does not depend on when one
-    stops, where it weighs all that the decisions saw (Gelman et al., Bayesian Data Analysis, chapter
-    8): here all trainings of all rewards. On the stored tables it is narrower than Welch's and holds
-    as often (`benchmarks/certainty.py`).
+    stops, where it weighs all that the decisions saw (Gelman et al., Bayesian Data Analysis,
+    chapter 8): here all trainings of all rewards. On the stored tables it is narrower than Welch's
+    and holds as often (`benchmarks/certainty.py`).
     """
     import numpy as np
 
