@@ -4,7 +4,7 @@
 
 Searches are replayed on the stored tables of trainings (`reward_table.py`, `results/seed_table`):
 16 rewards, or all of the table, are trained from one seed each, and the best three are finalists.
-They get seeds as `eureka_agent.search.final_rounds` says, with four settings of its bound. Beside
+They get seeds as `eureka_agent.search.final_rounds` says, with five bounds. Beside
 it stands the rule before: the best four of the first half, then of all, get a second seed, and each
 finalist five more. Printed are the trainings after the proposals; what the winner is worth by its
 true mean, in deviations of the table, against the rule before; how often 95 % intervals of its lead
@@ -22,7 +22,7 @@ others would gain, against what they do.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +37,7 @@ from eureka_agent.search import final_rounds
 
 DRAWS = 60
 REWARDS, AGAIN, FINALISTS, FINAL_SEEDS, HUMAN_SEEDS = 16, 4, 3, 5, 8
-BOUNDS = (0.1, 0.15, 0.2, 0.25)
+BOUNDS = (0.0, 0.1, 0.15, 0.2, 0.25)
 MANY_SEEDS = 12
 FEW = 8
 LEFT_OUT = "doorkey"
@@ -88,7 +88,8 @@ def rounds(draw: Draw, number: int) -> Found:
 
 def replayed(fitness: np.ndarray, seed: int, rule: Callable[[Draw, int], Found]) -> list[float]:
     """Trainings after the proposals; the winner's worth; 1.0 for intervals that hold, by the
-    posterior and Welch's; the probability that it is the best finalist, and 1.0 if it is."""
+    posterior and Welch's; their widths; the probability that it is the best finalist, and 1.0 if it
+    is."""
     random = np.random.default_rng(seed)
     values = random.permutation(fitness)
     draw, means = drawing(values, random), values.mean(axis=1)
@@ -98,7 +99,9 @@ def replayed(fitness: np.ndarray, seed: int, rule: Callable[[Draw, int], Found])
     found = posterior([each + finals.get(place, []) for place, each in enumerate(scores)])
     human = int(random.integers(len(values)))
     human_scores = [draw(human) for _ in range(HUMAN_SEEDS)]
-    intervals = lead(found, winner, human_scores), compare(finals[winner], human_scores)
+    welch = compare(finals[winner], human_scores)
+    assert welch is not None  # of five seeds and eight
+    intervals = lead(found, winner, human_scores), welch
     truth = means[winner] - means[human]
     chances = found.probability_best(list(finals))
     after = sum(map(len, scores)) - number + sum(map(len, finals.values()))
@@ -106,24 +109,24 @@ def replayed(fitness: np.ndarray, seed: int, rule: Callable[[Draw, int], Found])
         after,
         means[winner] / fitness.std(),
         *(holds(each, truth) for each in intervals),
+        *(each.width / fitness.std() for each in intervals),
         chances[list(finals).index(winner)],
         means[winner] >= max(means[each] for each in finals),
     ]
 
 
-def holds(interval: Comparison | None, truth: float) -> bool:
+def holds(interval: Comparison, truth: float) -> bool:
     """True where the interval contains the true difference."""
-    assert interval is not None  # of five seeds and eight
     return interval.low - 1e-9 <= truth <= interval.high + 1e-9
 
 
-def show_rounds(tables: Mapping[str, np.ndarray]) -> None:
+def show_rounds(tables: Sequence[np.ndarray]) -> None:
     """Print what each rule costs, finds and says."""
     arms = {"before": (rule_before, 0.0)} | {f"bound {each}": (rounds, each) for each in BOUNDS}
     before = None
     for name, (rule, final_rounds.LEAST_GAIN) in arms.items():
         found = np.array(
-            [[replayed(each, draw, rule) for draw in range(DRAWS)] for each in tables.values()]
+            [[replayed(each, draw, rule) for draw in range(DRAWS)] for each in tables]
         )  # (tables, draws, figures)
         mean = found.mean(axis=(0, 1))
         before = found[..., 1] if before is None else before
@@ -131,8 +134,9 @@ def show_rounds(tables: Mapping[str, np.ndarray]) -> None:
         error = worth.std(ddof=1) / len(worth) ** 0.5
         print(
             f"{name}: {mean[0]:.1f} trainings after the proposals, winner worth"
-            f" {worth.mean():+.3f} (standard error {error:.3f}), intervals hold in {mean[2]:.1%}"
-            f" (Welch's {mean[3]:.1%}), best finalist said {mean[4]:.0%}, was {mean[5]:.0%}"
+            f" {worth.mean():+.3f} (standard error {error:.3f}), intervals of {mean[4]:.2f} hold in"
+            f" {mean[2]:.1%} (Welch's of {mean[5]:.2f} in {mean[3]:.1%}), best finalist said"
+            f" {mean[6]:.0%}, was {mean[7]:.0%}"
         )
 
 
@@ -187,8 +191,7 @@ def main() -> None:
         return [each for each in paths if not wanted or each.stem in wanted]
 
     many = [each for each in chosen(TABLES) if LEFT_OUT not in each.stem]
-    tables = {path.stem: read(path).fitness for path in [*chosen(RESULTS / "seed_table"), *many]}
-    show_rounds(tables)
+    show_rounds([read(path).fitness for path in [*chosen(RESULTS / "seed_table"), *many]])
     show_gain(many)
 
 

@@ -89,10 +89,10 @@ def lead(found: Posterior, place: int, baseline: Sequence[float]) -> Comparison:
     alone, at least two.
 
     The best of several rewards was chosen by its scores, and its finals ended when they told
-    enough. Welch's interval takes no account of that and holds less often than it says. A posterior
-    does not depend on when one stops, where it weighs all that the decisions saw (Gelman et al.,
-    Bayesian Data Analysis, chapter 8): here all trainings of all rewards. `benchmarks/certainty.py`
-    says how often both hold on the stored tables.
+    enough, of which Welch's interval takes no account. A posterior does not depend on when one
+    stops, where it weighs all that the decisions saw (Gelman et al., Bayesian Data Analysis,
+    chapter 8): here all trainings of all rewards. On the stored tables it is narrower than Welch's
+    and holds as often (`benchmarks/certainty.py`).
     """
     import numpy as np
 

@@ -352,6 +352,9 @@ def test_a_persons_own_reward_is_called_theirs(report: RunReport) -> None:
         assert wrong not in text
     searched = with_scores(report, score("2-01", 3.0, 4.0, 5.0), score("1-01", 1.0, 1.0, 1.0))
     assert "partly luck" in markdown(searched)
+    assert "fewer seeds could hardly win" not in markdown(searched)
+    fewer = with_scores(report, score("2-01", 3.0, 4.0, 5.0), score("1-01", 1.0))
+    assert "fewer seeds could hardly win" in markdown(fewer)
     assert "partly luck" not in markdown(with_scores(report, score("2-01", 3.0, 4.0, 5.0)))
 
 
