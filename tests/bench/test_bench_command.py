@@ -71,7 +71,7 @@ def test_a_suite_is_run_once_and_read_again(folder: Path) -> None:
     lift = folder / "environments" / "lift"
     card = json.loads((find_folder("cartpole") / "cards" / "balance.json").read_text())
     card = {**card, "task": "up", "human": {**card["human"], "learned": 0}}
-    (lift / "cards").mkdir()
+    (lift / "cards").mkdir(exist_ok=True)  # the search has made one
     refusals = []
     for changes in (
         {"fingerprint": read_entry(lift).fingerprint("up")},

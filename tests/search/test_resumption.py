@@ -110,6 +110,7 @@ def test_every_other_setting_is_refused_with_why(folder: Path, name: str) -> Non
         "schedule": "steady",
         "clip_value_loss": False,
         "combine": "sign",
+        "train_baselines": True,
     }
     values |= {"temperature": 0.5, "reply_tokens": 9, "revisions": 1, "confirm": 1, "drafts": 2}
     run = open_run(folder)
