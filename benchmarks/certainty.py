@@ -37,7 +37,7 @@ from eureka_agent.search import final_rounds
 
 DRAWS = 60
 REWARDS, AGAIN, FINALISTS, FINAL_SEEDS, HUMAN_SEEDS = 16, 4, 3, 5, 8
-BOUNDS = (0.0, 0.1, 0.15, 0.2, 0.25)
+BOUNDS = (0.0, 0.15, 0.2, 0.25, 0.3)
 MANY_SEEDS = 12
 FEW = 8
 LEFT_OUT = "doorkey"

@@ -1,10 +1,10 @@
 """Rounds of final trainings: which finalists get another fresh seed.
 
-A search is over when it knows its winner, so finalists get their seeds one at a time. Whatever a
-round has shown is weighed with all that is known of all rewards (`eureka_agent.posterior`): a
-finalist that is expected to gain next to nothing over the leader gets no more, nor does one that
-came to the same fitness as the leader from every seed. The leader gets all its seeds. A leader that
-disappoints is replaced, so the winner always has all of them.
+A search is over when it knows its winner. Whatever a round has shown is weighed with all that is
+known of all rewards (`eureka_agent.posterior`). The leader gets all its seeds at once, since
+trainings side by side take less time than one after the other. Another finalist gets one more, but
+not where it is expected to gain next to nothing over the leader, or came to the same fitness from
+every seed. A leader that disappoints is replaced, so the winner always has all of them.
 """
 
 from __future__ import annotations
@@ -38,11 +38,8 @@ def next_round(
     gains = dict(zip(names, np.maximum(ahead, 0.0).mean(axis=0), strict=True))
     least = LEAST_GAIN * float(np.sqrt((found.noise**2).mean()))
     gains |= {name: 0.0 for name in trained if are_level(scores[name], scores[leader])}
-    wanted = [
-        name
+    return {
+        name: seeds if name == leader else number + 1
         for name, number in trained.items()
         if number < seeds and (name == leader or gains[name] > least)
-    ]
-    if wanted == [leader]:
-        return {leader: seeds}
-    return {name: trained[name] + 1 for name in wanted}
+    }

@@ -137,7 +137,8 @@ def wall_time(
         sized = settings.model_copy(update={"iterations": generations})
         play(machine, sized, counts, latency)
         machine.finish(*Kind)
-        first = min(settings.finalists, counts.likely_finals)  # a seed of each, then the rest
+        # all seeds of the leader and one of each other finalist, then the rest
+        first = min(settings.final_seeds + settings.finalists - 1, counts.likely_finals)
         for count in (first, counts.likely_finals - first, counts.randomised):
             machine.submit(Kind.AGAIN, count)
             machine.finish(*Kind)
