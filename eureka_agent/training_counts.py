@@ -59,7 +59,7 @@ class TrainingCounts:
             baselines = 2 * settings.seeds_of_baselines
         again = min(settings.confirm, settings.samples) if candidates > 1 else 0
         finalists, seeds = min(settings.finalists, candidates), settings.final_seeds
-        others = round((finalists - 1) * min(SEEDS_OF_OTHERS, seeds))
+        others = int((finalists - 1) * min(SEEDS_OF_OTHERS, seeds))
         confirmed = 0
         if again:
             last = settings.iterations - 1
