@@ -102,6 +102,8 @@ def puck(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
+    # in the place of the cards' folder: a search's card would decide over later tests
+    (folder / "cards").write_text("")
     return folder
 
 

@@ -137,7 +137,9 @@ def test_a_baseline_that_always_comes_to_the_same_tells_nothing_of_noise(card: C
 @pytest.fixture
 def mine(puck: Path, tmp_path: Path) -> Path:
     """A person's own environment, without a card."""
-    return Path(shutil.copytree(puck, tmp_path / "mine"))
+    folder = Path(shutil.copytree(puck, tmp_path / "mine"))
+    (folder / "cards").unlink()
+    return folder
 
 
 @pytest.fixture
