@@ -241,30 +241,28 @@ def why_stale(
 
 
 def final_trainings_of(card: Card, env_steps: int) -> list[FinalTraining]:
-    """A card's scores as final trainings, from the seeds that it was measured with."""
+    """A card's scores as final trainings, from the seeds that it was measured with: those of a
+    score stand in their order."""
     found = []
     for name, reward in zip(BASELINES, (card.human, card.sparse), strict=True):
         ends = reward.ended_by or ({},) * len(reward.fitness)
-        seeds = final_seeds(len(reward.fitness))
+        seeds = sorted(final_seeds(len(reward.fitness)))
         for seed, fitness, ended_by in zip(seeds, reward.fitness, ends, strict=True):
-            outcome = Outcome(
-                env_steps=env_steps,
-                seconds=0.0,
-                checkpoints=(),
-                best_checkpoint=-1,
-                training_fitness=None,
-                fitness=fitness,
-                ended_by=ended_by,
-            )
-            failure = "" if fitness is not None else "it failed when the card was measured"
+            outcome = None
+            if fitness is not None:
+                outcome = Outcome(
+                    env_steps=env_steps,
+                    seconds=0.0,
+                    checkpoints=(),
+                    best_checkpoint=-1,
+                    training_fitness=None,
+                    fitness=fitness,
+                    ended_by=ended_by,
+                )
+            failure = "" if outcome else "it failed when the card was measured"
             found.append(
                 FinalTraining(
-                    name=name,
-                    seed=seed,
-                    outcome=outcome if fitness is not None else None,
-                    failure=failure,
-                    cached=True,
-                    card=True,
+                    name=name, seed=seed, outcome=outcome, failure=failure, cached=True, card=True
                 )
             )
     return found

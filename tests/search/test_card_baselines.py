@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 from command_line import CommandLine
+from outcomes import make_outcome
 
 from eureka_agent.archive.baseline_cache import trainer_files
 from eureka_agent.archive.run_folder import versions
 from eureka_agent.cards import TRAINER, TRAINER_FILES, Card, CardReward, card_path, read_card
-from eureka_agent.records import BASELINES, TaskDescription
+from eureka_agent.records import BASELINES, FinalTraining, TaskDescription
 from eureka_agent.search.card import final_trainings_of, why_stale
 from eureka_agent.search.lineage import seed_spread
-from eureka_agent.search.scoring import score_table
+from eureka_agent.search.scoring import score, score_table
 from eureka_agent.search.seeds import final_seeds
 from eureka_agent.settings import SearchSettings, training_part
 
@@ -129,8 +130,26 @@ def test_scores_of_a_card_are_final_trainings_from_its_seeds(card: Card) -> None
     assert sum(each.outcome.ended_by["fell"] for each in trainings if each.outcome) == 5
 
 
+def test_a_score_of_a_card_stands_at_the_seed_that_it_is_of(card: Card) -> None:
+    """A card is made from trainings by their seeds, whose order is not that of the final seeds."""
+    seeds = final_seeds(8)
+    assert sorted(seeds) != list(seeds)
+    trained = score(
+        "human",
+        [
+            FinalTraining(name="human", seed=seed, outcome=make_outcome(float(place)))
+            for place, seed in enumerate(seeds)
+        ],
+    )
+    human = card.human.model_copy(update={"fitness": trained.fitness, "ended_by": ()})
+    taken, _ = score_table(final_trainings_of(card.model_copy(update={"human": human}), 400))
+    assert dict(zip(taken.seeds, taken.fitness, strict=True)) == {
+        seed: float(place) for place, seed in enumerate(seeds)
+    }
+
+
 def test_a_baseline_that_always_comes_to_the_same_tells_nothing_of_noise(card: Card) -> None:
-    """Of 8, 9 and 10 the deviation is 1; with the two zeros pooled it would be 0.82."""
+    """The deviation of 8, 9 and 10 is 1; with the two zeros pooled it would be 0.82."""
     assert seed_spread((), score_table(final_trainings_of(card, 400))) == 1.0
 
 
