@@ -95,9 +95,14 @@ class Card(Record):
     """All settings of the trainings, and the episodes that scored them."""
 
     @property
+    def rewards(self) -> dict[str, CardReward]:
+        """Its rewards by name."""
+        return {"human": self.human, "sparse": self.sparse}
+
+    @property
     def seeds(self) -> int:
         """Fewest seeds of its rewards."""
-        return min(len(self.human.fitness), len(self.sparse.fitness))
+        return min(len(each.fitness) for each in self.rewards.values())
 
     @property
     def origin(self) -> str:

@@ -24,12 +24,7 @@ def merits(attempts: Sequence[Attempt]) -> dict[str, float]:
     """Numbers that rank the trained attempts, by their ids: strengths, or what can be counted on in
     their fitness."""
     known = _trained(attempts)
-    numbers = counted_on(
-        [
-            [*values, *(None for one in attempt.repeats if one.outcome is None)]
-            for attempt, values in known
-        ]
-    )
+    numbers = counted_on([_with_failures(attempt, values) for attempt, values in known])
     return {
         attempt.id: number if attempt.strength is None else attempt.strength.mean
         for number, (attempt, _) in zip(numbers, known, strict=True)
@@ -45,8 +40,7 @@ def counted_on(scores: Sequence[Sequence[float | None]]) -> Sequence[float]:
     differ from seed to seed (`eureka_agent.posterior`, which also gives the probabilities in a
     verdict). Where all were trained equally often this changes no order, and the means are given.
     """
-    worst = min((value for each in scores for value in each if value is not None), default=0.0)
-    filled = [[worst if value is None else value for value in each] for each in scores]
+    filled = _filled(scores)
     if len({len(each) for each in filled}) < 2:
         return [sum(each) / len(each) for each in filled]
     from eureka_agent import posterior  # with numpy, which most lists do without
@@ -58,20 +52,22 @@ def counted_on(scores: Sequence[Sequence[float | None]]) -> Sequence[float]:
 def all_scores(attempts: Sequence[Attempt], finals: Sequence[Score]) -> dict[str, list[float]]:
     """Fitness of every training of each trained reward, in the search and at the end, by the
     attempt's id. A failed one counts as the worst of all."""
-    known = {
-        attempt.id: [*values, *(None for one in attempt.repeats if one.outcome is None)]
-        for attempt, values in _trained(attempts)
-    }
+    known = {attempt.id: _with_failures(attempt, values) for attempt, values in _trained(attempts)}
     for score in finals:
         known.setdefault(score.name, []).extend(score.fitness)
-    worst = min(
-        (value for each in known.values() for value in each if value is not None), default=0.0
-    )
-    return {
-        name: [worst if value is None else value for value in each]
-        for name, each in known.items()
-        if each
-    }
+    known = {name: each for name, each in known.items() if each}
+    return dict(zip(known, _filled(list(known.values())), strict=True))
+
+
+def _with_failures(attempt: Attempt, values: Sequence[float]) -> list[float | None]:
+    """The fitness of an attempt's trainings in the search; None for one that failed."""
+    return [*values, *(None for one in attempt.repeats if one.outcome is None)]
+
+
+def _filled(scores: Sequence[Sequence[float | None]]) -> list[list[float]]:
+    """The scores with the worst of all in the place of each failed one."""
+    worst = min((value for each in scores for value in each if value is not None), default=0.0)
+    return [[worst if value is None else value for value in each] for each in scores]
 
 
 def are_level(ours: Sequence[float], theirs: Sequence[float]) -> bool:

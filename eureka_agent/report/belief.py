@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from eureka_agent.ranking import all_scores, are_level
+from eureka_agent.ranking import are_level
 from eureka_agent.records import Score
 from eureka_agent.report.comparison import (
     FEWEST_SEEDS,
@@ -46,7 +46,7 @@ def belief_in_best(report: RunReport) -> Belief | None:
     Every trained reward counts with all its trainings, in the search and at the end: a winner's
     luck in the search is weighed with the bad luck of the others.
     """
-    known = _posterior(report)
+    known = report.scores_and_posterior
     if known is None:
         return None
     scores, found = known
@@ -73,7 +73,7 @@ def lead_of_best(report: RunReport, baseline: Score) -> Comparison | None:
 
     Welch's, where only one reward was trained; `lead` where the best one is one of several.
     """
-    score, known = report.best_score, _posterior(report)
+    score, known = report.best_score, report.scores_and_posterior
     values = known_fitness(baseline)
     if score is None or known is None or len(known[0]) < 2:
         return None if score is None else compare_scores(score, baseline)
@@ -105,15 +105,3 @@ def lead(found: Posterior, place: int, baseline: Sequence[float]) -> Comparison:
 
 def _finalists(report: RunReport) -> set[str]:
     return {*report.chosen, *(each.name for each in report.finalists if each.mean is not None)}
-
-
-def _posterior(report: RunReport) -> tuple[dict[str, list[float]], Posterior] | None:
-    """Scores of all trained rewards by name, and beliefs about them; None where the best is no
-    finalist."""
-    best = report.best_score
-    if best is None or best.mean is None:
-        return None
-    from eureka_agent.posterior import posterior  # with numpy, which lists of runs do without
-
-    known = all_scores(report.attempts, report.finalists)
-    return known, posterior(list(known.values()))

@@ -28,9 +28,8 @@ def render_card(card: Card, fingerprint: str | None = None) -> RenderableType:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("reward", f"fitness{unit}", "seeds that learn", "env steps to level", "curve"):
         table.add_column(name, no_wrap=name == "curve")
-    rewards = {"human": card.human, "sparse": card.sparse}
     curves, scale = _curves(card, _WIDTH)
-    for name, each in rewards.items():
+    for name, each in card.rewards.items():
         table.add_row(
             name,
             wording.plus_minus(each.mean, each.std),
@@ -63,7 +62,7 @@ def render_cards(
         _, _, better, _ = card_cells(card, outdated=name in outdated)
         unit = "" if card.unit in ("", "1") else f" {card.unit}"
         curves, scale = _curves(card, _BRIEF_WIDTH)
-        for reward, each in {"human": card.human, "sparse": card.sparse}.items():
+        for reward, each in card.rewards.items():
             table.add_row(
                 name if reward == "human" else "",
                 reward,
@@ -94,8 +93,7 @@ def render_cards(
 
 def _curves(card: Card, width: int) -> tuple[dict[str, list[float | None]], Scale | None]:
     """Mean curves by reward, and the scale that they share."""
-    rewards = {"human": card.human, "sparse": card.sparse}
-    curves = {name: [point.mean for point in each.curve] for name, each in rewards.items()}
+    curves = {name: [point.mean for point in each.curve] for name, each in card.rewards.items()}
     return curves, common_scale(curves.values(), width)
 
 

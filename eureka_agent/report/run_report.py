@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from eureka_agent.analysis.coverage import Coverage, coverage
 from eureka_agent.cards import Card
 from eureka_agent.feedback.agreement import Agreement
 from eureka_agent.invocation import command
 from eureka_agent.randomisation_records import Randomisation
-from eureka_agent.ranking import merits
+from eureka_agent.ranking import all_scores, merits
 from eureka_agent.records import (
     BASELINES,
     GIVEN_DESIGNER,
@@ -29,6 +29,9 @@ from eureka_agent.records import (
 from eureka_agent.report.entries import measure_of
 from eureka_agent.report.ledger import NOTHING_ASKED, Ledger
 from eureka_agent.settings import UNMEASURED, SearchSettings
+
+if TYPE_CHECKING:
+    from eureka_agent.posterior import Posterior
 
 _TAKE_SETTINGS = frozenset(("search", "train"))
 """Commands that take a search's settings as flags."""
@@ -156,6 +159,18 @@ class RunReport:
     def measure(self) -> str:
         """Title of what ranks the attempts: `strength` or `fitness`."""
         return measure_of(self.attempts)
+
+    @cached_property
+    def scores_and_posterior(self) -> tuple[dict[str, list[float]], Posterior] | None:
+        """Scores of all trained rewards by name, and beliefs about them; None where the best is no
+        finalist."""
+        best = self.best_score
+        if best is None or best.mean is None:
+            return None
+        from eureka_agent.posterior import posterior  # with numpy, which lists of runs do without
+
+        known = all_scores(self.attempts, self.finalists)
+        return known, posterior(list(known.values()))
 
     @cached_property
     def counted_on(self) -> Mapping[str, float]:

@@ -257,10 +257,10 @@ class SearchView:
             if event.description.sparse_reward is not None:
                 self.finals["sparse"] = SeedScores("sparse", seeds)
         if event.card is not None:
-            rewards = {"human": event.card.human, "sparse": event.card.sparse}
-            for name in rewards.keys() & self.finals.keys():
-                self.finals[name].planned = 0
-                self.finals[name].fitness = list(rewards[name].fitness)
+            for name, reward in event.card.rewards.items():
+                if name in self.finals:
+                    self.finals[name].planned = 0
+                    self.finals[name].fitness = list(reward.fitness)
 
     def _queued(self, event: journal.TrainingQueued) -> None:
         if event.training == "search":

@@ -80,9 +80,6 @@ class FinalTrainings:
 
     async def known(self) -> None:
         """Wait until every baseline's training is archived, failures included."""
-        if self._card is not None:
-            await self._baselines_known.wait()
-            return
         known = {(training.name, training.seed) for training in self._run.archive.trainings()}
         if not {(name, seed) for name in self._baselines for seed in self._baseline_seeds} <= known:
             await self._baselines_known.wait()

@@ -45,7 +45,7 @@ def _of_final(report: RunReport, name: str) -> Trainings:
     ]
     known = _known(curves)
     if not known and report.card is not None and name in BASELINES:
-        points = (report.card.human if name == "human" else report.card.sparse).curve
+        points = report.card.rewards[name].curve
         known = (Curve(tuple(p.env_steps for p in points), tuple(p.mean for p in points)),)
     return Trainings(_label(report, name), _role(report, name), known)
 
