@@ -157,8 +157,8 @@ class RunStarted(BaseEntry):
     feedback: tuple[Given, ...] = Field(default=(), exclude=True)
     """Feedback from before this process, for its views; not recorded."""
     asked: Asked = Asked()
-    card: Card | None = Field(default=None, exclude=True)
-    """Card from which the run takes its baselines, for its views; recorded when it was made."""
+    card: Card | None = None
+    """Card from which the run takes its baselines, for views of this and other processes."""
 
 
 class SettingChanged(BaseEntry):

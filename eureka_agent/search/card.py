@@ -244,7 +244,7 @@ def final_trainings_of(card: Card, env_steps: int) -> list[FinalTraining]:
     """A card's scores as final trainings, from the seeds that it was measured with: those of a
     score stand in their order."""
     found = []
-    for name, reward in zip(BASELINES, (card.human, card.sparse), strict=True):
+    for name, reward in card.rewards.items():
         ends = reward.ended_by or ({},) * len(reward.fitness)
         seeds = sorted(final_seeds(len(reward.fitness)))
         for seed, fitness, ended_by in zip(seeds, reward.fitness, ends, strict=True):
@@ -268,20 +268,26 @@ def final_trainings_of(card: Card, env_steps: int) -> list[FinalTraining]:
     return found
 
 
-def keep_card(run: Run) -> str:
-    """Write a run's baselines as the card of a person's own environment, where it has none that
-    holds. A sentence on it; empty where nothing is written."""
-    description, settings = run.description, run.settings
+def makes_card(description: TaskDescription, settings: SearchSettings, device: str) -> bool:
+    """True for a search whose baselines become the card of a person's own environment, which has
+    none that holds. A card is for the task as it stands, with its own settings."""
     folder = environment_folder(description.environment)
+    wanted = settings.trains_baselines and settings.iterations and settings.fitness == "task"
     own = SearchSettings.model_validate(description.training)
-    if folder is None or settings.fitness != "task" or _settings_of(settings) != _settings_of(own):
-        return ""  # a card is for the task as it stands
+    if folder is None or not wanted or settings.seeds_of_baselines < FEWEST_SEEDS:
+        return False
+    known = read_card(folder, description.task)
+    holds = known is not None and not why_stale(known, description, settings, device)
+    return not holds and _settings_of(settings) == _settings_of(own)
+
+
+def keep_card(run: Run) -> str:
+    """Write a run's baselines as its environment's card, where it makes one. A sentence on it;
+    empty where nothing is written."""
+    folder = environment_folder(run.description.environment)
     try:
         card = card_of(run)
-        known = read_card(folder, card.task)
-        if card.seeds < FEWEST_SEEDS or (
-            known is not None and not why_stale(known, description, settings, card.device)
-        ):
+        if folder is None or not makes_card(run.description, run.settings, card.device):
             return ""
         path = card_path(folder, card.task)
         write_text(path, card.model_dump_json(indent=1) + "\n")

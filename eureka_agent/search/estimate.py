@@ -120,7 +120,7 @@ class Estimator:
     async def _plan(self, values: Mapping[str, Any], timed: bool) -> SearchPlan:
         asked, models, wall, task, hardware, settings = await self._opened(values)
         description = task.opened.description
-        notes = [text] if (text := card_for(description, settings, hardware.kind)[1]) else []
+        notes: list[str] = []
         live = None if models is None or models.replayed else models
         analyses = live is not None and live.analyst is not None
         baselines = _baselines(settings, description, hardware)
@@ -142,6 +142,8 @@ class Estimator:
             plan = await plan_within(budget, settings, values, baselines, measured)
             settings = plan.settings
             notes.append(plan.text)
+        _, origin = card_for(description, settings, hardware.kind)
+        notes += [origin] if origin else []
         seconds = busy = None
         if timed:
             times = times or await measured(settings)

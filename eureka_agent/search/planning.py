@@ -8,7 +8,6 @@ from eureka_agent.archive.baseline_cache import BaselineCache
 from eureka_agent.archive.run_folder import runs_folder
 from eureka_agent.fleet.devices import Hardware
 from eureka_agent.records import TaskDescription
-from eureka_agent.sandbox.client import environment_folder
 from eureka_agent.search.budget import Budget
 from eureka_agent.search.budget_plan import (
     MOST_SAMPLES,
@@ -51,22 +50,22 @@ class MissingBaselines:
         self._description = description
         self._hardware = hardware
         self._rewards = description.baselines.values()
-        self._known: dict[tuple[int, int], int] = {}
-
-    def make_card(self, settings: SearchSettings) -> bool:
-        """True where a search would make the card of a person's own environment."""
-        own = environment_folder(self._description.environment) is not None
-        wanted = own and settings.trains_baselines and settings.fitness == "task"
-        return wanted and card_for(self._description, settings, self._hardware.kind)[0] is None
+        self._known: dict[tuple[int | None, ...], int] = {}
 
     def __call__(self, settings: SearchSettings) -> int:
+        key = (
+            settings.env_steps,
+            settings.baseline_seeds,
+            settings.seeds_of_baselines,
+            settings.trains_baselines,
+        )
+        if key not in self._known:
+            self._known[key] = self._missing(settings)
+        return self._known[key]
+
+    def _missing(self, settings: SearchSettings) -> int:
         if card_for(self._description, settings, self._hardware.kind)[0] is not None:
             return 0
-        key = (settings.env_steps, settings.seeds_of_baselines)
-        if key not in self._known:
-            cache = BaselineCache(runs_folder(), self._description, settings, self._hardware.kind)
-            seeds = final_seeds(settings.seeds_of_baselines)
-            self._known[key] = sum(
-                cache.find(reward, seed) is None for reward in self._rewards for seed in seeds
-            )
-        return self._known[key]
+        cache = BaselineCache(runs_folder(), self._description, settings, self._hardware.kind)
+        seeds = final_seeds(settings.seeds_of_baselines)
+        return sum(cache.find(reward, seed) is None for reward in self._rewards for seed in seeds)

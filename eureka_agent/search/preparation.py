@@ -40,7 +40,7 @@ from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.advisers import recorded_of
 from eureka_agent.search.budget import parse_budget
 from eureka_agent.search.capacity import plan_capacity
-from eureka_agent.search.card import card_for
+from eureka_agent.search.card import card_for, makes_card
 from eureka_agent.search.context import ALONE, SearchContext
 from eureka_agent.search.models import Models, models_of
 from eureka_agent.search.pace import pace_of
@@ -160,8 +160,8 @@ async def prepared(
         fitness = None if written is None else written.fitness
         ready = Prepared(settings, wall, hardware, dry_runner, models, given, fitness, cluster)
         await _add_kernels(ready, runs_folder(), scratch)
-        baselines = MissingBaselines(dry_runner.description, hardware)
-        if models is not None or not settings.iterations or baselines.make_card(settings):
+        making = makes_card(dry_runner.description, settings, hardware.kind)
+        if models is not None or not settings.iterations or making:
             await measure_task(dry_runner, observer)
         recorded: dict[str, Any] = (
             recorded_of(models) if given is None else {"given_source": given.reward.source}
@@ -169,6 +169,7 @@ async def prepared(
         recorded |= {} if written is None else written.recorded()
         if budget is not None:
             description = dry_runner.description
+            baselines = MissingBaselines(description, hardware)
 
             async def times(sized: SearchSettings) -> SearchTimes:
                 pace = await pace_of(

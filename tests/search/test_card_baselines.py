@@ -14,7 +14,10 @@ from outcomes import make_outcome
 from eureka_agent.archive.baseline_cache import trainer_files
 from eureka_agent.archive.run_folder import versions
 from eureka_agent.cards import TRAINER, TRAINER_FILES, Card, CardReward, card_path, read_card
+from eureka_agent.journal.entries import RunStarted
 from eureka_agent.records import BASELINES, FinalTraining, TaskDescription
+from eureka_agent.report.state import SearchView
+from eureka_agent.rewards import baseline
 from eureka_agent.search.card import final_trainings_of, why_stale
 from eureka_agent.search.lineage import seed_spread
 from eureka_agent.search.scoring import score, score_table
@@ -148,6 +151,26 @@ def test_a_score_of_a_card_stands_at_the_seed_that_it_is_of(card: Card) -> None:
     }
 
 
+def test_another_process_that_follows_a_run_waits_for_no_baseline_of_its_card(
+    card: Card, description: TaskDescription
+) -> None:
+    """One proposal, and five seeds of its reward."""
+    settings = SETTINGS.model_copy(update={"iterations": 1, "samples": 1, "finalists": 1})
+    baselines = dict.fromkeys(("human_reward", "sparse_reward"), baseline("reward"))
+    started = RunStarted(
+        run_name="",
+        description=description.model_copy(update=baselines),
+        sentence="",
+        settings=settings,
+        wall="",
+        designer="",
+        card=card,
+    )
+    view = SearchView()
+    view.apply(RunStarted.model_validate_json(started.model_dump_json()), 0.0)
+    assert view.trainings_total == 1 + 5
+
+
 def test_a_baseline_that_always_comes_to_the_same_tells_nothing_of_noise(card: Card) -> None:
     """The deviation of 8, 9 and 10 is 1; with the two zeros pooled it would be 0.82."""
     assert seed_spread((), score_table(final_trainings_of(card, 400))) == 1.0
@@ -222,4 +245,6 @@ def test_a_search_with_other_trainings_leaves_the_card_as_it_is(
     search: Callable[..., dict[str, Any]], mine: Path
 ) -> None:
     search("--env-steps", "1024")
+    assert not card_path(mine, "centre").exists()
+    search("--iterations", "0")  # which trains the two rewards without a card
     assert not card_path(mine, "centre").exists()
