@@ -9,6 +9,7 @@ make a tree of an array's header, and the exporter of ONNX one of its own functi
 from __future__ import annotations
 
 import ast
+import functools
 import gc
 import threading
 from collections.abc import Iterator
@@ -48,3 +49,9 @@ def literal(source: str) -> Any:
     """`ast.literal_eval` of a text. Raises what that raises."""
     with one_at_a_time():
         return ast.literal_eval(source)
+
+
+@functools.lru_cache(maxsize=256)
+def nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """`ast.walk` of a tree that nobody changes, made once: a check asks for it twenty times."""
+    return tuple(ast.walk(tree))

@@ -11,6 +11,7 @@ import ast
 import difflib
 from collections.abc import Collection, Iterable, Iterator
 
+from eureka_agent import syntax
 from eureka_agent.critic import vocabulary
 from eureka_agent.critic.addresses import kept_addresses
 from eureka_agent.critic.findings import finding
@@ -68,7 +69,7 @@ class _Walk:
         self._members = dict(imports(tree))
         self._sets = _SETS - own
         self._classes = {"Tensor", "Union"} | {n for n, path in imports(tree) if path in _CLASSES}
-        self._harmless = {id(part) for node in ast.walk(tree) for part in _harmless(node, own)}
+        self._harmless = {id(part) for node in syntax.nodes(tree) for part in _harmless(node, own)}
 
     def check(self, node: ast.AST, local: frozenset[str] | None) -> None:
         """Check a node and all below it. `local` has the names of the functions around it, or is
@@ -308,7 +309,7 @@ def changes(method: str) -> bool:
 def names_bound(tree: ast.AST, imported: bool = True) -> set[str]:
     """All names bound anywhere in a syntax tree, with or without those of imports."""
     names = {name for name, _ in imports(tree)} if imported else set()
-    for node in ast.walk(tree):
+    for node in syntax.nodes(tree):
         match node:
             case (
                 ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.FunctionDef(name=name)
@@ -319,13 +320,13 @@ def names_bound(tree: ast.AST, imported: bool = True) -> set[str]:
 
 def names_used(tree: ast.AST, context: type[ast.expr_context] = ast.Load) -> list[str]:
     """Names that are read anywhere in a syntax tree, or stored with `ast.Store`."""
-    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
+    names = (node for node in syntax.nodes(tree) if isinstance(node, ast.Name))
     return [node.id for node in names if isinstance(node.ctx, context)]
 
 
 def imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
     """The names that imports bind, with their paths: `F` and `torch.nn.functional`."""
-    for node in ast.walk(tree):
+    for node in syntax.nodes(tree):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
             yield from (_import_of(alias, module) for alias in node.names)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from eureka_agent import syntax
 from eureka_agent.critic import vocabulary
 from eureka_agent.critic.addresses import executed_nodes
 from eureka_agent.critic.allow_list import names_bound, names_used
@@ -45,7 +46,7 @@ def reward_functions(tree: ast.Module) -> list[ast.FunctionDef]:
 
 
 def _missing(tree: ast.Module) -> Finding:
-    names = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    names = [node.name for node in syntax.nodes(tree) if isinstance(node, ast.FunctionDef)]
     hint = (
         f"define `{FUNCTION_NAME}(<variables by name>)`, which returns `total, {{'name':"
         " component}`"

@@ -34,14 +34,14 @@ class RunsBehindTheWall(Protocol):
         """Findings of the dry run."""
         ...
 
-    async def score(
-        self,
-        reward: RewardSpecification,
-        episodes: Mapping[str, Path],
-        *,
-        credit: bool = False,
-    ) -> Scored:
-        """Totals and returns on stored episodes, and perhaps the credit for their steps."""
+    async def score(self, reward: RewardSpecification, episodes: Mapping[str, Path]) -> Scored:
+        """Totals and returns on stored episodes."""
+        ...
+
+    async def credits(
+        self, rewards: Sequence[RewardSpecification], episodes: Mapping[str, Path]
+    ) -> list[Credit | None]:
+        """Credit that each reward gives to the steps of stored episodes."""
         ...
 
 
@@ -108,14 +108,16 @@ class Critic:
             repaired=None if reward is given else reward.source,
         )
 
-    async def credit(self, reward: RewardSpecification, memory: Memory) -> Credit | None:
-        """The credit that the reward gives to steps of practice, before it is judged. None where it
-        fails the steps on its source, or has no values there."""
-        reward, findings, _ = self._check_source(reward)
-        if _rejected(findings):
-            return None
+    async def credits(
+        self, rewards: Sequence[RewardSpecification], memory: Memory
+    ) -> list[Credit | None]:
+        """The credit that each reward gives to steps of practice, before it is judged. None where
+        it fails the steps on its source, or has no values there."""
+        checked = [self._check_source(reward)[:2] for reward in rewards]
+        sound = [reward for reward, findings in checked if not _rejected(findings)]
         practice = {f"{each.attempt}-practice": each.path for each in memory.practice}
-        return (await self._runner.score(reward, practice, credit=True)).credit
+        found = iter(await self._runner.credits(sound, practice))
+        return [None if _rejected(findings) else next(found) for _, findings in checked]
 
     def _check_source(
         self, reward: RewardSpecification

@@ -61,8 +61,8 @@ def _name_of_the_function(tree: ast.Module) -> Iterator[_Edit]:
     """Rename the only function that returns a reward, and that no other calls, to
     `compute_reward`."""
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    called = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    everywhere = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    called = {node.id for node in syntax.nodes(tree) if isinstance(node, ast.Name)}
+    everywhere = (node for node in syntax.nodes(tree) if isinstance(node, ast.FunctionDef))
     if any(node.name == FUNCTION_NAME for node in everywhere):
         return
     found = [
@@ -100,9 +100,12 @@ def _foreign(tree: ast.Module) -> Iterator[_Edit]:
     """Repair imports of predefined names, numpy's constants, names of other devices, and prints."""
     arrays = _arrays(tree)
     chosen = {
-        part for node in ast.walk(tree) if isinstance(node, ast.IfExp) for part in ast.walk(node)
+        part
+        for node in syntax.nodes(tree)
+        if isinstance(node, ast.IfExp)
+        for part in ast.walk(node)
     }
-    for node in ast.walk(tree):
+    for node in syntax.nodes(tree):
         match node:
             case ast.Attribute(value=ast.Name(id=name), attr=constant) if (
                 name in arrays and constant in _NUMBERS
@@ -131,7 +134,7 @@ def standalone(source: str) -> str:
     it needs one."""
     source = source.lstrip("\n")
     tree = syntax.parsed(source)
-    used = any(isinstance(node, ast.Name) and node.id == "math" for node in ast.walk(tree))
+    used = any(isinstance(node, ast.Name) and node.id == "math" for node in syntax.nodes(tree))
     if not used or _imports_math(tree):
         return source
     first = tree.body[ast.get_docstring(tree) is not None]
@@ -153,9 +156,9 @@ def _unused(tree: ast.Module, edits: Sequence[_Edit]) -> Iterator[_Edit]:
     needs_math = any(edit.text.startswith("math") for edit in edits) and not _imports_math(tree)
     if not any(
         isinstance(node, ast.Name) and node.id in arrays and node not in mended
-        for node in ast.walk(tree)
+        for node in syntax.nodes(tree)
     ):
-        for node in ast.walk(tree):
+        for node in syntax.nodes(tree):
             if isinstance(node, ast.Import) and all(
                 (alias.asname or alias.name) in arrays for alias in node.names
             ):
@@ -175,10 +178,13 @@ def _numbers(tree: ast.Module, constants: frozenset[str]) -> Iterator[_Edit]:
     """Replace functions of torch by those of math where the argument is a number."""
     top = _number_names(tree, frozenset(), constants)
     known_at: dict[ast.Call, frozenset[str]] = {}
-    for scope in (tree, *(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))):
+    for scope in (
+        tree,
+        *(node for node in syntax.nodes(tree) if isinstance(node, ast.FunctionDef)),
+    ):
         known = top if scope is tree else _number_names(scope, top, constants)
         # the innermost function comes last
-        known_at |= {node: known for node in ast.walk(scope) if isinstance(node, ast.Call)}
+        known_at |= {node: known for node in syntax.nodes(scope) if isinstance(node, ast.Call)}
     for call, known in known_at.items():
         match call:
             case ast.Call(
@@ -208,7 +214,7 @@ def _number_names(
             if name in constants or (isinstance(said, ast.Name) and said.id in ("float", "int"))
         }
     stored = names_used(scope, ast.Store)
-    for node in ast.walk(scope):
+    for node in syntax.nodes(scope):
         match node:
             case (
                 ast.Assign(targets=[ast.Name(id=name)], value=value)

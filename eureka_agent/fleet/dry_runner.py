@@ -7,16 +7,16 @@ import copy
 import itertools
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.fleet.problem import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
-from eureka_agent.protocol.bounds import EPISODES_PREFIX
-from eureka_agent.protocol.commands import DryRun, Measure, ScoreTransitions
-from eureka_agent.protocol.events import DryRunDone, Measured, Opened, Scored
-from eureka_agent.records import Finding, Measurements, TaskDescription
+from eureka_agent.protocol.bounds import EPISODES_PREFIX, MOST_CREDITED
+from eureka_agent.protocol.commands import DryRun, GiveCredit, Measure, ScoreTransitions
+from eureka_agent.protocol.events import Credited, DryRunDone, Measured, Opened, Scored
+from eureka_agent.records import Credit, Finding, Measurements, TaskDescription
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.sandbox.inbox import DO_NOT_TRUST
 from eureka_agent.sandbox.wall import Limits, Wall
@@ -114,15 +114,8 @@ class DryRunner:
                 )
             self._measured = answer.measurements
 
-    async def score(
-        self,
-        reward: RewardSpecification,
-        episodes: Mapping[str, Path],
-        *,
-        credit: bool = False,
-    ) -> Scored:
-        """Totals and returns of a reward on stored episodes, `returns` in the order of `episodes`;
-        with `credit` the credit that it gives to their steps.
+    async def score(self, reward: RewardSpecification, episodes: Mapping[str, Path]) -> Scored:
+        """Totals and returns of a reward on stored episodes, `returns` in the order of `episodes`.
 
         `episodes` are trajectory files (npz) by name. A name always has the same content and can be
         a part of a file name. A failing reward and a file without episodes raise nothing; `reason`
@@ -131,13 +124,9 @@ class DryRunner:
         async with self._turn:
             job = f"score-{next(self._jobs)}"
             try:
-                names = await self._send_episodes(episodes, "credit" if credit else "scores")
+                names = await self._send_episodes(episodes, "scores")
                 command = ScoreTransitions(
-                    job=job,
-                    reward=reward,
-                    transitions=names,
-                    timeout_s=self._timeout_s,
-                    credit=credit,
+                    job=job, reward=reward, transitions=names, timeout_s=self._timeout_s
                 )
                 answer = await self._worker.ask(command, self._timeout_s + _GRACE_SECONDS)
             except (WorkerDiedError, WorkerFaultError, EpisodesFileError) as error:
@@ -145,6 +134,37 @@ class DryRunner:
             if not isinstance(answer, Scored) or not _is_whole(answer, len(episodes)):
                 return Scored(job=job, reason="its worker sent an invalid answer")
             return answer
+
+    async def credits(
+        self, rewards: Sequence[RewardSpecification], episodes: Mapping[str, Path]
+    ) -> list[Credit | None]:
+        """Credit that rewards, whose sources the critic accepts, give to the steps of stored
+        episodes, as in `score`; None for one that has none."""
+        found: list[Credit | None] = []
+        for begin in range(0, len(rewards), MOST_CREDITED):
+            found += await self._credits(rewards[begin : begin + MOST_CREDITED], episodes)
+        return found
+
+    async def _credits(
+        self, rewards: Sequence[RewardSpecification], episodes: Mapping[str, Path]
+    ) -> Sequence[Credit | None]:
+        none = [None] * len(rewards)
+        most_s = (1 + len(rewards)) * self._timeout_s + _GRACE_SECONDS
+        async with self._turn:
+            try:
+                names = await self._send_episodes(episodes, "credit")
+                command = GiveCredit(
+                    job=f"credit-{next(self._jobs)}",
+                    rewards=tuple(rewards),
+                    transitions=names,
+                    timeout_s=self._timeout_s,
+                )
+                answer = await self._worker.ask(command, most_s)
+            except (WorkerDiedError, WorkerFaultError, EpisodesFileError):
+                return none
+        if not isinstance(answer, Credited) or len(answer.credits) != len(rewards):
+            return none
+        return answer.credits
 
     async def _send_episodes(self, episodes: Mapping[str, Path], purpose: str) -> tuple[str, ...]:
         """Send the files that the worker lacks. Returns the names of these episodes there."""

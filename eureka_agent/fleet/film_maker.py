@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from eureka_agent.errors import EnvironmentLoadError, WorkerFaultError
+from eureka_agent.errors import EnvironmentLoadError, EurekaError, WorkerFaultError
 from eureka_agent.fleet.problem import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
 from eureka_agent.protocol.commands import Film, FilmedPolicy
@@ -61,6 +62,16 @@ class FilmMaker:
         self._worker = WarmWorker(wall, problem, scratch, limits)
         self._turn = asyncio.Lock()
         self._jobs = itertools.count(1)
+        self._warming: asyncio.Task[None] | None = None
+
+    def warm_up(self) -> None:
+        """Start the worker before it is needed. What fails there is told by `film`."""
+        self._warming = self._warming or asyncio.create_task(self._warm_up())
+
+    async def _warm_up(self) -> None:
+        with contextlib.suppress(EurekaError):
+            async with self._turn:
+                await self._worker.ready()
 
     async def film(
         self,
@@ -131,4 +142,7 @@ class FilmMaker:
 
     async def close(self) -> None:
         """End the worker."""
+        if self._warming is not None:
+            self._warming.cancel()
+            await asyncio.wait({self._warming})
         await self._worker.drop()

@@ -9,8 +9,17 @@ from pathlib import Path
 from eureka_agent.environment_files import fingerprints
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.fleet.problem import Problem
-from eureka_agent.protocol.commands import DryRun, Evaluate, Film, Measure, Prove, ScoreTransitions
+from eureka_agent.protocol.commands import (
+    DryRun,
+    Evaluate,
+    Film,
+    GiveCredit,
+    Measure,
+    Prove,
+    ScoreTransitions,
+)
 from eureka_agent.protocol.events import (
+    Credited,
     DryRunDone,
     Evaluated,
     Fault,
@@ -28,6 +37,8 @@ from eureka_agent.sandbox.client import (
 )
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.sandbox.worker_faults import raised_by
+
+Answer = DryRunDone | Scored | Credited | Evaluated | Filmed | Proved | Measured
 
 
 class WarmWorker:
@@ -74,10 +85,10 @@ class WarmWorker:
 
     async def ask(
         self,
-        command: DryRun | ScoreTransitions | Evaluate | Film | Prove | Measure,
+        command: DryRun | ScoreTransitions | GiveCredit | Evaluate | Film | Prove | Measure,
         timeout_s: float,
         client: WorkerClient | None = None,
-    ) -> DryRunDone | Scored | Evaluated | Filmed | Proved | Measured:
+    ) -> Answer:
         """Send a command and wait for its answer. `client` is the worker that has the files of the
         command, if it names any.
 
@@ -93,7 +104,10 @@ class WarmWorker:
             while True:
                 event = await client.receive(max(0.0, deadline - time.monotonic()))
                 if (
-                    isinstance(event, (DryRunDone, Scored, Evaluated, Filmed, Proved, Measured))
+                    isinstance(
+                        event,
+                        DryRunDone | Scored | Credited | Evaluated | Filmed | Proved | Measured,
+                    )
                     and event.job == command.job
                 ):
                     return event

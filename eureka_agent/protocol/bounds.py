@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from eureka_agent.records import Finding, Record
+from eureka_agent.records import Credit, Finding, Record
 from eureka_agent.text import plain_line
 
 MAX_LINE_BYTES = 16 << 20
@@ -22,7 +22,9 @@ MOST_TIMERS = 20
 KERNELS_FILE = "kernels.safetensors"
 """Name of the compiled kernels: bytes (uint8) by their path in a cache folder."""
 EPISODES_PREFIX = "episodes-"
-"""Prefix of the names of files that `ScoreTransitions` reads."""
+"""Prefix of the names of files that `ScoreTransitions` and `GiveCredit` read."""
+MOST_CREDITED = 16
+"""Rewards of one `GiveCredit`. Their ranks fit into what a confined process may tell."""
 
 MOST_SCORES = 1000
 """Policies scored by one command. A line has room for millions of empty scores, which take
@@ -70,6 +72,8 @@ ShortText = Annotated[str, AfterValidator(lambda text: plain_line(text, LONGEST_
 Findings = Annotated[
     tuple[Finding, ...], Field(max_length=MOST_FINDINGS), AfterValidator(_plain_findings)
 ]
+
+Credits = Annotated[tuple[Credit | None, ...], Field(max_length=MOST_CREDITED)]
 
 
 class FileHeader(Record):

@@ -9,6 +9,7 @@ from pydantic import Field, TypeAdapter
 from eureka_agent.libraries import LibraryName
 from eureka_agent.protocol.bounds import (
     FILE_NAME_PATTERN,
+    MOST_CREDITED,
     MOST_FILMED,
     FileHeader,
     PicturePixels,
@@ -53,10 +54,23 @@ class ScoreTransitions(Record):
     transitions: tuple[str, ...]
     """Npz files of plain arrays named `<episode>/<variable>`. A name always has the same content
     and is sent to a worker once. The worker deletes the files that neither the latest such command
-    with `credit` nor the latest one without names, so they never fill its scratch folder."""
+    nor the latest `GiveCredit` names, so they never fill its scratch folder."""
     timeout_s: float
-    credit: bool = False
-    """Compare the credit that the reward gives with the fitness's, too."""
+
+
+class GiveCredit(Record):
+    """Compare the credit that rewards give to the steps of stored episodes with the fitness's.
+    Answered by `Credited`."""
+
+    type: Literal["give_credit"] = "give_credit"
+    job: str
+    rewards: tuple[RewardSpecification, ...] = Field(max_length=MOST_CREDITED)
+    """They run one after the other in one process, which takes a fraction of the time of a process
+    for each. So it is for rewards whose sources the critic has read."""
+    transitions: tuple[str, ...]
+    """As in `ScoreTransitions`."""
+    timeout_s: float
+    """For all of them; if they fail together, for each alone."""
 
 
 class Prepare(Record):
@@ -200,6 +214,7 @@ Command = Annotated[
     | Open
     | DryRun
     | ScoreTransitions
+    | GiveCredit
     | Prepare
     | Train
     | Cancel

@@ -12,13 +12,13 @@ from eureka_agent.protocol.bounds import (
     MOST_GPUS,
     MOST_SCORES,
     MOST_TIMERS,
+    Credits,
     FileHeader,
     Findings,
     Reference,
     ShortText,
 )
 from eureka_agent.records import (
-    Credit,
     CurvePoint,
     EpisodeSummary,
     Evaluation,
@@ -65,10 +65,18 @@ class Scored(Record):
     """Totals of the recorded steps, then of at most `eureka_agent.worker.scoring.MOST_STEPS` steps
     of the episodes."""
     extreme_totals: tuple[float | None, ...] = ()
-    credit: Credit | None = None
-    """None where it was not wanted, or the episodes are without fitness or observations."""
     reason: ShortText = ""
     """Reason why there are no numbers; else empty."""
+
+
+class Credited(Record):
+    """Credit of each reward of a `GiveCredit`."""
+
+    type: Literal["credited"] = "credited"
+    job: Reference
+    credits: Credits
+    """None for a reward that failed or is not finite; for all where the episodes are without
+    fitness or observations."""
 
 
 class Prepared(Record):
@@ -229,6 +237,7 @@ Event = Annotated[
     | Opened
     | DryRunDone
     | Scored
+    | Credited
     | Prepared
     | Progress
     | Saved

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 from PIL import Image, ImageColor, ImageDraw
-from PIL.Image import Resampling
 
 from eureka_agent.rendering.pictures import Picture, RenderingError, Size, font
 from eureka_agent.simulation.drawing import Circle, Drawing, Label, Line, Point, Polygon, Shape
@@ -28,7 +27,7 @@ def rasterise(drawing: Drawing, size: Size) -> Picture:
     canvas = _Canvas(drawing, size)
     for shape in drawing.shapes:
         canvas.add(shape)
-    return canvas.picture(size)
+    return canvas.picture()
 
 
 class _Canvas:
@@ -63,8 +62,8 @@ class _Canvas:
                 text = font(_OVERSAMPLING * _LABEL_PIXELS)
                 self._draw.text(self._pixel(shape.at), shape.text, fill=colour, font=text)
 
-    def picture(self, size: Size) -> Picture:
-        return np.asarray(self._image.resize(size, Resampling.BOX))
+    def picture(self) -> Picture:
+        return np.asarray(self._image.reduce(_OVERSAMPLING))
 
     def _pixel(self, point: Point) -> tuple[float, float]:
         """The point in pixels; far away ones come to lie well outside."""

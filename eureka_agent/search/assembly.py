@@ -34,6 +34,7 @@ from eureka_agent.search.capacity import plan_capacity
 from eureka_agent.search.context import ALONE, SearchContext
 from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.engine import SearchEngine, first_error
+from eureka_agent.search.filming import film_best, films_best
 from eureka_agent.search.final import FinalTrainings, keep_best
 from eureka_agent.search.judging import Judging
 from eureka_agent.search.preparation import Prepared
@@ -103,16 +104,19 @@ async def search(
         engine, final = _engine(
             run, ready, advisers, trials, deadline, observer, person, maker, context
         )
+        films = person is None and films_best(settings)
         with keeping_best(run), first_error():
             randomising = Randomising(run, trials, advisers.distributions, observer)
             work = (
-                _all_trainings(engine, final, settings, randomising)
+                _all_trainings(engine, final, settings, randomising, maker if films else None)
                 if person is None
                 else _refined(engine, final, settings, person, randomising)
             )
             await saving_when_stopped(work, trainings, observer)
         if settings.finalists and (person is None or person.finals):
             final.scores()
+        if films and (reason := await film_best(run, maker)):
+            observer(Notice(text=reason))
 
 
 def _engine(
@@ -213,13 +217,17 @@ async def _all_trainings(
     final: FinalTrainings,
     settings: SearchSettings,
     randomising: Randomising,
+    maker: FilmMaker | None,
 ) -> None:
+    """All trainings of a search. `maker`: what films its best attempt afterwards."""
     async with asyncio.TaskGroup() as group:
         if settings.trains_baselines:
             group.create_task(final.baselines())
         if not settings.iterations:
             return
         trained = await engine.search()
+        if maker is not None:
+            maker.warm_up()
         if settings.finalists:
             await final.finalists(trained)
     await randomising.run()

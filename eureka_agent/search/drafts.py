@@ -103,12 +103,15 @@ class Drafts:
         self, iteration: int, sample: int, drafts: Sequence[Proposal], memory: Memory
     ) -> list[float | None]:
         """Expected improvement of each draft; None where its credit is not known, or nobody's."""
-        trained = []
-        for attempt in self._memory.trained_before(iteration, sample):
-            credit = await self._credit(attempt.proposal.reward, memory)
-            if credit is not None and attempt.fitness is not None:
-                trained.append(Known(credit, attempt.fitness, len(attempt.fitness_per_seed)))
-        credits = [await self._credit(each.reward, memory) for each in drafts]
+        attempts = self._memory.trained_before(iteration, sample)
+        proposals = [*(each.proposal for each in attempts), *drafts]
+        found = await self._credits_of([each.reward for each in proposals], memory)
+        credits = found[len(attempts) :]
+        trained = [
+            Known(credit, attempt.fitness, len(attempt.fitness_per_seed))
+            for attempt, credit in zip(attempts, found, strict=False)
+            if credit is not None and attempt.fitness is not None
+        ]
         # of as many steps as most: a reward's own process wrote its credit, and is not trusted
         every = [*(each.credit for each in trained), *credits]
         lengths = Counter(len(each.ranks) for each in every if each is not None)
@@ -120,17 +123,20 @@ class Drafts:
         known = [each for each in credits if each is not None]
         if not trained or not known:
             return [None] * len(drafts)
-        found = iter(expected_improvements(trained, known))
-        return [None if each is None else next(found) for each in credits]
+        gains = iter(expected_improvements(trained, known))
+        return [None if each is None else next(gains) for each in credits]
 
-    async def _credit(self, reward: RewardSpecification, memory: Memory) -> Credit | None:
+    async def _credits_of(
+        self, rewards: Sequence[RewardSpecification], memory: Memory
+    ) -> list[Credit | None]:
         episodes = tuple(each.path for each in memory.practice)
         if episodes not in self._credits:
             self._credits = {episodes: {}}
         known = self._credits[episodes]
-        if reward.source not in known:
-            known[reward.source] = await self._critic.credit(reward, memory)
-        return known[reward.source]
+        new = {each.source: each for each in rewards if each.source not in known}
+        credits = await self._critic.credits(list(new.values()), memory)
+        known |= dict(zip(new, credits, strict=True))
+        return [known[each.source] for each in rewards]
 
 
 def _most_promising_first(gains: Sequence[float | None]) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +35,10 @@ from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.final import typical_training
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.summary import best_attempt
+from eureka_agent.settings import SearchSettings
 
+VIDEO_VARIABLE = "EUREKA_VIDEO"
+"""Environment variable; `off` for machines where nobody watches: no search makes a video."""
 VIDEOS = "videos"
 """Folder of videos of several trainings, in a run folder."""
 MOST_EPISODES = 64
@@ -195,7 +199,13 @@ async def film(
             await maker.close()
 
 
-async def film_best(run: Run, wall: Wall) -> str:
+def films_best(settings: SearchSettings) -> bool:
+    """True if a search ends with the video of its best attempt."""
+    wanted = os.environ.get(VIDEO_VARIABLE, "").lower() not in ("off", "0", "no")
+    return settings.video and wanted
+
+
+async def film_best(run: Run, maker: FilmMaker) -> str:
     """Write the video of the best attempt. Returns the reason why there is none, or ""."""
     if best_attempt(run) is None:
         return ""
@@ -203,7 +213,8 @@ async def film_best(run: Run, wall: Wall) -> str:
         shown = trained_policies(run, ())
         video = default_video(run, (), shown)
         settings = film_settings(run, shown)
-        await film(run, wall, shown, settings, video, inside(run.folder, BEST, GIF))
+        subjects, gif = [each.subject for each in shown], inside(run.folder, BEST, GIF)
+        await maker.film(subjects, settings, run.description.fingerprint, video, gif)
     except EurekaError as error:
         return f"no video: {error.message}" + (f" ({error.hint})" if error.hint else "")
     return ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -28,7 +27,6 @@ from eureka_agent.search.card import keep_card
 from eureka_agent.search.context import ALONE, SearchContext
 from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.engine import LimitReachedError
-from eureka_agent.search.filming import film_best
 from eureka_agent.search.preparation import Prepared, prepared, prepared_again
 from eureka_agent.search.recorder import Recorder
 from eureka_agent.search.resumption import check_resumable, record_changes, with_changes
@@ -38,9 +36,6 @@ from eureka_agent.search.table import AtTheTable, Person, Table
 from eureka_agent.search.time_limit import time_limit
 from eureka_agent.search.unmeasured import RANKED_BY
 from eureka_agent.search.written_fitness import Confirm, keep_in_run
-
-VIDEO_VARIABLE = "EUREKA_VIDEO"
-"""Environment variable; `off` for machines where nobody watches: no search makes a video."""
 
 
 async def start(
@@ -212,14 +207,6 @@ async def _search(
             await search(run, ready, fleet, advisers, deadline, recorder, at_table, context)
         finally:
             await advisers.finish(recorder)
-    if (
-        person is None
-        and run.settings.video
-        and os.environ.get(VIDEO_VARIABLE, "").lower() not in ("off", "0", "no")
-    ):
-        reason = await film_best(run, ready.wall)
-        if reason:
-            recorder(Notice(text=reason))
 
 
 def _opening_notices(

@@ -10,17 +10,19 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
 from eureka_agent.array_files import failed, succeeded
 from eureka_agent.errors import RewardLoadError
-from eureka_agent.protocol.bounds import EPISODES_PREFIX
-from eureka_agent.protocol.commands import ScoreTransitions
-from eureka_agent.protocol.events import Scored
+from eureka_agent.protocol.bounds import EPISODES_PREFIX, Credits
+from eureka_agent.protocol.commands import GiveCredit, ScoreTransitions
+from eureka_agent.protocol.events import Credited, Scored
+from eureka_agent.records import Credit
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Variable
-from eureka_agent.training.reward import RewardContractError
+from eureka_agent.training.reward import RewardContractError, RewardFunction
 from eureka_agent.training.reward_loading import load_reward
 from eureka_agent.training.trajectory_files import Trajectory, load_trajectories
 from eureka_agent.worker.confinement import describe_exit, warm_up
@@ -31,6 +33,7 @@ from eureka_agent.worker.stored_credit import StoredCredit
 
 MOST_STEPS = 4000
 """Most totals of stored steps that are sent, evenly spread: about 80 kB of JSON."""
+_CREDITS: TypeAdapter[Credits] = TypeAdapter(Credits)
 
 
 @dataclass(frozen=True)
@@ -136,18 +139,11 @@ class Scorer:
         self._extreme = extreme_states(
             recorded, tuple(recorded), {each.name: each for each in variables}
         ).values
-        self._named: dict[bool, tuple[str, ...]] = {}
-        """Files of the latest command with and of the latest without `credit`, which take turns."""
-        self._stored: dict[bool, tuple[tuple[str, ...], StoredSteps]] = {}
-        """Files that were read, and their steps, likewise."""
+        self._stored: dict[str, tuple[tuple[str, ...], StoredSteps]] = {}
+        """Files of the latest command of each type, which take turns, and their steps."""
 
     def run(self, command: ScoreTransitions) -> Scored:
         """Run one reward in a fork on named episodes. Raises RunFolderError without episodes."""
-        self._named[command.credit] = command.transitions
-        named = set(itertools.chain(*self._named.values()))
-        for path in self._folder.glob(f"{EPISODES_PREFIX}*"):
-            if path.name not in named:
-                path.unlink(missing_ok=True)
         stored = self._steps(command)
 
         def score() -> bytes:
@@ -161,23 +157,68 @@ class Scorer:
         except ValidationError:
             return Scored(job=command.job, reason=describe_exit(end.status)[0])
 
-    def _steps(self, command: ScoreTransitions) -> StoredSteps:
-        """Steps of the command's files, read once."""
-        names, stored = self._stored.get(command.credit, ((), StoredSteps({}, ())))
+    def credit(self, command: GiveCredit) -> Credited:
+        """Credit of rewards on named episodes. Raises RunFolderError without episodes."""
+        stored = self._steps(command)
+        credits = self._credits(command.rewards, stored, command.timeout_s)
+        return Credited(job=command.job, credits=credits)
+
+    def _credits(
+        self, rewards: Sequence[RewardSpecification], stored: StoredSteps, timeout_s: float
+    ) -> Credits:
+        """Credit of rewards in one fork; of each in its own where that comes to no end, since any
+        of them may be to blame."""
+
+        def measure() -> bytes:
+            return _CREDITS.dump_json(tuple(self._credit(each, stored) for each in rewards))
+
+        end = run_in_child(measure, timeout_s, EXTRA_DATA_BYTES, self._protocol_descriptors)
+        try:
+            found = _CREDITS.validate_json(end.data)
+        except ValidationError:
+            found = ()
+        if len(found) == len(rewards):
+            return found
+        if len(rewards) == 1:
+            return (None,)
+        return tuple(self._credits((each,), stored, timeout_s)[0] for each in rewards)
+
+    def _credit(self, specification: RewardSpecification, stored: StoredSteps) -> Credit | None:
+        torch.manual_seed(0)  # so that it does not depend on the rewards before it
+        try:
+            reward = self._load(specification)
+            if stored.credit is None or not set(reward.arguments) <= stored.values.keys():
+                return None
+            totals, _ = reward({name: stored.values[name].clone() for name in reward.arguments})
+        except (RewardLoadError, RewardContractError):
+            return None
+        return stored.credit.of(totals.double().numpy())
+
+    def _steps(self, command: ScoreTransitions | GiveCredit) -> StoredSteps:
+        """Steps of the command's files, read once. Files that nothing names any more are
+        deleted."""
+        names, stored = self._stored.get(command.type, ((), StoredSteps({}, ())))
         if names != command.transitions:
             paths = [self._folder / name for name in command.transitions]
-            stored = read_steps(paths, self._variables, credit=command.credit)
-            self._stored[command.credit] = command.transitions, stored
+            stored = read_steps(paths, self._variables, credit=isinstance(command, GiveCredit))
+            self._stored[command.type] = command.transitions, stored
+            named = set(itertools.chain(*(names for names, _ in self._stored.values())))
+            for path in self._folder.glob(f"{EPISODES_PREFIX}*"):
+                if path.name not in named:
+                    path.unlink(missing_ok=True)
         return stored
+
+    def _load(self, reward: RewardSpecification) -> RewardFunction:
+        return load_reward(
+            reward,
+            self._variables,
+            constants=self._environment_class.constants,
+            quaternion_order=self._environment_class.quaternion_order,
+        )
 
     def _score(self, command: ScoreTransitions, stored: StoredSteps) -> Scored:
         try:
-            reward = load_reward(
-                command.reward,
-                self._variables,
-                constants=self._environment_class.constants,
-                quaternion_order=self._environment_class.quaternion_order,
-            )
+            reward = self._load(command.reward)
             missing = [name for name in reward.arguments if name not in stored.values]
             if missing:
                 return Scored(job=command.job, reason=f"{missing[0]!r} is not stored")
@@ -197,5 +238,4 @@ class Scorer:
             returns=stored.returns(totals),
             totals=tuple(torch.cat([recorded, totals[spread]]).double().tolist()),
             extreme_totals=tuple(extreme.double().tolist()),
-            credit=stored.credit.of(totals.double().numpy()) if stored.credit else None,
         )

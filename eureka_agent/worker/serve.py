@@ -18,6 +18,7 @@ from eureka_agent.protocol.commands import (
     DryRun,
     Evaluate,
     Film,
+    GiveCredit,
     Measure,
     Open,
     Prepare,
@@ -160,6 +161,8 @@ class Worker:
             return [self._dry_runners(self._loaded, self._task)[0].run(command)]
         if isinstance(command, ScoreTransitions):
             return [self._dry_runners(self._loaded, self._task)[1].run(command)]
+        if isinstance(command, GiveCredit):
+            return [self._dry_runners(self._loaded, self._task)[1].credit(command)]
         if isinstance(command, Prepare):
             return self._prepare(self._loaded, self._task, command)
         if isinstance(command, Evaluate | Measure):
