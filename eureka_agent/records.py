@@ -221,6 +221,8 @@ class TaskDescription(Record):
     """The task's default, as `num_envs` is."""
     num_envs: int = Field(gt=0, le=1_000_000)
     training_overrides: TrainingOverrides
+    gpu_overrides: TrainingOverrides = Field(default_factory=dict)
+    """In place of all others where trainings run on a GPU."""
     human_reward: Baseline | None
     """The expert's; None where the environment has none."""
     sparse_reward: Baseline | None
@@ -246,11 +248,11 @@ class TaskDescription(Record):
     measured: Measurements | None = None
     """None where no model is asked."""
 
-    @property
-    def training(self) -> dict[str, Any]:
-        """The task's settings of a training, by name."""
+    def training_on(self, device: str) -> dict[str, Any]:
+        """The task's settings of a training, by name, on a device such as `cpu`, `cuda:1`."""
         defaults = {"env_steps": self.env_steps, "num_envs": self.num_envs}
-        return {**defaults, **self.training_overrides}
+        gpu = self.gpu_overrides if device.startswith("cuda") else {}
+        return {**defaults, **self.training_overrides, **gpu}
 
     @property
     def endings(self) -> dict[str, str]:

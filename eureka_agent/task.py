@@ -224,6 +224,9 @@ class TrainingBudget:
     num_envs: int = 16
     overrides: Mapping[str, Any] = field(default_factory=dict)
     """Fields of `eureka_agent.settings.TrainingSettings`, by name."""
+    gpu: Mapping[str, Any] = field(default_factory=dict)
+    """Likewise, in place of all others where trainings run on a GPU: `num_envs`, `env_steps`,
+    `epochs`."""
 
     def __post_init__(self) -> None:
         for name in ("env_steps", "num_envs"):

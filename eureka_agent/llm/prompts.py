@@ -47,7 +47,9 @@ def task_text(
 
 
 def _own_settings(description: TaskDescription) -> SearchSettings:
-    return parse_settings(SearchSettings, description.training, "the task's training budget")
+    return parse_settings(
+        SearchSettings, description.training_on("cpu"), "the task's training budget"
+    )
 
 
 def render(template: str, **values: Any) -> str:

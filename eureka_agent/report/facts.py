@@ -163,12 +163,12 @@ def restarts(report: RunReport) -> str:
 def changed_settings(report: RunReport) -> tuple[list[tuple[str, str, str]], str]:
     """Name, value and default of each setting that differs from the task's defaults, and a sentence
     on the others."""
-    description = report.description
+    own = report.description.training_on(report.devices[-1] if report.devices else "cpu")
     rows = []
     fields = type(report.settings).model_fields
     for name, field in fields.items():
         value = _as_text(getattr(report.settings, name))
-        default = _as_text(description.training.get(name, field.default))
+        default = _as_text(own.get(name, field.default))
         if value != default:
             rows.append((name, value, default))
     others = wording.plural(len(fields) - len(rows), "other setting")

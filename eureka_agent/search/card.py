@@ -273,7 +273,7 @@ def makes_card(description: TaskDescription, settings: SearchSettings, device: s
     none that holds. A card is for the task as it stands, with its own settings."""
     folder = environment_folder(description.environment)
     wanted = settings.trains_baselines and settings.iterations and settings.fitness == "task"
-    own = SearchSettings.model_validate(description.training)
+    own = SearchSettings.model_validate(description.training_on(device))
     if folder is None or not wanted or settings.seeds_of_baselines < FEWEST_SEEDS:
         return False
     known = read_card(folder, description.task)

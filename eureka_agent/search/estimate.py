@@ -113,7 +113,7 @@ class Estimator:
         wall = self._wall(asked.sandbox)
         task = await self._calibration.opened(asked, wall)
         hardware = choose_hardware(asked.device, task.opened)
-        settings = effective_settings(values, task.opened.description)
+        settings = effective_settings(values, task.opened.description, hardware.kind)
         check_randomise(settings, task.opened.description, hardware)
         return asked, models, wall, task, hardware, settings
 

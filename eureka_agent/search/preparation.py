@@ -155,7 +155,7 @@ async def prepared(
             if not verdict.accepted:
                 raise RewardRejectedError(verdict, given.origin)
         hardware = choose_hardware(asked.device, dry_runner.opened, cluster)
-        settings = effective_settings(values, dry_runner.description)
+        settings = effective_settings(values, dry_runner.description, hardware.kind)
         check_randomise(settings, dry_runner.description, hardware)
         fitness = None if written is None else written.fitness
         ready = Prepared(settings, wall, hardware, dry_runner, models, given, fitness, cluster)
@@ -266,15 +266,18 @@ async def _surroundings(
             yield models, wall, cluster, scratch, stack
 
 
-def effective_settings(values: Mapping[str, Any], description: TaskDescription) -> SearchSettings:
-    """The settings of a run: the user's, else the task's, else the defaults.
+def effective_settings(
+    values: Mapping[str, Any], description: TaskDescription, device: str
+) -> SearchSettings:
+    """The settings of a run: the user's, else the task's for this kind of device, else the
+    defaults.
 
     Environment and task are stored as they were found, so a resumption from another folder finds
     them. Raises SettingsError for settings that do not go together.
     """
     found = {"env": description.environment, "task": description.task}
     settings = parse_settings(
-        SearchSettings, {**description.training, **values, **found}, "the settings"
+        SearchSettings, {**description.training_on(device), **values, **found}, "the settings"
     )
     check_training(settings)
     _check_exploration(settings, description)

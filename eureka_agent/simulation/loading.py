@@ -156,7 +156,12 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
     budget = f"the training budget of task {name!r}"
     given = {"env_steps": task.training.env_steps, "num_envs": task.training.num_envs}
     parse_settings(TrainingSettings, given, budget)
-    overrides = parse_settings(TrainingSettings, task.training.overrides, budget)
+    overrides, gpu = (
+        parse_settings(TrainingSettings, chosen, budget).model_dump(
+            mode="json", include=set(chosen)
+        )
+        for chosen in (task.training.overrides, task.training.gpu)
+    )
     hashes = {name: fingerprint_of({name: path})[:16] for name, path in files.items()}
     return _valid(
         environment=loaded.reference,
@@ -195,7 +200,8 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
         success_causes=tuple(cls.success_causes),
         env_steps=task.training.env_steps,
         num_envs=task.training.num_envs,
-        training_overrides=overrides.model_dump(mode="json", include=set(task.training.overrides)),
+        training_overrides=overrides,
+        gpu_overrides=gpu,
         human_reward=loaded.reward_source(task, "human"),
         sparse_reward=loaded.reward_source(task, "sparse"),
         fingerprint=task_fingerprint(loaded.fingerprint, files),

@@ -31,6 +31,7 @@ CHECKED_AS_A_WHOLE = (
     Finding,  # by `Findings`
     CodeReward,  # a baseline's source; nothing else of it is taken
     (TaskDescription, "training_overrides"),  # by `TrainingSettings`
+    (TaskDescription, "gpu_overrides"),  # likewise
 )
 
 
@@ -135,7 +136,7 @@ async def test_a_worker_cannot_name_another_environment_or_task(tmp_path: Path) 
     wall = lying(environment="/tmp/other", task="other", fitness_author="you")
     found = await described(wall, Problem("cartpole", "balance"), tmp_path)
     assert (found.environment, found.task, found.fitness_author) == ("cartpole", "balance", "")
-    settings = effective_settings({}, found)
+    settings = effective_settings({}, found, "cpu")
     assert (settings.env, settings.task) == ("cartpole", "balance")
     assert settings.base_url is SearchSettings().base_url
 

@@ -126,6 +126,9 @@ def test_settings_are_those_that_differ_from_what_the_task_has_by_default(
         f"{len(SearchSettings.model_fields) - 3} other settings at the default:"
         " all are in `settings.yaml`." in text
     )
+    on_gpu = description.model_copy(update={"gpu_overrides": {"num_envs": 8}})
+    there = replace(report, description=on_gpu, settings=settings, devices=("cuda:0 (A)",))
+    assert "| `num_envs` |" not in markdown(there)
 
 
 def test_whose_metric_counts_is_said_first(report: RunReport) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -27,7 +27,6 @@ from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.feedback_records import Feedback, Judge, Wish
 from eureka_agent.journal.entries import FeedbackGiven
-from eureka_agent.protocol.events import Scored
 from eureka_agent.records import Credit, Finding, Proposal, Verdict
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.search.rungs import practice_env_steps, rung_env_steps
@@ -54,24 +53,23 @@ class Credits(CleanDryRun):
         wrong = Finding(code="D301", severity="error", message="not finite", line=None, hint="")
         return (wrong,) if reward.source in self.refused else ()
 
-    async def score(
-        self, reward: RewardSpecification, episodes: Mapping[str, Path], *, credit: bool = False
-    ) -> Scored:
-        if not credit:
-            return Scored(job="none", reason="nothing runs here")
-        self.asked.append((reward.source, tuple(episodes)))
-        value = DRAFTS.get(reward.source, 0.0)
+    async def credits(
+        self, rewards: Sequence[RewardSpecification], episodes: Mapping[str, Path]
+    ) -> list[Credit | None]:
+        self.asked += [(each.source, tuple(episodes)) for each in rewards]
+        return [self._credit(each.source) for each in rewards]
+
+    def _credit(self, source: str) -> Credit | None:
+        value = DRAFTS.get(source, 0.0)
         if value is None:
-            return Scored(job="none")
-        if reward.source in self.lying:
-            ranks = (0.5,) * 9
-            return Scored(job="none", credit=Credit(step=1, to_go=1, advantage=1, ranks=ranks))
-        random = np.random.default_rng(zlib.crc32(reward.source.encode()))
+            return None
+        if source in self.lying:
+            return Credit(step=1, to_go=1, advantage=1, ranks=(0.5,) * 9)
+        random = np.random.default_rng(zlib.crc32(source.encode()))
         ranks = [(random.permutation(50) - 24.5) / 50 for _ in range(3)]
-        found = Credit(
+        return Credit(
             step=value, to_go=value, advantage=value, ranks=tuple(np.concatenate(ranks).tolist())
         )
-        return Scored(job="none", credit=found)
 
 
 class NextDraft(ScriptedDesigner):

@@ -13,6 +13,7 @@ import torch
 
 from eureka_agent.errors import EnvironmentLoadError, SettingsError
 from eureka_agent.records import TaskDescription
+from eureka_agent.search.preparation import effective_settings
 from eureka_agent.simulation.loading import describe, load_environment
 
 WriteFolder = Callable[..., Path]
@@ -458,6 +459,34 @@ def test_training_overrides_are_described(write_folder: WriteFolder) -> None:
     ]
     description = describe(load_environment(str(write_folder(*changes))))
     assert (description.env_steps, description.training_overrides) == (7, {"hidden_sizes": [8, 4]})
+
+
+def test_a_task_may_train_otherwise_on_a_gpu(write_folder: WriteFolder) -> None:
+    budget = (
+        'TrainingBudget(env_steps=700, overrides={"epochs": 2, "clip": 0.1}, gpu={"epochs": 5})'
+    )
+    changes = [
+        (TASK, "import Task", "import Task, TrainingBudget"),
+        (TASK, "options=", f"training={budget}, options="),
+    ]
+    description = describe(load_environment(str(write_folder(*changes))))
+    assert description.gpu_overrides == {"epochs": 5}
+    sizes = {"env_steps": 700, "num_envs": 16, "clip": 0.1}
+    assert description.training_on("cpu") == {**sizes, "epochs": 2}
+    assert description.training_on("cuda:1") == {**sizes, "epochs": 5}
+    on_gpu = effective_settings({}, description, "cuda")
+    assert (on_gpu.epochs, on_gpu.clip, on_gpu.env_steps) == (5, 0.1, 700)
+    assert effective_settings({"epochs": 4}, description, "cuda").epochs == 4
+
+
+def test_a_gpu_budget_that_no_training_knows_is_named(write_folder: WriteFolder) -> None:
+    changes = [
+        (TASK, "import Task", "import Task, TrainingBudget"),
+        (TASK, "options=", 'training=TrainingBudget(gpu={"envs": 5}), options='),
+    ]
+    loaded = load_environment(str(write_folder(*changes)))
+    with pytest.raises(SettingsError, match="training budget of task"):
+        describe(loaded)
 
 
 def test_baselines_may_be_absent_but_not_misnamed(write_folder: WriteFolder) -> None:

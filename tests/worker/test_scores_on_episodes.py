@@ -106,10 +106,53 @@ async def test_the_agreement_with_the_fitness_is_told_where_it_is_asked_for(
     path = tmp_path / "practice.npz"
     path.write_bytes(trajectories_bytes({"best": episode}))
     against = given_reward(reward("-3 * pole_upright"))
-    scored = await dry_runner.score(against, {"practice": path}, credit=True)
-    assert scored.credit is not None
-    assert scored.credit.alignment == pytest.approx(-1.0)
-    assert (await dry_runner.score(against, {"practice": path})).credit is None
+    (credit,) = await dry_runner.credits([against], {"practice": path})
+    assert credit is not None
+    assert credit.alignment == pytest.approx(-1.0)
+
+
+def practice_file(path: Path) -> Path:
+    """An episode of 50 steps that pays `pole_upright`."""
+    random = np.random.default_rng(0)
+    paid = random.normal(size=50).astype(np.float32)
+    episode = {
+        "pole_upright": paid,
+        "fitness": paid,
+        "observations": random.normal(size=(50, 4)).astype(np.float32),
+    }
+    path.write_bytes(trajectories_bytes({"best": episode}))
+    return path
+
+
+async def test_rewards_that_share_a_process_have_the_credit_that_each_has_alone(
+    dry_runner: DryRunner, tmp_path: Path
+) -> None:
+    """More than one process takes, and one among them that draws numbers and writes into its
+    arguments, which the critic would refuse."""
+    episodes = {"practice": practice_file(tmp_path / "practice.npz")}
+    meddling = "pole_upright.mul_(-1) + torch.rand_like(pole_upright)"
+    totals = [*(f"pole_upright ** {power}" for power in range(1, 20)), meddling]
+    rewards = [given_reward(reward(total)) for total in [*totals, *totals]]
+    together = await dry_runner.credits(rewards, episodes)
+    alone = [(await dry_runner.credits([each], episodes))[0] for each in rewards]
+    assert together == alone
+    assert together[0] is not None
+    assert together[0].step == pytest.approx(1.0)
+
+
+async def test_a_reward_that_ends_its_process_costs_no_other_its_credit(
+    dry_runner: DryRunner, tmp_path: Path
+) -> None:
+    episodes = {"practice": practice_file(tmp_path / "practice.npz")}
+    sound = given_reward(reward("pole_upright"))
+    endless = given_reward(
+        "def compute_reward(pole_upright):\n    while True:\n        pass\n"
+        "    return pole_upright, {}\n"
+    )
+    not_finite = given_reward(reward("pole_upright / 0"))
+    without = given_reward(reward("cart_position", "cart_position"))
+    found = await dry_runner.credits([sound, endless, not_finite, without, sound], episodes)
+    assert [each is None for each in found] == [False, True, True, True, False]
 
 
 async def test_where_the_fitness_is_paid_at_a_time_limit_it_cuts_no_return_off(
@@ -131,9 +174,9 @@ async def test_where_the_fitness_is_paid_at_a_time_limit_it_cuts_no_return_off(
         }
         path = tmp_path / f"{name}.npz"
         path.write_bytes(trajectories_bytes({"best": episode}))
-        scored = await dry_runner.score(constant, {name: path}, credit=True)
-        assert scored.credit is not None
-        found[name] = scored.credit.to_go
+        (credit,) = await dry_runner.credits([constant], {name: path})
+        assert credit is not None
+        found[name] = credit.to_go
     assert found["failed"] == pytest.approx(-1.0)
     assert found["timed-out"] == pytest.approx(0.0, abs=1e-6)
 
@@ -142,9 +185,8 @@ async def test_episodes_without_observations_tell_no_agreement(
     dry_runner: DryRunner, stored: Path
 ) -> None:
     asked = given_reward(reward("pole_upright"))
-    scored = await dry_runner.score(asked, {"plain": stored}, credit=True)
-    assert (scored.reason, scored.credit) == ("", None)
-    assert scored.returns
+    assert await dry_runner.credits([asked], {"plain": stored}) == [None]
+    assert (await dry_runner.score(asked, {"plain": stored})).returns
 
 
 async def test_returns_come_in_the_order_of_the_files(
@@ -167,7 +209,7 @@ async def test_a_worker_keeps_the_files_of_the_last_score_alone(
 ) -> None:
     """Over a long search they would fill its scratch folder. Episodes that are asked for again are
     sent again, also after a score that failed. Those of the last credit stay."""
-    await dry_runner.score(given_reward(reward("pole_upright")), {"plain": stored}, credit=True)
+    await dry_runner.credits([given_reward(reward("pole_upright"))], {"plain": stored})
     files = {
         name: episodes_file(tmp_path / name, [value], [value])
         for name, value in (("a", 0.25), ("b", 0.5))
@@ -207,8 +249,11 @@ async def test_credit_and_scores_take_turns_without_a_file_that_is_sent_again(
     asked = given_reward(reward("pole_upright"))
 
     async def there(name: str, credit: bool) -> dict[str, int]:
-        scored = await dry_runner.score(asked, {name: files[name]}, credit=credit)
-        assert scored.returns == ({"worst": 0.0, "best": 1.0},)
+        if credit:
+            await dry_runner.credits([asked], {name: files[name]})
+        else:
+            scored = await dry_runner.score(asked, {name: files[name]})
+            assert scored.returns == ({"worst": 0.0, "best": 1.0},)
         return {path.name: path.stat().st_mtime_ns for path in scratch.rglob("*.npz")}
 
     await there("x", True)

@@ -22,5 +22,10 @@ task = Task(
     ),
     fitness_unit="m",
     success_fitness=12.0,
-    training=TrainingBudget(env_steps=600_000, num_envs=64, overrides={"horizon": 16}),
+    training=TrainingBudget(
+        env_steps=600_000,
+        num_envs=64,
+        overrides={"horizon": 16},
+        gpu={"num_envs": 512, "env_steps": 3_000_000},
+    ),
 )

@@ -25,5 +25,7 @@ task = Task(
     success_fitness=9.5,
     options={"start_angle": 0.0, "start_spread": 0.2, "ends_on_fall": True},
     human_reward="rewards/balance_human.py",
-    training=TrainingBudget(env_steps=60_000, num_envs=16),
+    training=TrainingBudget(
+        env_steps=60_000, num_envs=16, gpu={"num_envs": 512, "env_steps": 2_000_000}
+    ),
 )

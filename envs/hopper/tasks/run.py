@@ -19,5 +19,7 @@ task = Task(
     fitness_doc="metres travelled forward (+x) in an episode of 8 s; falling ends the episode",
     fitness_unit="m",
     success_fitness=12.0,
-    training=TrainingBudget(env_steps=150_000, num_envs=32),
+    training=TrainingBudget(
+        env_steps=150_000, num_envs=32, gpu={"num_envs": 512, "env_steps": 3_000_000}
+    ),
 )

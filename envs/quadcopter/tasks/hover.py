@@ -25,5 +25,7 @@ task = Task(
     fitness_unit="s",
     success_fitness=7.0,
     options={"goal_spread": 1.0},
-    training=TrainingBudget(env_steps=200_000, num_envs=16),
+    training=TrainingBudget(
+        env_steps=200_000, num_envs=16, gpu={"num_envs": 512, "env_steps": 4_000_000}
+    ),
 )
