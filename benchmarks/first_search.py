@@ -8,9 +8,11 @@ Clones this repository into a temporary folder, so what is not committed does no
 is used as it is. Targets: set-up and search under 3 minutes on 2 CPU cores, the search under 60 s,
 help under 0.3 s.
 
-`--against` clones two commits, and both search the same tasks in turns, each time with a runs
-folder of its own, so that no cache helps. Printed and stored are medians of wall time, env steps
-and trainings, their ratios, and what the winners came to.
+`--against` clones two commits, and both search the same tasks in turns, from seeds 0, 1, …, with
+a runs folder for each, so that no cache helps. Then this commit's trainer trains all winners from
+eight seeds that no search has. Printed and stored are the ratios of the medians of wall time, env
+steps and trainings, and how far the new winners are ahead: the difference of the means over
+searches, with its standard error.
 """
 
 from __future__ import annotations
@@ -25,10 +27,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from _results import write_result
+from _results import RESULTS, write_result
+from reward_table import table
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 HELP_RUNS = 11
+FRESH_SEEDS = range(7000, 7008)
 SEARCHES = {
     "quadcopter": "hover at the goal",
     "hopper": "run forward as far as possible",
@@ -44,13 +48,16 @@ def timed(command: list[str], folder: Path) -> tuple[float, str]:
     return time.monotonic() - began, result.stdout
 
 
-def search(clone: Path, environment: str, runs: Path) -> dict[str, Any]:
+def search(clone: Path, environment: str, seed: int, runs: Path) -> dict[str, Any]:
     """Figures of a default search with an empty runs folder."""
     os.environ["EUREKA_RUNS"] = str(runs)
-    words = [SEARCHES[environment], "--env", environment, "--format", "json"]
+    words = [SEARCHES[environment], "--env", environment, "--seed", str(seed), "--format", "json"]
     seconds, output = timed([str(clone / ".venv/bin/eureka"), "search", *words], clone)
     found = json.loads(output)
+    (winner,) = runs.glob("*/best/reward.py")
     return {
+        "seed": seed,
+        "winner": winner.read_text(),
         "seconds": seconds,
         "env_steps": found["cost"]["env_steps"],
         "trainings": found["cost"]["trainings"],
@@ -61,7 +68,8 @@ def search(clone: Path, environment: str, runs: Path) -> dict[str, Any]:
 
 def compare(commit: str, rounds: int, tasks: list[str]) -> None:
     """Search with this commit and another one in turns, print, store."""
-    figures: dict[str, Any] = {"against": commit, "rounds": rounds, "tasks": {}}
+    stored = RESULTS / "first_search.json"
+    known = json.loads(stored.read_text())["tasks"] if stored.is_file() else {}
     with tempfile.TemporaryDirectory() as temporary:
         clones = {name: Path(temporary) / name for name in ("before", "now")}
         for name, clone in clones.items():
@@ -74,16 +82,36 @@ def compare(commit: str, rounds: int, tasks: list[str]) -> None:
             for number in range(rounds):
                 for name, clone in clones.items():
                     runs = Path(temporary) / f"runs-{task}-{name}-{number}"
-                    made[name].append(search(clone, task, runs))
-                    print(task, name, json.dumps(made[name][-1]), flush=True)
+                    made[name].append(search(clone, task, number, runs))
+                    shown = {key: made[name][-1][key] for key in made[name][-1] if key != "winner"}
+                    print(task, name, json.dumps(shown), flush=True)
             ratios = {
                 key: statistics.median(each[key] for each in made["now"])
                 / statistics.median(each[key] for each in made["before"])
                 for key in ("seconds", "env_steps", "trainings")
             }
-            print(task, " ".join(f"{key} {ratio:.2f}" for key, ratio in ratios.items()))
-            figures["tasks"][task] = {"ratios": ratios, **made}
-    write_result("first_search", figures)
+            ahead = winners_ahead(task, made)
+            print(task, " ".join(f"{key} {ratio:.2f}" for key, ratio in ratios.items()), ahead)
+            known[task] = {"against": commit, "ratios": ratios, "winners_ahead": ahead, **made}
+            write_result("first_search", {"tasks": known})
+
+
+def winners_ahead(task: str, made: dict[str, list[dict[str, Any]]]) -> dict[str, float]:
+    """How far the new winners are ahead by fresh seeds, and the standard error. The winners' scores
+    are added to `made`."""
+    every = [each for searches in made.values() for each in searches]
+    sources = {each["winner"]: f"winner-{number}" for number, each in enumerate(every)}
+    by_name = {name: source for source, name in sources.items()}
+    trained = table(task, by_name, FRESH_SEEDS, 2, None, baselines=False)["trainings"]
+    for each in every:
+        name = sources[each["winner"]]
+        each["fresh"] = [found["fitness"] for found in trained if found["reward"] == name]
+    means = {name: [statistics.mean(each["fresh"]) for each in made[name]] for name in made}
+    variances = [statistics.variance(each) / len(each) for each in means.values()]
+    return {
+        "difference": statistics.mean(means["now"]) - statistics.mean(means["before"]),
+        "standard_error": sum(variances) ** 0.5,
+    }
 
 
 def main() -> None:
@@ -92,7 +120,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--against", metavar="COMMIT")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--tasks", nargs="*", default=list(SEARCHES), choices=SEARCHES)
     asked = parser.parse_args()
     if asked.against is not None:

@@ -97,9 +97,11 @@ def test_what_a_task_brings_decides_whether_the_minibatches_fit(
     # 100 minibatches of 2 steps: too many with 16 environments, right with the 64 of the task
     asked = {"env": "cart", "horizon": 2, "minibatches": 100}
     with pytest.raises(SettingsError, match="horizon x num_envs = 32 samples"):
-        effective_settings(asked, description.model_copy(update={"num_envs": 16}))
+        effective_settings(asked, description.model_copy(update={"num_envs": 16}), "cpu")
     assert (
-        effective_settings(asked, description.model_copy(update={"num_envs": 64})).minibatches
+        effective_settings(
+            asked, description.model_copy(update={"num_envs": 64}), "cpu"
+        ).minibatches
         == 100
     )
 

@@ -217,7 +217,7 @@ async def _all_trainings(
     final: FinalTrainings,
     settings: SearchSettings,
     randomising: Randomising,
-    maker: FilmMaker | None,
+    maker: FilmMaker | None = None,
 ) -> None:
     """All trainings of a search. `maker`: what films its best attempt afterwards."""
     async with asyncio.TaskGroup() as group:

@@ -18,7 +18,7 @@ from eureka_agent.training_counts import TrainingCounts, is_confirmed
 ROLLOUT_SHARE = 0.4
 """Seconds of an evaluation's env step, in those of a training's, which also updates. It gives the
 waits for the scores of 18 trainings on cartpole, quadcopter and hopper (benchmarks/LOG.md)."""
-VIDEO_SECONDS = 6.0
+VIDEO_SECONDS = 5.0
 """Video of the best policy at the end, its worker included (benchmarks/LOG.md)."""
 PROPOSAL_SECONDS = 0.05
 """Design and dry run of a proposal without a model (benchmarks/results/where_time_goes.json)."""

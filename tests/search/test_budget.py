@@ -628,7 +628,8 @@ async def test_a_longer_budget_in_the_settings_goes_on(timed_run: Callable[..., 
 
 def test_the_budget_is_no_training_setting(description: TaskDescription) -> None:
     assert (
-        effective_settings({"budget": "10m"}, description).iterations == SearchSettings().iterations
+        effective_settings({"budget": "10m"}, description, "cpu").iterations
+        == SearchSettings().iterations
     )
 
 

@@ -23,14 +23,14 @@ def test_a_person_overrides_the_task_and_the_task_the_defaults(
     described = description.model_copy(
         update={"training_overrides": {"horizon": 64, "learning_rate": 1e-4}}
     )
-    settings = effective_settings({"learning_rate": 5e-4, "seed": 3}, described)
+    settings = effective_settings({"learning_rate": 5e-4, "seed": 3}, described, "cpu")
     assert (settings.env_steps, settings.num_envs, settings.horizon) == (10_000, 16, 64)
     assert (settings.learning_rate, settings.seed) == (5e-4, 3)
 
 
 def test_the_environment_is_the_one_that_was_found(description: TaskDescription) -> None:
     described = description.model_copy(update={"environment": "/somewhere/cart", "task": "centre"})
-    settings = effective_settings({"env": "cart"}, described)
+    settings = effective_settings({"env": "cart"}, described, "cpu")
     assert (settings.env, settings.task) == ("/somewhere/cart", "centre")
 
 
@@ -39,11 +39,14 @@ def test_choices_have_no_standard_deviation(description: TaskDescription) -> Non
     with pytest.raises(
         SettingsError, match=r"initial_action_std is 0\.5, but the actions"
     ) as error:
-        effective_settings({"initial_action_std": 0.5}, chosen)
+        effective_settings({"initial_action_std": 0.5}, chosen, "cpu")
     assert "--entropy-coefficient" in error.value.hint
     # a file of all settings has the default in it
-    assert effective_settings({"initial_action_std": 1.0}, chosen).initial_action_std == 1.0
-    assert effective_settings({"initial_action_std": 0.5}, description).initial_action_std == 0.5
+    assert effective_settings({"initial_action_std": 1.0}, chosen, "cpu").initial_action_std == 1.0
+    assert (
+        effective_settings({"initial_action_std": 0.5}, description, "cpu").initial_action_std
+        == 0.5
+    )
 
 
 def test_the_report_of_a_run_counts_its_time_up_to_its_end(
