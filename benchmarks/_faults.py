@@ -7,6 +7,7 @@ Each table there is a fault, named `<part>/<table>`:
     old    text that stands exactly once in that file
     new    text in its place
     tests  tests that are run for it, as pytest takes them; default: `tests/<part>`
+    wider  tests that are run where these catch nothing; default: none
 
 Tests in `tests/adversarial` really attack the machine that they run on: no fault that opens a wall
 names them.
@@ -37,6 +38,7 @@ class Fault:
     old: str
     new: str
     tests: tuple[str, ...]
+    wider: tuple[str, ...] = ()
 
     def why_not(self, root: Path) -> str:
         """Why the fault cannot be planted and looked for in the project at `root`; "" where it
@@ -49,7 +51,11 @@ class Fault:
             return f"its old text stands {count} times in {self.file}, expected once"
         if self.old == self.new:
             return "its old and its new text are the same"
-        missing = [test for test in self.tests if not (root / test.partition("::")[0]).exists()]
+        missing = [
+            test
+            for test in (*self.tests, *self.wider)
+            if not (root / test.partition("::")[0]).exists()
+        ]
         return f"there are no tests {missing[0]}" if missing else ""
 
     @contextmanager
@@ -74,6 +80,7 @@ def load_faults(folder: Path = FAULTS) -> list[Fault]:
             old=table["old"],
             new=table["new"],
             tests=tuple(table.get("tests", (f"tests/{path.stem}",))),
+            wider=tuple(table.get("wider", ())),
         )
         for path in sorted(folder.glob("*.toml"))
         for name, table in tomllib.loads(path.read_text(encoding="utf-8")).items()

@@ -7,6 +7,7 @@ Shows that a change of the tests lost nothing: run it before (`--results before.
 (`--against before.json`). results/mutants.json has such a run. The faults are in faults/*.toml;
 `_faults.py` describes their form. Patterns name faults (`training/adam_*`) or parts (`training`).
 Without a pattern all faults are tried, which takes two idle cores under an hour with `--jobs 2`.
+`--drawn` tries those that were drawn at random (`drawn_faults.py`).
 
 First, all tests that the faults name are run without a fault: a test that fails there catches
 nothing. Then each fault is planted in a copy, its tests are run until five of them fail, and it is
@@ -156,8 +157,11 @@ def try_fault(fault: Fault, project: Path, known: frozenset[str], limit_s: float
     if reason:
         return Result("does not apply", reason=reason)
     with fault.planted(project):
-        run = run_tests(project, fault.tests, limit_s, MOST_FAILURES + len(known))
-    caught_by = tuple(test for test in run.failed if test not in known)
+        for tests in filter(None, (fault.tests, fault.wider)):
+            run = run_tests(project, tests, limit_s, MOST_FAILURES + len(known))
+            caught_by = tuple(test for test in run.failed if test not in known)
+            if caught_by or not run.ended:
+                break
     seconds = round(run.seconds, 1)
     if not run.ended:
         return Result("no end", caught_by, f"killed after {limit_s:g} s", seconds)
@@ -211,7 +215,8 @@ def _failing_without_fault(
     jobs: int,
 ) -> tuple[str, ...]:
     """Tests of these faults that fail without any of them."""
-    named = {test for fault in faults if not fault.why_not(root) for test in fault.tests}
+    planted = (fault for fault in faults if not fault.why_not(root))
+    named = {test for fault in planted for test in (*fault.tests, *fault.wider)}
     parts = [sorted(named)[first::jobs] for first in range(jobs)]
 
     def failing(tests: list[str]) -> tuple[str, ...]:
@@ -292,6 +297,7 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT, folder: Path
     """Do what the command line says. Returns the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("patterns", nargs="*", metavar="PATTERN", help="faults or parts")
+    parser.add_argument("--drawn", action="store_true", help="those of drawn_faults.py")
     parser.add_argument("--list", action="store_true", help="name the faults and run nothing")
     parser.add_argument("--jobs", type=int, default=1, help="faults at a time (1)")
     parser.add_argument(
@@ -303,7 +309,7 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT, folder: Path
     if options.jobs < 1:
         parser.error(f"--jobs is {options.jobs}, expected 1 or more")
     try:
-        every = load_faults(folder)
+        every = load_faults(folder / "drawn" if options.drawn else folder)
         faults = select(every, options.patterns)
         earlier = None if options.against is None else load_results(options.against)
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -14,6 +14,7 @@ import pytest
 from outcomes import make_outcome
 from rich.console import RenderableType
 
+from eureka_agent.cards import read_card
 from eureka_agent.posterior import posterior
 from eureka_agent.records import Attempt, FinalTraining, RunStatus, Score, Stage
 from eureka_agent.report.belief import belief_in_best, lead, lead_of_best
@@ -23,6 +24,7 @@ from eureka_agent.report.markdown import markdown
 from eureka_agent.report.run_report import RunCost, RunReport
 from eureka_agent.report.tables import render_end, render_run
 from eureka_agent.report.verdict import verdict, why_not_normalized
+from eureka_agent.simulation.catalogue import find_folder
 
 FOLDER = "runs/20261121-035500_jumper_jump"
 
@@ -95,6 +97,26 @@ def test_a_reward_that_is_not_better_than_sparse_is_looked_at_next(report: RunRe
         with_scores(report, score("2-01", 1.0, 1.1, 0.9), score("sparse", 4.0, 4.1, 3.9))
     )
     assert worse.against == "worse than sparse (4.00 m)"
+
+
+def test_a_human_reward_of_the_card_that_is_far_ahead_is_told(report: RunReport) -> None:
+    """Its eight seeds against the five of a winner that leads the rewards of its search."""
+    card = read_card(find_folder("cartpole"), "swingup")
+    behind = with_scores(
+        replace(report, card=card),
+        score("2-01", 1.0, 1.1, 0.9, 1.2, 0.8),
+        score("human", 8.0, 8.1, 7.9, 8.2, 7.8, 8.0, 8.1, 7.9),
+        score("sparse", 0.5, 0.6, 0.4, 0.5, 0.6, 0.4, 0.5, 0.5),
+    )
+    found = verdict(behind)
+    assert found.against.startswith("worse than human (8.00 m)")
+    assert re.search(
+        r"both baselines are from the card \(8 seeds, measured on \d{4}-\d\d-\d\d\)", found.against
+    )
+    told = re.search(r"interval of the difference: human (\S+) to (\S+) m", found.certainty)
+    assert told is not None
+    low, high = map(float, told.groups())
+    assert low < -7.0 < high < -5.0
 
 
 def test_baselines_that_stand_alike_are_named_together(report: RunReport) -> None:
