@@ -33,12 +33,15 @@ from reward_table import table
 REPOSITORY = Path(__file__).resolve().parents[1]
 HELP_RUNS = 11
 FRESH_SEEDS = range(7000, 7008)
+OWN, FIRST_SEED = "own", 1000
 SEARCHES = {
     "quadcopter": "hover at the goal",
     "hopper": "run forward as far as possible",
     "ant": "make the ant run",
+    "own": "push the puck to the goal and keep it there",
 }
-"""README's first search and two larger ones, by environment."""
+"""README's first search and two larger ones, by environment; and further searches on a person's
+own, which `eureka envs --new` writes, with the runs folder of a first one."""
 
 
 def timed(command: list[str], folder: Path) -> tuple[float, str]:
@@ -48,13 +51,19 @@ def timed(command: list[str], folder: Path) -> tuple[float, str]:
     return time.monotonic() - began, result.stdout
 
 
-def search(clone: Path, environment: str, seed: int, runs: Path) -> dict[str, Any]:
-    """Figures of a default search with an empty runs folder."""
+def search(clone: Path, task: str, seed: int, runs: Path) -> dict[str, Any]:
+    """Figures of a default search."""
     os.environ["EUREKA_RUNS"] = str(runs)
-    words = [SEARCHES[environment], "--env", environment, "--seed", str(seed), "--format", "json"]
-    seconds, output = timed([str(clone / ".venv/bin/eureka"), "search", *words], clone)
+    eureka, environment = str(clone / ".venv/bin/eureka"), task
+    if task == OWN:
+        environment = f"{clone}-own"
+        if not Path(environment).exists():
+            timed([eureka, "envs", "--new", environment, "--kind", "torch"], clone)
+            search(clone, task, FIRST_SEED, runs)
+    words = [SEARCHES[task], "--env", environment, "--seed", str(seed), "--format", "json"]
+    seconds, output = timed([eureka, "search", *words], clone)
     found = json.loads(output)
-    (winner,) = runs.glob("*/best/reward.py")
+    winner = runs / Path(found["folder"]).name / "best/reward.py"
     return {
         "seed": seed,
         "winner": winner.read_text(),
@@ -81,7 +90,7 @@ def compare(commit: str, rounds: int, tasks: list[str]) -> None:
             made: dict[str, list[dict[str, Any]]] = {name: [] for name in clones}
             for number in range(rounds):
                 for name, clone in clones.items():
-                    runs = Path(temporary) / f"runs-{task}-{name}-{number}"
+                    runs = Path(temporary) / f"runs-{task}-{name}-{task == OWN or number}"
                     made[name].append(search(clone, task, number, runs))
                     shown = {key: made[name][-1][key] for key in made[name][-1] if key != "winner"}
                     print(task, name, json.dumps(shown), flush=True)
@@ -90,19 +99,22 @@ def compare(commit: str, rounds: int, tasks: list[str]) -> None:
                 / statistics.median(each[key] for each in made["before"])
                 for key in ("seconds", "env_steps", "trainings")
             }
-            ahead = winners_ahead(task, made)
+            ahead = winners_ahead(task, made, clones["now"])
             print(task, " ".join(f"{key} {ratio:.2f}" for key, ratio in ratios.items()), ahead)
             known[task] = {"against": commit, "ratios": ratios, "winners_ahead": ahead, **made}
             write_result("first_search", {"tasks": known})
 
 
-def winners_ahead(task: str, made: dict[str, list[dict[str, Any]]]) -> dict[str, float]:
+def winners_ahead(
+    task: str, made: dict[str, list[dict[str, Any]]], clone: Path
+) -> dict[str, float]:
     """How far the new winners are ahead by fresh seeds, and the standard error. The winners' scores
     are added to `made`."""
     every = [each for searches in made.values() for each in searches]
     sources = {each["winner"]: f"winner-{number}" for number, each in enumerate(every)}
     by_name = {name: source for source, name in sources.items()}
-    trained = table(task, by_name, FRESH_SEEDS, 2, None, baselines=False)["trainings"]
+    environment = f"{clone}-own" if task == OWN else task
+    trained = table(environment, by_name, FRESH_SEEDS, 2, None, baselines=False)["trainings"]
     for each in every:
         name = sources[each["winner"]]
         each["fresh"] = [found["fitness"] for found in trained if found["reward"] == name]

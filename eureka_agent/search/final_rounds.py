@@ -16,7 +16,7 @@ import numpy as np
 from eureka_agent.posterior import posterior
 from eureka_agent.ranking import are_level
 
-LEAST_GAIN = 0.2
+LEAST_GAIN = 0.3
 """Expected gain over the leader, counting what is below it as 0, in deviations between seeds, above
 which a finalist gets another seed (benchmarks/LOG.md)."""
 
