@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from eureka_agent.settings import SearchSettings, strategy_name
 
-SEEDS_OF_OTHERS = 1.2
+SEEDS_OF_OTHERS = 1.5
 """Fresh seeds of a finalist that does not win, on average of replayed searches
 (benchmarks/LOG.md)."""
 

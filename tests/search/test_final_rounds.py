@@ -72,6 +72,16 @@ def test_a_leader_that_disappoints_is_replaced() -> None:
     assert wanted["b"] > 0
 
 
+def test_of_rewards_that_are_level_the_first_with_all_seeds_is_the_winner() -> None:
+    """The search's leader was lucky and falls back to the others, none of which is likely to beat
+    it by much."""
+    rest = {name: [14.0 + 0.1 * place] for place, name in enumerate("defghij")}
+    luck = {"a": [16.0, 14.2, 15.1, 14.4, 14.9, 14.3], "b": [15.2, 14.6], "c": [15.1, 14.7]}
+    assert next_round(luck | rest, {"a": 5, "b": 1, "c": 1}, 5) == {}
+    better = {"b": [15.2, 16.9], "c": [15.1, 14.7]}
+    assert next_round(luck | better | rest, {"a": 5, "b": 1, "c": 1}, 5) == {"b": 5}
+
+
 async def test_a_winner_has_all_seeds_and_one_that_falls_back_only_some(make_run: MakeRun) -> None:
     run = make_run(**SETTINGS)
     # 1-02 leads in the search and after it, and 1-03 falls back from its first fresh seed
