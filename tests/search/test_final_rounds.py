@@ -76,10 +76,11 @@ def test_of_rewards_that_are_level_the_first_with_all_seeds_is_the_winner() -> N
     """The search's leader was lucky and falls back to the others, none of which is likely to beat
     it by much."""
     rest = {name: [14.0 + 0.1 * place] for place, name in enumerate("defghij")}
-    luck = {"a": [16.0, 14.2, 15.1, 14.4, 14.9, 14.3], "b": [15.2, 14.6], "c": [15.1, 14.7]}
-    assert next_round(luck | rest, {"a": 5, "b": 1, "c": 1}, 5) == {}
-    better = {"b": [15.2, 16.9], "c": [15.1, 14.7]}
-    assert next_round(luck | better | rest, {"a": 5, "b": 1, "c": 1}, 5) == {"b": 5}
+    luck = {"a": [15.6, 14.3, 14.8, 14.1, 14.6, 14.4], "c": [14.9, 14.0, 14.3]}
+    level = {"b": [15.0, 14.7, 14.5]}  # a mean of 14.73, and a's is 14.63
+    assert next_round(luck | level | rest, {"a": 5, "b": 2, "c": 2}, 5) == {}
+    better = {"b": [15.0, 15.7, 15.5]}
+    assert next_round(luck | better | rest, {"a": 5, "b": 2, "c": 2}, 5) == {"b": 5}
 
 
 async def test_a_winner_has_all_seeds_and_one_that_falls_back_only_some(make_run: MakeRun) -> None:
