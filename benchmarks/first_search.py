@@ -108,7 +108,7 @@ def compare(commit: str, rounds: int, tasks: list[str]) -> None:
 def winners_ahead(
     task: str, made: dict[str, list[dict[str, Any]]], clone: Path
 ) -> dict[str, float]:
-    """How far the new winners are ahead by fresh seeds, and the standard error. The winners' scores
+    """Lead of the new winners by fresh seeds, and its standard error. The winners' scores
     are added to `made`."""
     every = [each for searches in made.values() for each in searches]
     sources = {each["winner"]: f"winner-{number}" for number, each in enumerate(every)}

@@ -9,6 +9,7 @@ policy, since advantages and returns are normalised per training.
 from __future__ import annotations
 
 import ast
+import copy
 import statistics
 from collections.abc import Sequence
 from functools import lru_cache
@@ -115,7 +116,7 @@ def canonical_form(source: str) -> str | None:
     tree, _ = parse(source)
     if tree is None:
         return None
-    stripped = _Stripper(tree).visit(tree)
+    stripped = copy.deepcopy(_Stripper(tree).visit(tree))  # the walk over `tree` is kept
     return ast.dump(_Renamer(stripped).visit(stripped), annotate_fields=False)
 
 

@@ -103,13 +103,7 @@ class WarmWorker:
                 await client.send(command)  # it blocks while the worker reads nothing
             while True:
                 event = await client.receive(max(0.0, deadline - time.monotonic()))
-                if (
-                    isinstance(
-                        event,
-                        DryRunDone | Scored | Credited | Evaluated | Filmed | Proved | Measured,
-                    )
-                    and event.job == command.job
-                ):
+                if isinstance(event, Answer) and event.job == command.job:
                     return event
                 if isinstance(event, Fault) and event.job in (command.job, None):
                     raise raised_by(event, WorkerFaultError, client.environment)
