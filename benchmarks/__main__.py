@@ -31,8 +31,6 @@ STUDIES = (
     "search_efficiency",
     "strategies",
     "surrogate",
-    "tuning",
-    "tuning_synthetic",
     "wishes",
 )
 """Studies behind earlier decisions (half an hour to two hours each), or of existing runs. They run

@@ -1,15 +1,14 @@
 """Strategies at the same budget: the reward that each finds, trained again from fresh seeds. Real
 searches, same tasks, same seeds.
 
-    python benchmarks/strategies.py [TASK …] [--quick] [--seeds N …] [--arms ARM …] [--tuning]
+    python benchmarks/strategies.py [TASK …] [--quick] [--seeds N …] [--arms ARM …]
     [--iterations N] [--samples N] [--final-seeds N]
                                     [--env-steps N] [--as-usual] [--again] [--model MODEL …]
                                     [--base-url URL]
 
-An arm is a strategy, with `+tuning` one that leaves places to the optimiser of constants;
-`--tuning` adds greedy+tuning. All arms make as many candidates, and repeats are off, so they have
-the same env steps. `--as-usual` leaves repeats on, as `eureka search` has them; what each arm used
-is then its own affair, and printed. After every search its best attempt is trained again from fresh
+An arm is a strategy. All arms make as many candidates, and repeats are off, so they have the same
+env steps. `--as-usual` leaves repeats on, as `eureka search` has them; what each arm used is then
+its own affair, and printed. After every search its best attempt is trained again from fresh
 seeds, the same for all: what is compared is the mean of these, not the fitness by which it was
 chosen, which flatters the arm that chose from the more lucky ones. These trainings are not part of
 the budget.
@@ -45,7 +44,7 @@ from _searches import Watch, search
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.journal.entries import FinalStarted
-from eureka_agent.records import Operator, Stage
+from eureka_agent.records import Stage
 from eureka_agent.search.strategies import STRATEGIES
 from eureka_agent.search.strategies.history import last_revisions
 from eureka_agent.search.summary import best_attempt, run_report
@@ -53,7 +52,6 @@ from eureka_agent.search.summary import best_attempt, run_report
 NAME = "strategies"
 TASKS = ("cartpole/swingup", "hopper/run")
 ARMS = ("best-of-n", "greedy", "islands", "tree")
-TUNED = "+tuning"
 PLAIN = {"confirm": 0, "schedule": "generations"}
 """Settings under which all arms use the same env steps."""
 QUICK = {"iterations": 2, "samples": 4, "env_steps": 2_048, "final_seeds": 2}
@@ -77,17 +75,11 @@ def read(run: Run, watch: Watch) -> dict[str, Any]:
         "best": None if best is None else {"id": best.id, "operator": best.proposal.operator.value},
         "candidates": len(attempts),
         "trained": sum(attempt.stage is Stage.TRAINED for attempt in attempts),
-        "tuned": sum(attempt.proposal.operator is Operator.TUNE_WEIGHTS for attempt in attempts),
         "env_steps": sum(outcome.env_steps for outcome in outcomes if outcome is not None),
         "tokens": report.cost.prompt_tokens + report.cost.completion_tokens,
         "dollars": None if report.cost.money is None else str(report.cost.money),
         "seconds": seconds,
     }
-
-
-def settings_of(arm: str) -> dict[str, Any]:
-    """The settings that an arm's name stands for."""
-    return {"strategy": arm.removesuffix(TUNED), "tuning": arm.endswith(TUNED)}
 
 
 def summarize(searches: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -135,17 +127,16 @@ def show(task: str, searches: dict[str, dict[str, Any]], figures: dict[str, Any]
     print(f"\n{task}: fitness of each search's best, trained again")
     print(
         f"  {'arm':18} {'median':>8} {'lowest':>8} {'highest':>8} {'believed':>9}"
-        f" {'M env steps':>12} {'tuned':>6}  per seed"
+        f" {'M env steps':>12}  per seed"
     )
     for arm, found in figures["arms"].items():
         each = " ".join(
             f"{seed}: {'none' if one['fitness'] is None else format(one['fitness'], '.4g')}"
             for seed, one in searches[arm].items()
         )
-        tuned = statistics.fmean(one["tuned"] for one in searches[arm].values())
         print(
             f"  {arm:18} {found['median']:8.4g} {found['lowest']:8.4g} {found['highest']:8.4g}"
-            f" {found['believed']:9.4g} {found['env_steps'] / 1e6:12.3g} {tuned:6.1f}  {each}"
+            f" {found['believed']:9.4g} {found['env_steps'] / 1e6:12.3g}  {each}"
         )
     for name, pair in figures["pairs"].items():
         half = pair.get("half_width")
@@ -180,13 +171,12 @@ def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    known = [*STRATEGIES, *[f"{name}{TUNED}" for name in STRATEGIES if name != "best-of-n"]]
+    known = list(STRATEGIES)
     parser.add_argument("tasks", nargs="*", default=list(TASKS), metavar="TASK")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5], metavar="N")
     parser.add_argument(
         "--arms", nargs="+", default=list(ARMS), choices=known, metavar="ARM", help=", ".join(known)
     )
-    parser.add_argument("--tuning", action="store_true", help=f"greedy{TUNED} too")
     parser.add_argument("--iterations", type=int, default=5, metavar="N")
     parser.add_argument("--samples", type=int, default=8, metavar="N")
     parser.add_argument("--final-seeds", type=int, default=5, metavar="N")
@@ -205,8 +195,6 @@ def parsed() -> argparse.Namespace:
     arguments = parser.parse_args()
     if not 1 <= len(set(arguments.seeds)) <= 10:
         parser.error(f"--seeds names {len(set(arguments.seeds))} seeds, expected one to ten")
-    if arguments.tuning:
-        arguments.arms.append(f"greedy{TUNED}")
     arguments.arms = list(dict.fromkeys(arguments.arms))
     return arguments
 
@@ -239,7 +227,7 @@ def main() -> dict[str, Any]:
                     continue
                 values = {
                     **given,
-                    **settings_of(arm),
+                    "strategy": arm,
                     "env": environment,
                     "task": task_name,
                     "seed": seed,

@@ -355,14 +355,8 @@ class Operator(StrEnum):
     REASON_OVER_PATH = "reason_over_path"
     """Continue a line of attempts, each made from the one before (RF-Agent 2025): the parent, then
     its ancestors."""
-    TUNE_WEIGHTS = "tune_weights"
-    """Tune the parent's named constants by a numeric optimiser, which costs no tokens."""
     EDIT = "edit"
     """Take a reward that a person wrote or changed."""
-
-
-NOT_ASKED = (Operator.TUNE_WEIGHTS, Operator.EDIT)
-"""Operators for which no model and no offline designer is asked."""
 
 
 MOST_TOKENS = 100_000_000

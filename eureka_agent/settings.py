@@ -217,9 +217,6 @@ class SearchSettings(TrainingSettings):
     )
     """Strategy that chooses parents and operators; auto: best-of-n where the offline designer's
     drafts are compared, until a person says something, and else greedy."""
-    tuning: bool = False
-    """Let a numeric optimiser choose the constants of a good reward once five trainings of its form
-    are known, as often as that pays, at no cost of tokens."""
     fitness: Literal["task", "written", "chosen", "judged"] = Field(
         "task", json_schema_extra=WITHIN
     )
@@ -450,7 +447,7 @@ def strategy_name(settings: SearchSettings, *, refined: bool = False) -> str:
     if settings.strategy != "auto":
         return settings.strategy
     drafted = settings.model == ("offline",) and settings.drafts_of_each > 1
-    return "best-of-n" if drafted and not settings.tuning and not refined else "greedy"
+    return "best-of-n" if drafted and not refined else "greedy"
 
 
 def schedule_of(settings: SearchSettings) -> Literal["generations", "steady"]:

@@ -255,7 +255,7 @@ def test_a_boolean_in_a_file_is_true_or_false(tmp_path: Path, text: str) -> None
 def test_numbers_and_booleans_of_a_file_are_those_that_are_written(tmp_path: Path) -> None:
     config = tmp_path / "search.yaml"
     config.write_text(
-        "learning_rate: 1e-3\nenv_steps: 200_000\ndiscount: .99\nbaselines: false\ntuning:"
+        "learning_rate: 1e-3\nenv_steps: 200_000\ndiscount: .99\nbaselines: false\nblind:"
         " true\nmax_cost: 2.5\nseed: 7\nbudget: 5000000\n"
     )
     settings = parse_settings(SearchSettings, given_settings(config, {}), "test")
@@ -265,7 +265,7 @@ def test_numbers_and_booleans_of_a_file_are_those_that_are_written(tmp_path: Pat
         0.99,
         7,
     )
-    assert (settings.baselines, settings.tuning, str(settings.max_cost), settings.budget) == (
+    assert (settings.baselines, settings.blind, str(settings.max_cost), settings.budget) == (
         False,
         True,
         "2.5",
@@ -310,7 +310,6 @@ def test_nothing_is_compared_at_the_end_of_a_training() -> None:
         ({}, "best-of-n"),
         ({"drafts": 8}, "best-of-n"),
         ({"drafts": 1}, "greedy"),
-        ({"tuning": True}, "greedy"),
         ({"fitness": "chosen"}, "greedy"),
         ({"model": ("openai/any",)}, "greedy"),
         ({"model": ("openai/any",), "drafts": 8}, "greedy"),

@@ -43,7 +43,6 @@ REQUIRED_PACKAGES = (
     "docker",
     "packaging",
     "tenacity",
-    "optuna",
     "jinja2",
     "safetensors",
     "tensorboard",

@@ -38,7 +38,6 @@ OPTION_GROUPS = {
     "What counts": ("fitness", "yes", "scoring_episodes", "evaluation_episodes"),
     "The search": (
         "strategy",
-        "tuning",
         "max_time",
         "drafts",
         "revisions",

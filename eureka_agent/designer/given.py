@@ -12,6 +12,17 @@ def given_reward(source: str, *, trusted: bool = False) -> CodeReward:
     return CodeReward(source=source, author=GIVEN_DESIGNER, trusted=trusted)
 
 
+def proposal_of(reward: RewardSpecification, request: DesignRequest) -> Proposal:
+    """The proposal of a reward that a person wrote or changed, which no designer is asked for."""
+    return Proposal(
+        reward=reward,
+        reasoning="Written by a person.",
+        operator=request.operator,
+        parents=tuple(parent.id for parent in request.parents),
+        reply=reward.source,
+    )
+
+
 class GivenDesigner:
     """Proposes one given reward for every request."""
 

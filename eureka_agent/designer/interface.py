@@ -35,15 +35,6 @@ class ParentSummary:
 
 
 @dataclass(frozen=True)
-class TunedReward:
-    """A trained attempt as data for tuning."""
-
-    id: str
-    reward: RewardSpecification
-    fitness: float
-
-
-@dataclass(frozen=True)
 class FailureSummary:
     """A rejected or failed attempt, which is not to be repeated."""
 
@@ -146,8 +137,6 @@ class DesignRequest:
     """The run's settings; None: the task's own."""
     references: tuple[Score, ...] = ()
     """Known scores of the baselines, for a prompt."""
-    trained: tuple[TunedReward, ...] = ()
-    """All trained attempts in their order, for `Operator.TUNE_WEIGHTS`."""
     told: Told = Told()
     """A person's feedback."""
     coverage: str = ""
@@ -162,7 +151,7 @@ class DesignRequest:
 
     def from_nothing(self) -> DesignRequest:
         """The same request for a fresh reward, without parents."""
-        return replace(self, operator=Operator.FRESH, parents=(), memory=(), trained=())
+        return replace(self, operator=Operator.FRESH, parents=(), memory=())
 
 
 def prefers_failures(verdict: Verdict | None) -> bool:

@@ -16,8 +16,6 @@ from eureka_agent.designer.given import GivenDesigner
 from eureka_agent.designer.interface import Designer
 from eureka_agent.designer.offline.designer import OfflineDesigner
 from eureka_agent.designer.offline.wishes import OfflineReader
-from eureka_agent.designer.routed import RoutedDesigner
-from eureka_agent.designer.tuning.designer import TuningDesigner
 from eureka_agent.feedback.judge import ModelJudge
 from eureka_agent.feedback.reading import ModelReader, Reads
 from eureka_agent.journal.entries import ModelBudgetSpent, Notice, Observer
@@ -168,10 +166,8 @@ def advisers_of(
     """The advisers of a run: a given reward, the models, or the offline designer."""
     if given is not None:
         return Advisers(given)
-    tuning = TuningDesigner()
     if models is None:
-        designer = RoutedDesigner(OfflineDesigner(), tuning)
-        return Advisers(designer, reader=OfflineReader(run.description))
+        return Advisers(OfflineDesigner(), reader=OfflineReader(run.description))
     from eureka_agent.designer.llm_designer import LanguageModelDesigner
 
     budget = budget_of(models, run, time_is_up, observer, context)
@@ -193,7 +189,7 @@ def advisers_of(
         for model in (models.reviewer, models.analyst, models.judge)
     )
     return Advisers(
-        RoutedDesigner(model_designer, tuning),
+        model_designer,
         tuple(model.name for model in models.designers),
         None if reviewer is None else Reviewer(reviewer, *task),
         models.review_all,

@@ -11,7 +11,6 @@ from eureka_agent.archive.baseline_cache import BaselineCache
 from eureka_agent.archive.run_folder import Run, cache_parent
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.critic.critic import Critic
-from eureka_agent.designer.tuning.designer import worth_tuning
 from eureka_agent.errors import EurekaError, RunFolderError
 from eureka_agent.fleet.film_maker import FilmMaker
 from eureka_agent.fleet.fleet import Fleet
@@ -43,7 +42,6 @@ from eureka_agent.search.recorder import Recorder
 from eureka_agent.search.schedules import Asks
 from eureka_agent.search.seeing import SeeingAnalyst
 from eureka_agent.search.strategies import STRATEGIES
-from eureka_agent.search.strategies.credit import WithTuning
 from eureka_agent.search.strategies.interface import Strategy
 from eureka_agent.search.summary import best_attempt
 from eureka_agent.search.trial import TrialRunner
@@ -268,7 +266,5 @@ class AnalystIfReachable:
 
 
 def strategy_of(settings: SearchSettings, *, refined: bool = False) -> Strategy:
-    """The strategy of a search, with tuning of constants if the settings ask for it. `refined`: of
-    one to which a person has said something."""
-    strategy = STRATEGIES[strategy_name(settings, refined=refined)]()
-    return WithTuning(strategy, worth_tuning) if settings.tuning else strategy
+    """The strategy of a search. `refined`: of one to which a person has said something."""
+    return STRATEGIES[strategy_name(settings, refined=refined)]()

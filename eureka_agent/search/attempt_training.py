@@ -27,7 +27,7 @@ from eureka_agent.journal.entries import (
     RungScored,
 )
 from eureka_agent.llm.interface import LanguageModelError
-from eureka_agent.records import Attempt, Operator, Repeat, RungScore, Stage
+from eureka_agent.records import Attempt, Repeat, RungScore, Stage
 from eureka_agent.search.rungs import (
     PRACTICE_EPISODES,
     broken_off_outcome,
@@ -105,8 +105,7 @@ class AttemptTrainer:
 
     async def _review(self, attempt: Attempt) -> Attempt:
         """The attempt with the reviewer's findings, which may reject it."""
-        # a tuned reward was reviewed with its parent
-        if attempt.proposal.operator is Operator.TUNE_WEIGHTS or attempt.verdict is None:
+        if attempt.verdict is None:
             return attempt
         try:
             verdict = await self._critic.review(

@@ -10,6 +10,7 @@ from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.gate import only_gate_refused, with_gate_warnings
 from eureka_agent.critic.parse import EMPTY, NO_PYTHON
+from eureka_agent.designer.given import proposal_of
 from eureka_agent.designer.interface import Designer, DesignRequest, Rejection
 from eureka_agent.designer.llm_designer import why_no_reward
 from eureka_agent.journal.entries import Judged, Observer, Proposed
@@ -63,6 +64,9 @@ class AttemptRunner:
         known = self._run.archive.attempt(attempt_id(iteration, sample, 0))
         if known is not None:
             return known
+        if request.given is not None:
+            given = proposal_of(request.given, request)
+            return self._propose(iteration, sample, 0, given, ())
         proposal, kept = await self._drafts.best(iteration, sample, request)
         return self._propose(iteration, sample, 0, proposal, kept)
 

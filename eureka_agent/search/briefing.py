@@ -17,7 +17,6 @@ from eureka_agent.designer.interface import (
     FailureSummary,
     ParentSummary,
     Told,
-    TunedReward,
     prefers_failures,
 )
 from eureka_agent.feedback.standing import (
@@ -32,7 +31,6 @@ from eureka_agent.journal.state import RunState
 from eureka_agent.ranking import ranked
 from eureka_agent.records import (
     BASELINES,
-    NOT_ASKED,
     Attempt,
     Diagnosis,
     FinalTraining,
@@ -165,12 +163,6 @@ class Briefing:
         references = self._references(plan, state.trainings())
         lacking = coverage_so_far(self._run, state)
         fresh = plan.operator is Operator.FRESH
-        tuning = plan.operator is Operator.TUNE_WEIGHTS
-        trained = tuple(
-            TunedReward(each.id, each.proposal.reward, each.fitness)
-            for each in history
-            if each.stage is Stage.TRAINED and each.fitness is not None
-        )
         return DesignRequest(
             description=self._run.description,
             sentence=self._run.sentence,
@@ -193,7 +185,6 @@ class Briefing:
             model=plan.model,
             settings=settings,
             references=references,
-            trained=trained if tuning else (),
             told=feedback,
             coverage="" if lacking is None else lacking.fact,
             given=_given(plan, state),
@@ -237,7 +228,7 @@ class Briefing:
         asking = [
             sample
             for sample, plan in zip(samples, plans, strict=True)
-            if plan.operator not in NOT_ASKED
+            if plan.operator is not Operator.EDIT
         ]
         shared = choose_models(self._models, history, iteration, asking, self._run.settings.seed)
         models = dict(zip(asking, shared, strict=True))
@@ -245,7 +236,7 @@ class Briefing:
 
     async def _analysis(self, plan: Planned, known: dict[str, Attempt]) -> str:
         """The analysis of the first parent, for a model."""
-        if not plan.parents or plan.operator in NOT_ASKED or self._analyst is None:
+        if not plan.parents or plan.operator is Operator.EDIT or self._analyst is None:
             return ""
         parent = known[plan.parents[0]]
         if parent.diagnosis is None:

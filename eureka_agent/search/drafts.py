@@ -13,7 +13,7 @@ from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.memory import Memory
 from eureka_agent.designer.interface import Designer, DesignRequest
 from eureka_agent.llm.budget import BudgetSpentError
-from eureka_agent.records import NOT_ASKED, Credit, Operator, Proposal
+from eureka_agent.records import Credit, Operator, Proposal
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.search.memory import RunMemory
 from eureka_agent.search.seeds import derive_seed
@@ -55,7 +55,7 @@ class Drafts:
         compare them on. Raises the designer's errors."""
         first = await self._designer.propose(request)
         settings = self._run.settings
-        if settings.drafts_of_each == 1 or request.operator in NOT_ASKED or request.told.leads:
+        if settings.drafts_of_each == 1 or request.told.leads:
             return Choice(first)
         memory = self._memory.before(iteration, sample)
         if not memory.practice:

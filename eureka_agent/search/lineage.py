@@ -23,8 +23,6 @@ MOST_CHILDREN = 5
 LEAST_ADVISED = 2
 """Children that must follow an advice in vain before it is dropped, since one may be bad luck."""
 _ENDED = (Stage.TRAINED, Stage.FAILED)
-_UNADVISED = (Operator.FRESH, Operator.TUNE_WEIGHTS)
-"""Operators whose proposals do not see the findings on a parent."""
 
 
 def children_of(parent: str, history: Sequence[Attempt]) -> list[Attempt]:
@@ -103,7 +101,7 @@ def _in_vain(finding: DiagnosisFinding, parent: Attempt, history: Sequence[Attem
     advised = [
         child
         for child in children_of(parent.id, history)
-        if child.proposal.operator not in _UNADVISED
+        if child.proposal.operator is not Operator.FRESH
     ]
     better = [
         child

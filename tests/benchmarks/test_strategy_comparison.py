@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 import strategies
 
-from eureka_agent.search.strategies import STRATEGIES
-
 
 def searches(*fitness: float | None) -> dict[str, Any]:
     return {
@@ -56,20 +54,10 @@ def test_a_seed_that_an_arm_has_no_fitness_for_is_left_out_of_its_pairs() -> Non
     assert "half_width" not in found["pairs"]["tree - greedy"]
 
 
-def test_an_arm_is_a_strategy_with_tuning_or_without() -> None:
-    assert strategies.settings_of("greedy+tuning") == {"strategy": "greedy", "tuning": True}
-    assert strategies.settings_of("best-of-n") == {"strategy": "best-of-n", "tuning": False}
-    assert set(strategies.ARMS) == set(STRATEGIES)
-
-
-def test_the_command_line_adds_the_tuned_arm_and_bounds_the_seeds(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(
-        sys, "argv", ["strategies.py", "--tuning", "--arms", "tree", "--seeds", "3"]
-    )
+def test_the_command_line_bounds_the_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["strategies.py", "--arms", "tree", "--seeds", "3"])
     arguments = strategies.parsed()
-    assert (arguments.arms, arguments.seeds) == (["tree", "greedy+tuning"], [3])
+    assert (arguments.arms, arguments.seeds) == (["tree"], [3])
     monkeypatch.setattr(
         sys, "argv", ["strategies.py", "--seeds", *[str(seed) for seed in range(11)]]
     )

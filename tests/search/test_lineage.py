@@ -64,7 +64,7 @@ def children(*fitness: float, operator: Operator = Operator.IMPROVE) -> list[Att
         (children(3.0, 4.0), True),
         (children(3.0, 5.1), False),  # one was better
         (children(3.0), False),  # one may be bad luck
-        (children(3.0, 4.0, operator=Operator.TUNE_WEIGHTS), False),  # nobody was told
+        (children(3.0, 4.0, operator=Operator.FRESH), False),  # nobody was told
         ([], False),
     ],
 )

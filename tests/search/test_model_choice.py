@@ -79,8 +79,8 @@ def test_a_mended_proposal_counts_once_and_other_designers_not_at_all() -> None:
         made(0, 0, A, None, stage=Stage.REJECTED),
         made(0, 0, A, 5.0, revision=1),
         made(0, 1, B, 4.0),
-        made(0, 2, "tuner", 9.0, operator=Operator.TUNE_WEIGHTS),
-        made(0, 3, "tuner", 8.0, operator=Operator.TUNE_WEIGHTS),
+        made(0, 2, "given", 9.0, operator=Operator.EDIT),
+        made(0, 3, "given", 8.0, operator=Operator.EDIT),
     ]
     assert successes([A, B], history) == {A: (1, 0), B: (0, 1)}
 

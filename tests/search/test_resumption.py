@@ -104,7 +104,6 @@ def test_every_other_setting_is_refused_with_why(folder: Path, name: str) -> Non
         "activation": "elu",
         "hidden_sizes": (8,),
         "rungs": (0.5,),
-        "tuning": True,
         "blind": True,
         "analyst_sees": True,
         "schedule": "steady",

@@ -13,18 +13,15 @@ from planned_attempts import invented_search, planned
 from eureka_agent.records import Attempt, Operator, Stage
 from eureka_agent.search.assembly import strategy_of
 from eureka_agent.search.strategies import STRATEGIES
-from eureka_agent.search.strategies.credit import WithTuning
 from eureka_agent.search.strategies.interface import ProposalPlan, Strategy
 from eureka_agent.settings import SearchSettings
 
 ALL: dict[str, Strategy] = {name: kind() for name, kind in STRATEGIES.items()}
-ALL |= {f"{name}+tuning": WithTuning(kind()) for name, kind in STRATEGIES.items()}
 SINGLE = (
     Operator.IMPROVE,
     Operator.MUTATE_STRUCTURE,
     Operator.RETUNE_WEIGHTS,
     Operator.DIFFERENT,
-    Operator.TUNE_WEIGHTS,
 )
 
 over_all = pytest.mark.parametrize("name", ALL)
@@ -72,9 +69,6 @@ class Checked:
             assert {plan.operator for plan in plans} == {Operator.FRESH}
         self.seen += [(iteration, plan) for plan in plans]
         return plans
-
-    def to_tune(self, place: int, finished: list[Attempt], samples: int) -> Attempt | None:
-        return self._strategy.to_tune(place, finished, samples)
 
 
 @over_all

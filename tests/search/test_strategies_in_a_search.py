@@ -13,7 +13,6 @@ from thoroughness import third
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.records import Operator
-from eureka_agent.search.strategies.credit import WithTuning
 from eureka_agent.search.strategies.greedy import Greedy
 from eureka_agent.search.strategies.interface import Strategy
 from eureka_agent.search.strategies.islands import Islands
@@ -38,8 +37,7 @@ AT_RUNGS = {source: round(fitness + DRAWN.gauss(0, 2), 2) for source, fitness in
 STRATEGIES: dict[str, Callable[[], Strategy]] = {
     "islands": Islands,
     "tree": Tree,
-    "islands+tuning": lambda: WithTuning(Islands(), tunable=lambda source, trained: True),
-    "greedy+tuning": lambda: WithTuning(Greedy(), tunable=lambda source, trained: True),
+    "greedy": Greedy,
 }
 Row = tuple[str, str, float | None, Operator, tuple[str, ...]]
 
@@ -74,8 +72,6 @@ async def test_the_same_attempts_whatever_the_timing(make_run: MakeRun, name: st
     if name == "tree":
         assert Operator.REASON_OVER_PATH in operators
         assert any(len(parents) > 2 for *_, parents in results[0])
-    if name.endswith("+tuning"):
-        assert Operator.TUNE_WEIGHTS in operators
 
 
 @pytest.mark.parametrize(

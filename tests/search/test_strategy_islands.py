@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from planned_attempts import invented_search, planned
 
-from eureka_agent.records import Attempt, Operator
+from eureka_agent.records import Operator
 from eureka_agent.search.strategies.interface import ProposalPlan
 from eureka_agent.search.strategies.islands import (
     MIGRATION,
@@ -143,12 +143,3 @@ def test_attempts_of_a_second_round_belong_to_the_islands_of_their_places() -> N
     second_round += [planned(0, 4, 1.0), planned(0, 5, 2.0), planned(0, 6, 3.0), planned(0, 7, 4.0)]
     plans = Islands().plan(1, second_round, 4)
     assert [plan.parents for plan in plans] == [("0-6",), ("0-7", "0-5"), ("0-6", "0-4"), ("0-5",)]
-
-
-def test_what_is_tuned_is_the_best_of_the_places_island() -> None:
-    def tuned(place: int, history: list[Attempt]) -> str | None:
-        attempt = Islands().to_tune(place, history, 4)
-        return None if attempt is None else attempt.id
-
-    assert [tuned(place, FIRST) for place in range(4)] == ["0-2", "0-1", "0-2", "0-1"]
-    assert [tuned(place, FIRST[:1]) for place in range(2)] == ["0-0", None]

@@ -117,17 +117,6 @@ def test_children_that_are_there_are_not_made_again() -> None:
     ]
 
 
-def test_what_an_optimiser_tuned_takes_none_of_the_eight_places_but_is_a_visit() -> None:
-    tuned = [planned(1, sample, 1.0, Operator.TUNE_WEIGHTS, ("0-0",)) for sample in range(9)]
-    history = [planned(0, 0, 10.0), *[planned(0, sample) for sample in range(1, 20)], *tuned]
-    assert grow(history, ranked(history))["0-0"].tries == 10
-    plans = [plan for plan in Tree().plan(2, history, 60) if plan.parents[:1] == ("0-0",)]
-    assert Counter(plan.operator for plan in plans) == Counter(CHILDREN) - Counter(
-        {CROSS: 2}
-    )  # all are its relatives
-
-
-@pytest.mark.parametrize("samples", [3, 8, 16])
 def test_no_node_ever_has_more_than_eight_children(samples: int) -> None:
     for seed in range(3):
         history = invented_search(Tree(), seed, iterations=12, samples=samples)
@@ -218,10 +207,3 @@ def test_new_roots_are_tried_again_where_all_below_is_worse() -> None:
     ]
     # 0-0: (1 + 0 + 0 + 0)/4, and a fresh one was worth 1
     assert Tree().plan(2, [planned(0, 0, 10.0), *failed], 1) == [ProposalPlan(FRESH)]
-
-
-def test_what_is_tuned_is_the_best_of_all() -> None:
-    history = [planned(0, 0, 10.0), planned(0, 1), planned(1, 0, 20.0, MUTATE, ("0-0",))]
-    tuned = Tree().to_tune(0, history, 8)
-    assert tuned is not None
-    assert tuned.id == "1-0"

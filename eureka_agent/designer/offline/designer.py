@@ -27,7 +27,6 @@ _OPENINGS = {
     Operator.REASON_OVER_PATH: "Improved on {0}, as its diagnosis asks.",
     Operator.MUTATE_STRUCTURE: "Changed the structure of {0}.",
     Operator.RETUNE_WEIGHTS: "Kept the structure of {0} and changed its weights.",
-    Operator.TUNE_WEIGHTS: "Kept the structure of {0} and changed its weights.",
     Operator.CROSSOVER: "Crossed {0} with {1}.",
     Operator.DIFFERENT: "Tried something else than {0}.",
 }
@@ -111,7 +110,7 @@ def _offspring(
     match request.operator:
         case Operator.IMPROVE | Operator.REASON_OVER_PATH:
             return operators.improve(parents[0], request.parents[0].diagnosis, dice)
-        case Operator.RETUNE_WEIGHTS | Operator.TUNE_WEIGHTS:
+        case Operator.RETUNE_WEIGHTS:
             return operators.retune(parents[0], dice)
         case Operator.CROSSOVER if len(parents) > 1:
             crossed = operators.crossover(parents[0], parents[1], dice)

@@ -14,7 +14,3 @@ class BestOfN:
     def plan(self, iteration: int, finished: Sequence[Attempt], samples: int) -> list[ProposalPlan]:
         """Fresh proposals only."""
         return [ProposalPlan(Operator.FRESH)] * samples
-
-    def to_tune(self, place: int, finished: Sequence[Attempt], samples: int) -> Attempt | None:
-        """None, since a tuned reward is made from another."""
-        return None

@@ -49,10 +49,6 @@ class Greedy:
             plans.append(ProposalPlan(operator, parents))
         return plans
 
-    def to_tune(self, place: int, finished: Sequence[Attempt], samples: int) -> Attempt | None:
-        """The best attempt."""
-        return next(iter(ranked(finished)), None)
-
 
 def _close_runner_up(best: Sequence[Attempt]) -> str:
     """The second best if its fitness is nearer to the best than to the median, else the best."""

@@ -31,8 +31,3 @@ class Strategy(Protocol):
         round, it holds those too; sample `p` of round `r` has the number `r * samples + p`.
         """
         ...
-
-    def to_tune(self, place: int, finished: Sequence[Attempt], samples: int) -> Attempt | None:
-        """The trained attempt whose constants may be tuned for sample `place` (0 to `samples` - 1);
-        None if there is none."""
-        ...

@@ -67,10 +67,6 @@ class Islands:
             )
         return plans
 
-    def to_tune(self, place: int, finished: Sequence[Attempt], samples: int) -> Attempt | None:
-        """The best member of the sample's island."""
-        return next(iter(self._members(island_of(place, samples), finished, samples)), None)
-
     def _members(self, island: int, finished: Sequence[Attempt], samples: int) -> list[Attempt]:
         """The members of an island with a fitness, best first."""
         return [

@@ -101,10 +101,6 @@ class Tree:
             plans.append(plan)
         return plans
 
-    def to_tune(self, place: int, finished: Sequence[Attempt], samples: int) -> Attempt | None:
-        """The best attempt."""
-        return next(iter(ranked(finished)), None)
-
 
 def grow(finished: Sequence[Attempt], order: Sequence[Attempt]) -> dict[str, Node]:
     """The tree's nodes by attempt id, parents first; the root has the id "". `order` holds the

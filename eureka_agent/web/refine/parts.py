@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from eureka_agent.designer.tuning.constants import tunable_constants
+from eureka_agent.designer.named_constants import tunable_constants
 from eureka_agent.errors import EurekaError
 from eureka_agent.feedback.standing import choices_of, latest_importance, what_ranks
 from eureka_agent.feedback_records import MOST_CLIPS, Given, Importance, Wish

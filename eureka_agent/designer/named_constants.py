@@ -8,9 +8,7 @@ Whole numbers are none, since they may be counts. Left out are
 - names that are bound more than once, and unread ones;
 - facts: π, gravity, the control step, and guards against a division by zero (`FACTS`).
 
-Within these bounds names and uses count, not sizes, so a retuned reward has the same parameters. A
-change that only multiplies the total trains the same policy; the critic finds it by the values on
-stored steps, before a training (N502).
+Within these bounds names and uses count, not sizes, so a retuned reward has the same parameters.
 """
 
 from __future__ import annotations
@@ -21,9 +19,8 @@ import re
 import symtable
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 
-from eureka_agent.designer.source_tools import normalized, number_assignments, parsed
+from eureka_agent.designer.source_tools import number_assignments, parsed
 
 FACTS = frozenset({"PI", "GRAVITY", "DT", "TIMESTEP", "EPS", "EPSILON"})
 """Words of a name (`CONTROL_DT`, `HALF_PI`) that make it a fact. Targets, thresholds, temperatures
@@ -32,7 +29,6 @@ LARGEST = 1e30
 """Largest size of a parameter; its inverse is the smallest."""
 DIGITS = 4
 """Significant digits of a written value. No training tells more of them apart."""
-_FORMS_KEPT = 4096
 _LINE_ENDS = re.compile(rb"\r\n|\r|\n")
 
 
@@ -67,14 +63,6 @@ def with_constants(source: str, values: Mapping[str, float]) -> str:
 def as_written(value: float) -> float:
     """`value` with `DIGITS` significant digits."""
     return float(f"{value:.{DIGITS}g}")
-
-
-@lru_cache(maxsize=_FORMS_KEPT)
-def family(source: str) -> str:
-    """A text that is equal for sources that differ only in the sizes of their parameters, comments
-    and layout. Signs count, since a price is not a prize."""
-    signs = {literal: math.copysign(1.0, _value(literal)) for literal in _tunable(source).values()}
-    return normalized(_replaced(source, signs))
 
 
 def _tunable(source: str) -> dict[str, ast.expr]:
