@@ -21,7 +21,6 @@ FOLDER = Path(__file__).resolve().parent
 STUDIES = (
     "certainty",
     "choices",
-    "gate",
     "learning_parity",
     "mutants",
     "offline_designer",

@@ -316,13 +316,22 @@ class Finding(Record):
     """One finding of the critic, like a linter's."""
 
     code: str
-    """`P…` parse, `M…` mended, `A…` allow-list, `C…` contract, `D…` dry run, `N…` novelty, `G…`
-    trajectory gate, `R…` review, `F…` a written fitness's words."""
+    """`P…` parse, `M…` mended, `A…` allow-list, `C…` contract, `D…` dry run, `N…` novelty, `R…`
+    review, `F…` a written fitness's words."""
     severity: Literal["error", "warning", "note"]
     message: str
     line: int | None = None
     column: int | None = None
     hint: str = ""
+
+
+class EpisodeOrder(Record):
+    """A reward's order of recorded episodes (`eureka_agent.critic.order`)."""
+
+    pairs: int
+    """Pairs that differ clearly in fitness."""
+    right: float
+    """Pairs whose better episode has the higher return. Equal returns count half."""
 
 
 class Verdict(Record):
@@ -334,6 +343,8 @@ class Verdict(Record):
     seconds: float = 0.0
     repaired: str | None = None
     """Source with sure repairs, which is judged and trained; None without repairs."""
+    order: EpisodeOrder | None = None
+    """None where too few episodes were known."""
 
     @property
     def accepted(self) -> bool:

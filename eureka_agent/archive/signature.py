@@ -35,7 +35,7 @@ from eureka_agent.settings import FREE_SETTINGS, REACHING, SearchSettings
 SECRET_BYTES = 32
 SIGNED = ("given_source", "written_fitness", "settings")
 """Signed fields of the journal's first entry."""
-_UNSIGNED = FREE_SETTINGS - REACHING - {"api", "gate", "novelty", "retry_rounds"}
+_UNSIGNED = FREE_SETTINGS - REACHING - {"api", "novelty", "retry_rounds"}
 
 
 class NoSecretError(EurekaError):

@@ -29,7 +29,7 @@ _OF_METHODS = ("samples", "iterations", "confirm", "confirm_seeds")
 """Settings from which a search's number of trainings follows."""
 _FREE = FREE_SETTINGS - {
     *("iterations", "budget", "finalists", "final_seeds", "baselines", "baseline_seeds"),
-    *("randomise", "gate", "novelty", "retry_rounds"),
+    *("randomise", "novelty", "retry_rounds"),
 }
 """Settings that may differ between the searches of one benchmark: no result follows from them."""
 _MOST_DIFFERENCES = 8

@@ -43,7 +43,6 @@ OPTION_GROUPS = {
         "revisions",
         "retry_rounds",
         "novelty",
-        "gate",
         "rungs",
         "schedule",
         "confirm",

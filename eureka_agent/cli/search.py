@@ -163,7 +163,7 @@ def resume(run: str, trust: bool, output_format: str, **flags: Any) -> None:
     agree.
 
     \b
-    eureka resume latest --no-gate
+    eureka resume latest --no-novelty
     eureka resume latest --iterations 5 --max-cost 10
     """
     from eureka_agent.archive.run_folder import reading

@@ -9,14 +9,14 @@ from typing import Protocol
 
 from eureka_agent.critic.allow_list import check_allow_list
 from eureka_agent.critic.contract import check_contract
-from eureka_agent.critic.gate import GATE, check_order
-from eureka_agent.critic.memory import NOTHING_KNOWN, KnownEpisodes, Memory, Scores, Totals
-from eureka_agent.critic.novelty import find_same_source, find_same_values
+from eureka_agent.critic.memory import NOTHING_KNOWN, Memory
+from eureka_agent.critic.novelty import find_same_source
+from eureka_agent.critic.order import episode_order
 from eureka_agent.critic.parse import parse
 from eureka_agent.critic.repair import repair
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.protocol.events import Scored
-from eureka_agent.records import Credit, Finding, TaskDescription, Verdict
+from eureka_agent.records import Credit, EpisodeOrder, Finding, TaskDescription, Verdict
 from eureka_agent.rewards import RewardSpecification
 
 REVIEW = "review"
@@ -35,7 +35,7 @@ class RunsBehindTheWall(Protocol):
         ...
 
     async def score(self, reward: RewardSpecification, episodes: Mapping[str, Path]) -> Scored:
-        """Totals and returns on stored episodes."""
+        """Returns of stored episodes."""
         ...
 
     async def credits(
@@ -65,11 +65,10 @@ class Critic:
         runner: RunsBehindTheWall,
         *,
         novelty: bool = True,
-        gate: bool = True,
         reviewer: Reviews | None = None,
         review_all: bool = True,
     ) -> None:
-        """With `novelty` and `gate` a reward is compared with a memory. `reviewer` reads accepted
+        """With `novelty` a reward is compared with those of a memory. `reviewer` reads accepted
         rewards.
 
         Without `review_all` it reads only rewards with `doubts_of` them.
@@ -77,12 +76,8 @@ class Critic:
         self._description = description
         self._runner = runner
         self._novelty = novelty
-        self._gate = gate
         self._reviewer = reviewer
         self._review_all = review_all
-        self._scored_on: tuple[KnownEpisodes, ...] = ()
-        self._known_scores: dict[str, Scores | None] = {}
-        """Scores of known rewards on `_scored_on`, by source."""
 
     async def judge(self, reward: RewardSpecification, memory: Memory = NOTHING_KNOWN) -> Verdict:
         """The verdict on a reward, of all steps but the review. `memory` is what it is compared
@@ -99,13 +94,13 @@ class Critic:
         if not _rejected(findings):
             steps.append("dry run")
             findings += await self._runner.dry_run(reward)
-        if not _rejected(findings):
-            findings += await self._compare(reward, memory, steps)
+        order = None if _rejected(findings) else await self._order(reward, memory)
         return Verdict(
             findings=tuple(findings),
             steps_run=tuple(steps),
             seconds=time.monotonic() - begin,
             repaired=None if reward is given else reward.source,
+            order=order,
         )
 
     async def credits(
@@ -167,50 +162,13 @@ class Critic:
             }
         )
 
-    async def _compare(
-        self, reward: RewardSpecification, memory: Memory, steps: list[str]
-    ) -> list[Finding]:
-        """The steps that need the reward's values on stored episodes; no findings if there are
-        none."""
-        by_values = self._novelty and bool(memory.earlier)
-        scores = None
-        if memory.episodes and (by_values or self._gate):
-            scores = await self._score(reward, memory)
-        if scores is None:
-            return []
-        if by_values:
-            steps.append("novelty on stored steps")
-            known = [
-                (each.attempt, await self._known(each.reward, memory)) for each in memory.earlier
-            ]
-            totals = [(attempt, each.totals) for attempt, each in known if each is not None]
-            found = find_same_values(
-                scores.totals, totals, bool(self._description.termination_causes)
-            )
-            if found:
-                return found
-        if self._gate:
-            steps.append(GATE)
-            return check_order(memory.episodes, scores.returns)
-        return []
-
-    async def _known(self, reward: RewardSpecification, memory: Memory) -> Scores | None:
-        """Cached scores of a known reward, until further episodes are known."""
-        if memory.episodes != self._scored_on:
-            self._scored_on, self._known_scores = memory.episodes, {}
-        if reward.source not in self._known_scores:
-            self._known_scores[reward.source] = await self._score(reward, memory)
-        return self._known_scores[reward.source]
-
-    async def _score(self, reward: RewardSpecification, memory: Memory) -> Scores | None:
-        """Scores of a reward; None if it has no values on these episodes."""
+    async def _order(self, reward: RewardSpecification, memory: Memory) -> EpisodeOrder | None:
+        """Its order of stored episodes; None without enough, or where it has no values there."""
+        if not memory.episodes:
+            return None
         paths = {each.attempt: each.path for each in memory.episodes}
         scored = await self._runner.score(reward, paths)
-        if scored.reason:
-            return None
-        known = zip(memory.episodes, scored.returns, strict=True)
-        returns = {each.attempt: values for each, values in known}
-        return Scores(Totals(scored.totals, scored.extreme_totals), returns)
+        return None if scored.reason else episode_order(memory.episodes, scored.returns)
 
 
 def _rejected(findings: Sequence[Finding]) -> bool:

@@ -1,5 +1,5 @@
 """Findings of the critic. docs/reward-contract.md explains the codes: `P` parse, `M` mended, `A`
-allow-list, `C` contract, `D` dry run, `N` novelty, `G` trajectory gate, `R` review."""
+allow-list, `C` contract, `D` dry run, `N` novelty, `R` review."""
 
 from __future__ import annotations
 

@@ -34,31 +34,9 @@ class Memory:
     comparison out."""
 
     rewards: tuple[KnownReward, ...] = ()
-    """Rewards to compare by source."""
-    earlier: tuple[KnownReward, ...] = ()
-    """Rewards to compare by value too."""
     episodes: tuple[KnownEpisodes, ...] = ()
     practice: tuple[KnownEpisodes, ...] = ()
     """Episodes of the same attempts' policies early in their trainings."""
-
-
-@dataclass(frozen=True)
-class Totals:
-    """Totals of a reward per step, on the same transitions for all compared rewards. None: not
-    finite."""
-
-    stored: tuple[float | None, ...]
-    extreme: tuple[float | None, ...]
-    """Totals on states that only broken physics reaches."""
-
-
-@dataclass(frozen=True)
-class Scores:
-    """Values of a reward on known episodes."""
-
-    totals: Totals
-    returns: Mapping[str, Mapping[str, float | None]]
-    """Undiscounted sum of the total, by attempt and episode; None: not finite."""
 
 
 NOTHING_KNOWN = Memory()

@@ -1,16 +1,10 @@
-"""The critic's novelty steps: they find a reward that this run already tried under other names or
-on another scale.
-
-The first step compares sources: two rewards with the same canonical form compute the same. The
-second compares values: two rewards with proportional totals on all stored steps train the same
-policy, since advantages and returns are normalised per training.
-"""
+"""The critic's novelty step: it finds a reward that this run already tried under other names. Two
+rewards with the same canonical form compute the same."""
 
 from __future__ import annotations
 
 import ast
 import copy
-import statistics
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -19,15 +13,12 @@ from eureka_agent import syntax
 from eureka_agent.critic.allow_list import imports, names_bound, names_used
 from eureka_agent.critic.contract import FUNCTION_NAME, reward_functions
 from eureka_agent.critic.findings import finding
-from eureka_agent.critic.memory import KnownReward, Totals
+from eureka_agent.critic.memory import KnownReward
 from eureka_agent.critic.parse import parse
 from eureka_agent.critic.vocabulary import ALL_BUILTINS, ALWAYS_DEFINED
 from eureka_agent.helper_names import HELPER_NAMES
 from eureka_agent.records import Finding
 
-SAME_VALUES = 1e-5
-"""Largest difference of two totals, as a part of their spread, that counts as rounding. float32 has
-seven digits, and a sum of terms loses one or two."""
 _FORMS_KEPT = 4096
 
 
@@ -42,66 +33,6 @@ def find_same_source(source: str, known: Sequence[KnownReward]) -> list[Finding]
             hint = "change what is computed: a term, its shape, or a weight"
             return [finding("N501", message, hint=hint)]
     return []
-
-
-def find_same_values(
-    totals: Totals, known: Sequence[tuple[str, Totals]], constant_counts: bool
-) -> list[Finding]:
-    """N502 if a known reward (attempt id and totals on the same transitions) is this one up to a
-    positive scale.
-
-    With `constant_counts` an added constant makes another reward: if an episode can end early, each
-    further step pays it once more. If all episodes have the same length, it adds the same to every
-    return.
-    """
-    for attempt, others in known:
-        relation = _relation(totals, others, constant_counts)
-        if relation is None:
-            continue
-        scale, constant = relation
-        added = "" if constant_counts else f" plus {constant:.4g}"
-        message = (
-            f"the total is {scale:.4g} times that of {attempt}{added} on all {len(totals.stored)}"
-            " stored transitions, and on extreme ones"
-        )
-        hint = (
-            "a factor alone changes nothing in training: change the terms, or their weights against"
-            " each other"
-        )
-        return [finding("N502", message, hint=hint)]
-    return []
-
-
-def _relation(totals: Totals, others: Totals, constant_counts: bool) -> tuple[float, float] | None:
-    """Scale and constant that make `totals` of `others`; None without such, for a scale that is not
-    positive, or a missing value."""
-    here, there = totals.stored, others.stored
-    if len(here) != len(there) or len(totals.extreme) != len(others.extreme) or len(here) < 2:
-        return None
-    values = [*here, *there, *totals.extreme, *others.extreme]
-    if any(value is None for value in values):
-        return None
-    first, second = ([value for value in part if value is not None] for part in (here, there))
-    if max(second) == min(second):
-        return None  # constant totals have no scale
-    scale, constant = statistics.linear_regression(second, first, proportional=constant_counts)
-    if scale <= 0:
-        return None
-    spread = scale * (max(second) - min(second))
-    if any(
-        abs(a - scale * b - constant) > SAME_VALUES * spread
-        for a, b in zip(first, second, strict=True)
-    ):
-        return None
-    # extreme states may still tell them apart; their values can be of any size, so each has its own
-    # tolerance
-    for a, b in zip(totals.extreme, others.extreme, strict=True):
-        assert a is not None
-        assert b is not None
-        expected = scale * b + constant
-        if abs(a - expected) > SAME_VALUES * max(spread, abs(expected)):
-            return None
-    return scale, constant
 
 
 @lru_cache(maxsize=_FORMS_KEPT)

@@ -29,6 +29,8 @@ class ParentSummary:
     """Ways to cheat it by its reviewer, a sentence each."""
     episodes: int = 0
     """Number of episodes of a training's fitness; 0 if unknown."""
+    order: EpisodeOrder | None = None
+    """Its order of the episodes that were recorded before it."""
     changes: tuple[str, ...] = ()
     """Descriptions of the difference from its parent, and of each child's difference, with the
     fitness before and after."""
@@ -143,8 +145,6 @@ class DesignRequest:
     """Sentence on a lack of coverage, where the fitness cannot tell rewards apart; else empty."""
     given: RewardSpecification | None = None
     """The person's reward, for `Operator.EDIT`."""
-    misleading: tuple[str, ...] = ()
-    """Sources of the rewards that the trajectory gate refused. It is no part of the prompt."""
     drafts: tuple[Proposal, ...] = ()
     """For a revision: fresh drafts that were not taken, most promising first. They are no part of
     the prompt."""
@@ -152,12 +152,6 @@ class DesignRequest:
     def from_nothing(self) -> DesignRequest:
         """The same request for a fresh reward, without parents."""
         return replace(self, operator=Operator.FRESH, parents=(), memory=())
-
-
-def prefers_failures(verdict: Verdict | None) -> bool:
-    """True if the trajectory gate refused the reward, since it prefers worse recorded episodes."""
-    findings = () if verdict is None else verdict.findings
-    return any(finding.code.startswith("G") and finding.severity == "error" for finding in findings)
 
 
 class Designer(Protocol):

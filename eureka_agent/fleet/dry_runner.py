@@ -6,7 +6,6 @@ import asyncio
 import copy
 import itertools
 import math
-import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -115,7 +114,7 @@ class DryRunner:
             self._measured = answer.measurements
 
     async def score(self, reward: RewardSpecification, episodes: Mapping[str, Path]) -> Scored:
-        """Totals and returns of a reward on stored episodes, `returns` in the order of `episodes`.
+        """Returns of a reward on stored episodes, in the order of `episodes`.
 
         `episodes` are trajectory files (npz) by name. A name always has the same content and can be
         a part of a file name. A failing reward and a file without episodes raise nothing; `reason`
@@ -185,23 +184,11 @@ class DryRunner:
 
 
 def _is_whole(answer: Scored, files: int) -> bool:
-    """True if the scores cover all files and could come from float32 totals. The process that wrote
-    them ran the reward, so they are not trusted."""
+    """True if the returns cover all files and are numbers. The process that wrote them ran the
+    reward, so they are not trusted."""
     if answer.reason:
-        return not answer.returns and not answer.totals and not answer.extreme_totals
+        return not answer.returns
     sums = [value for each in answer.returns for value in each.values()]
-    return (
-        len(answer.returns) == files
-        and all(value is None or math.isfinite(value) for value in sums)
-        and all(
-            value is None or _is_float32(value)
-            for value in (*answer.totals, *answer.extreme_totals)
-        )
+    return len(answer.returns) == files and all(
+        value is None or math.isfinite(value) for value in sums
     )
-
-
-def _is_float32(value: float) -> bool:
-    try:
-        return bool(struct.unpack("f", struct.pack("f", value))[0] == value)
-    except OverflowError:
-        return False

@@ -246,15 +246,6 @@ class ConfirmationStarted(BaseEntry):
     trainings: Count
 
 
-class GateLoosened(BaseEntry):
-    """The trajectory gate's findings are warnings from this attempt on."""
-
-    kind: Literal["gate-loosened"] = "gate-loosened"
-    iteration: Count
-    sample: Count
-    text: str
-
-
 class BaselinesNotAwaited(BaseEntry):
     """The time was up before the baselines were trained, so nothing is decided by them."""
 

@@ -43,7 +43,6 @@ class RunState:
     """Devices of trainings, an item for each change."""
     changes: tuple[tuple[str, entries.SettingChanged], ...] = ()
     """Settings changed on resume, each with the time."""
-    gate_loosened: entries.GateLoosened | None = None
     baselines_not_awaited: str | None = None
     """Limit in wall time that was reached before them."""
     deadline_reached: entries.DeadlineReached | None = None
@@ -133,8 +132,6 @@ class RunState:
                 self.pruned |= dict.fromkeys(entry.attempts, recorded.time)
             case entries.SettingChanged() as entry:
                 self.changes = (*self.changes, (recorded.time, entry))
-            case entries.GateLoosened() as entry:
-                self.gate_loosened = entry
             case entries.BaselinesNotAwaited() as entry:
                 self.baselines_not_awaited = entry.limit
             case entries.DeadlineReached() as entry:

@@ -45,8 +45,7 @@ class DryRun(Record):
 
 
 class ScoreTransitions(Record):
-    """Run a reward on recorded states, extreme states and stored episodes, in its own process.
-    Answered by `Scored`."""
+    """Run a reward on stored episodes, in its own process. Answered by `Scored`."""
 
     type: Literal["score_transitions"] = "score_transitions"
     job: str

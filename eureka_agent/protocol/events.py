@@ -55,16 +55,12 @@ class DryRunDone(Record):
 
 
 class Scored(Record):
-    """Totals and returns of a reward. None stands for a number that is not finite."""
+    """Returns of a reward. None stands for a number that is not finite."""
 
     type: Literal["scored"] = "scored"
     job: Reference
     returns: tuple[dict[ShortName, float | None], ...] = ()
     """Sum of the total over each episode by its name, per file in the order of the command."""
-    totals: tuple[float | None, ...] = ()
-    """Totals of the recorded steps, then of at most `eureka_agent.worker.scoring.MOST_STEPS` steps
-    of the episodes."""
-    extreme_totals: tuple[float | None, ...] = ()
     reason: ShortText = ""
     """Reason why there are no numbers; else empty."""
 

@@ -63,8 +63,7 @@ def _other_line(entry: BaseEntry) -> str:
         case journal.SearchEndedEarly() if not entry.text:
             return "the search goes on where it had ended early"
         case (
-            journal.GateLoosened()
-            | journal.DeadlineReached()
+            journal.DeadlineReached()
             | journal.ModelBudgetSpent()
             | journal.SearchEndedEarly()
         ):

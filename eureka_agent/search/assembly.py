@@ -133,7 +133,6 @@ def _engine(
         description,
         ready.dry_runner,
         novelty=settings.novelty,
-        gate=settings.gate,
         reviewer=advisers.reviewer,
         review_all=advisers.review_all,
     )

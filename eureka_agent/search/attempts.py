@@ -8,7 +8,6 @@ from dataclasses import replace
 from eureka_agent.archive.artefacts import write_proposal, write_verdict
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.critic import Critic
-from eureka_agent.critic.gate import only_gate_refused, with_gate_warnings
 from eureka_agent.critic.parse import EMPTY, NO_PYTHON
 from eureka_agent.designer.given import proposal_of
 from eureka_agent.designer.interface import Designer, DesignRequest, Rejection
@@ -19,7 +18,6 @@ from eureka_agent.llm.interface import FinishReason
 from eureka_agent.records import Attempt, Operator, Proposal, Stage, Verdict
 from eureka_agent.search.attempt_training import AttemptTrainer
 from eureka_agent.search.drafts import Drafts
-from eureka_agent.search.gate_trust import GateOfRound
 from eureka_agent.search.memory import RunMemory
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.trial import TrialRunner
@@ -44,20 +42,6 @@ class AttemptRunner:
         self._observer = observer
         self._memory = RunMemory(run, in_order=not designer.concurrent)
         self._drafts = Drafts(run, designer, critic, self._memory)
-        self._gates: dict[tuple[int, int], GateOfRound] = {}
-        """By iteration and sample."""
-
-    def open_round(self, iteration: int, samples: range) -> None:
-        """Start the count of the trajectory gate's verdicts on a round of proposals."""
-        in_order = not self._designer.concurrent
-        gate = GateOfRound(
-            self._run, iteration, samples, in_order=in_order, observer=self._observer
-        )
-        self._gates |= {(iteration, sample): gate for sample in samples}
-
-    def drop_from_round(self, iteration: int, sample: int) -> None:
-        """Take a sample without a proposal or a verdict out of its round's count."""
-        self._gates[iteration, sample].count_first(sample, None)
 
     async def propose(self, iteration: int, sample: int, request: DesignRequest) -> Attempt:
         """The first proposal for this sample, archived or new."""
@@ -78,8 +62,6 @@ class AttemptRunner:
                 request = request.from_nothing()
             if attempt.stage is Stage.PROPOSED:
                 attempt = await self._judge(attempt)
-            elif attempt.verdict is not None:
-                attempt = await self._judged_again(attempt, attempt.verdict)
             if (
                 attempt.stage is not Stage.REJECTED
                 or attempt.revision >= self._run.settings.revisions
@@ -163,29 +145,7 @@ class AttemptRunner:
         verdict = await self._critic.judge(
             attempt.proposal.reward, memory=self._memory.before(attempt.iteration, attempt.sample)
         )
-        verdict = with_ending(verdict, attempt.proposal)
-        return self._judged(attempt, await self._after_gate(attempt, verdict))
-
-    async def _after_gate(self, attempt: Attempt, verdict: Verdict) -> Verdict:
-        """The verdict, with the gate's findings as warnings if the gate is loosened."""
-        gate = self._gates[attempt.iteration, attempt.sample]
-        if attempt.revision == 0:
-            gate.count_first(attempt.sample, verdict)
-        if only_gate_refused(verdict) and await gate.is_loose(attempt.sample):
-            return with_gate_warnings(verdict)
-        return verdict
-
-    async def _judged_again(self, attempt: Attempt, verdict: Verdict) -> Attempt:
-        """An attempt judged by an earlier process: accepted now if only the gate refused it, the
-        gate is loosened, and it has no revision."""
-        loosened = await self._after_gate(attempt, verdict)
-        if (
-            attempt.stage is not Stage.REJECTED
-            or self._next_revision(attempt) is not None
-            or loosened is verdict
-        ):
-            return attempt
-        return self._judged(attempt, loosened)
+        return self._judged(attempt, with_ending(verdict, attempt.proposal))
 
     def _judged(self, attempt: Attempt, verdict: Verdict) -> Attempt:
         self._observer(Judged(attempt=attempt.id, verdict=verdict))

@@ -17,7 +17,6 @@ from eureka_agent.designer.interface import (
     FailureSummary,
     ParentSummary,
     Told,
-    prefers_failures,
 )
 from eureka_agent.feedback.standing import (
     judged,
@@ -188,9 +187,6 @@ class Briefing:
             told=feedback,
             coverage="" if lacking is None else lacking.fact,
             given=_given(plan, state),
-            misleading=tuple(
-                each.proposal.reward.source for each in history if prefers_failures(each.verdict)
-            ),
         )
 
     def _memory(
@@ -258,6 +254,7 @@ class Briefing:
             fitness_per_seed=attempt.fitness_per_seed,
             exploits=_exploits(attempt),
             episodes=self._run.settings.evaluation_episodes,
+            order=None if attempt.verdict is None else attempt.verdict.order,
         )
 
 

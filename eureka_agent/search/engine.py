@@ -225,10 +225,8 @@ class SearchEngine:
         )
 
     def plan(self, iteration: int, samples: range) -> list[Planned]:
-        """Plans for these samples, which share one gate."""
-        plans = self._briefing.plan(iteration, samples)
-        self._attempts.open_round(iteration, samples)
-        return plans
+        """Plans for these samples."""
+        return self._briefing.plan(iteration, samples)
 
     async def take_to_end(
         self, plan: Planned, rung_scored: Callable[[], None] = lambda: None
@@ -258,7 +256,6 @@ class SearchEngine:
         except EurekaError as error:
             if not isinstance(error, BudgetSpentError):
                 self.end_with(iteration, error)
-            self._attempts.drop_from_round(iteration, sample)
             return None
         return self._finish(attempt, request, rung_scored)
 

@@ -57,7 +57,6 @@ class RunMemory:
         practice = (self._episodes(each.attempt, PRACTICE) for each in chosen)
         return Memory(
             rewards=_known(known),
-            earlier=_known(earlier),
             episodes=chosen,
             practice=tuple(each for each in practice if each is not None),
         )

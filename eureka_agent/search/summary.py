@@ -148,12 +148,11 @@ def _not_understood(run: Run) -> tuple[str, ...]:
 
 
 def remarks(run: Run) -> tuple[str, ...]:
-    """Remarks on a run: changed settings, a loosened gate, missing generations."""
+    """Remarks on a run: changed settings, missing generations."""
     state = run.archive.facts
     changes = [f"when it was resumed, {change_text(change)}" for _, change in state.changes]
-    loosened = state.gate_loosened.text if state.gate_loosened is not None else ""
     trained = state.began.card_text if state.began.card is None else ""
-    return (*changes, *filter(None, (trained, loosened, state.ended_early)), *_pruned(state))
+    return (*changes, *filter(None, (trained, state.ended_early)), *_pruned(state))
 
 
 def _pruned(state: RunState) -> list[str]:

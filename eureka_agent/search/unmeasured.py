@@ -18,7 +18,7 @@ from eureka_agent.settings import SearchSettings, judge_of
 
 RANKED_BY = {"chosen": Judge(by="choices"), "judged": Judge(by="model")}
 """Ranking of the attempts of these searches from their start, by the setting `fitness`."""
-_NO_FINALS: dict[str, Any] = {"finalists": 0, "confirm": 0, "gate": False}
+_NO_FINALS: dict[str, Any] = {"finalists": 0, "confirm": 0}
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "chosen": {**_NO_FINALS, "iterations": 1, "video": False},
     "judged": _NO_FINALS,

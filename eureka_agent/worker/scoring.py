@@ -27,12 +27,9 @@ from eureka_agent.training.reward_loading import load_reward
 from eureka_agent.training.trajectory_files import Trajectory, load_trajectories
 from eureka_agent.worker.confinement import describe_exit, warm_up
 from eureka_agent.worker.dry_run import run_in_child
-from eureka_agent.worker.extremes import extreme_states
 from eureka_agent.worker.limits import EXTRA_DATA_BYTES, adopt_orphans
 from eureka_agent.worker.stored_credit import StoredCredit
 
-MOST_STEPS = 4000
-"""Most totals of stored steps that are sent, evenly spread: about 80 kB of JSON."""
 _CREDITS: TypeAdapter[Credits] = TypeAdapter(Credits)
 
 
@@ -118,11 +115,10 @@ def _fitting(array: NDArray[np.generic] | None, variable: Variable) -> Tensor | 
 
 
 class Scorer:
-    """Runs rewards on stored episodes, which are read once, and on recorded and extreme states."""
+    """Runs rewards on stored episodes, which are read once."""
 
     def __init__(
         self,
-        recorded: Mapping[str, Tensor],
         environment_class: type[VecTask],
         folder: Path,
         protocol_descriptors: Sequence[int],
@@ -130,15 +126,10 @@ class Scorer:
         """`folder`: holds the commands' files. `protocol_descriptors`: closed in every child."""
         adopt_orphans()
         warm_up()
-        self._recorded = recorded
         self._environment_class = environment_class
-        self._variables = variables = environment_class.all_variables()
+        self._variables = environment_class.all_variables()
         self._folder = folder
         self._protocol_descriptors = protocol_descriptors
-        # of all variables, so that rewards with different arguments are compared row by row
-        self._extreme = extreme_states(
-            recorded, tuple(recorded), {each.name: each for each in variables}
-        ).values
         self._stored: dict[str, tuple[tuple[str, ...], StoredSteps]] = {}
         """Files of the latest command of each type, which take turns, and their steps."""
 
@@ -222,20 +213,7 @@ class Scorer:
             missing = [name for name in reward.arguments if name not in stored.values]
             if missing:
                 return Scored(job=command.job, reason=f"{missing[0]!r} is not stored")
-            totals, recorded, extreme = (
-                reward(values)[0] for values in (stored.values, self._recorded, self._extreme)
-            )
+            totals, _ = reward(stored.values)
         except (RewardLoadError, RewardContractError) as error:
             return Scored(job=command.job, reason=error.message)
-        steps = len(totals)
-        spread = (
-            torch.linspace(0, steps - 1, MOST_STEPS).round().long()
-            if steps > MOST_STEPS
-            else torch.arange(steps)
-        )
-        return Scored(
-            job=command.job,
-            returns=stored.returns(totals),
-            totals=tuple(torch.cat([recorded, totals[spread]]).double().tolist()),
-            extreme_totals=tuple(extreme.double().tolist()),
-        )
+        return Scored(job=command.job, returns=stored.returns(totals))

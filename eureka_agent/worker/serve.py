@@ -238,7 +238,7 @@ class Worker:
                 environment.close()
             descriptors = self._channel.descriptors()
             self._dry_runner = DryRunner(recorded, found, descriptors)
-            self._scorer = Scorer(recorded, found, self._scratch, descriptors)
+            self._scorer = Scorer(found, self._scratch, descriptors)
         return self._dry_runner, self._scorer
 
     def _evaluate(

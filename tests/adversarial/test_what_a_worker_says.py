@@ -74,7 +74,7 @@ def said(description: TaskDescription) -> dict[str, Any]:
             for name, value in {
                 "base_url": "http://192.0.2.1/v1",
                 "sandbox": "process",
-                "gate": False,
+                "novelty": False,
                 "cluster": "ray:192.0.2.1:6379",
                 "env": "/tmp/other",
                 "model": ["openai/gpt-5.5"],
@@ -127,7 +127,7 @@ async def described(wall: ScriptWall, problem: Problem, scratch: Path) -> TaskDe
 
 
 async def test_a_worker_cannot_choose_the_settings_of_a_run(tmp_path: Path) -> None:
-    wall = lying(training_overrides={"base_url": "http://192.0.2.1/v1", "gate": False})
+    wall = lying(training_overrides={"base_url": "http://192.0.2.1/v1", "novelty": False})
     with pytest.raises(WorkerDiedError, match="'base_url' is none of its names"):
         await described(wall, Problem("cartpole"), tmp_path)
 

@@ -20,7 +20,7 @@ MISTAKES = {
     "shw latest": ("there is no command 'shw'", "did you mean 'show'?"),
     "sandbox biuld": ("there is no command 'biuld'", "did you mean 'build'?"),
     "search x --env": ("--env needs a value, and none follows", "see `eureka search --help`"),
-    "search x --no-gate=3": ("--no-gate takes no value", "see `eureka search --help`"),
+    "search x --no-novelty=3": ("--no-novelty takes no value", "see `eureka search --help`"),
     "search x --samples many": (
         f"--samples is 'many', expected a whole number {EXAMPLES}",
         "see `eureka search --help`",
@@ -123,10 +123,10 @@ MISTAKES = {
         f"setting 'samples' in text.yaml is 'many', expected a whole number {EXAMPLES}",
         "see `eureka search --help` for what it takes",
     ),
-    "search balance the pole --env cartpole --rungs 0.3,0.6 --no-gate": (
+    "search balance the pole --env cartpole --rungs 0.3,0.6 --no-novelty": (
         "the task is 3 words, expected one sentence",
         (
-            "put it in quotes: eureka search 'balance the pole' --env cartpole --no-gate --rungs"
+            "put it in quotes: eureka search 'balance the pole' --env cartpole --no-novelty --rungs"
             " 0.3,0.6"
         ),
     ),
@@ -244,7 +244,7 @@ MISTAKES = {
 FILES = {
     "broken.yaml": "env: hopper\ntask: hop: high\n",
     "list.yaml": "- samples\n",
-    "tag.yaml": "gate: !!bool maybe\n",
+    "tag.yaml": "novelty: !!bool maybe\n",
     "key.yaml": "sampels: 4\n",
     "far.yaml": "zzz: 4\n",
     "choice.yaml": "strategy: greddy\n",

@@ -6,8 +6,8 @@ import textwrap
 
 import pytest
 
-from eureka_agent.critic.memory import KnownReward, Totals
-from eureka_agent.critic.novelty import canonical_form, find_same_source, find_same_values
+from eureka_agent.critic.memory import KnownReward
+from eureka_agent.critic.novelty import canonical_form, find_same_source
 from eureka_agent.designer.given import given_reward
 
 FIRST = '''
@@ -146,62 +146,3 @@ def test_a_source_that_is_not_python_is_like_no_other() -> None:
         )
         == []
     )
-
-
-# ── by values ─────────────────────────────────────────────────────────────────────────────────────
-
-KNOWN = Totals((1.0, 2.0, 5.0), (100.0,))
-
-
-@pytest.mark.parametrize(
-    ("stored", "extreme", "constant_counts", "said"),
-    [
-        ((2.0, 4.0, 10.0), (200.0,), True, "2 times that of 1-03 on all 3"),
-        (
-            (2.00001, 4.0, 10.0),
-            (200.0,),
-            True,
-            "2 times",
-        ),  # off by 1e-5 of 8, the spread of twice the known totals
-        (
-            (2.0, 4.0, 10.0),
-            (200.001,),
-            True,
-            "2 times",
-        ),  # an extreme value's rounding is its own: 200 · 1e-5
-        ((2.001, 4.0, 10.0), (200.0,), True, None),
-        (
-            (2.0, 4.0, 10.0),
-            (300.0,),
-            True,
-            None,
-        ),  # the same where it has been, another one where it has not
-        ((-2.0, -4.0, -10.0), (-200.0,), True, None),
-        (
-            (5.0, 7.0, 13.0),
-            (203.0,),
-            True,
-            None,
-        ),  # 2 · known + 3: three more for every step that an episode lasts
-        ((5.0, 7.0, 13.0), (203.0,), False, "2 times that of 1-03 plus 3"),
-        ((2.0, 4.0, None), (200.0,), True, None),
-        ((2.0, 4.0), (200.0,), True, None),
-    ],
-)
-def test_a_positive_factor_makes_no_new_reward(
-    stored: tuple[float | None, ...],
-    extreme: tuple[float, ...],
-    constant_counts: bool,
-    said: str | None,
-) -> None:
-    other = Totals((1.0, 0.0, 0.0), (100.0,))
-    found = find_same_values(
-        Totals(stored, extreme), [("1-02", other), ("1-03", KNOWN)], constant_counts
-    )
-    assert [each.code for each in found] == ([] if said is None else ["N502"])
-    assert all(said is not None and said in each.message for each in found)
-
-
-def test_rewards_that_are_constant_where_it_is_stored_are_not_compared() -> None:
-    flat = Totals((1.0, 1.0, 1.0), (1.0,))
-    assert find_same_values(flat, [("1-01", flat)], False) == []

@@ -383,51 +383,6 @@ def test_a_changed_structure_is_one_term_more_one_less_or_one_redrawn() -> None:
     assert kinds == {(1, 0, 0), (0, 1, 0), (0, 0, 1)}
 
 
-def leading_term(proposal: Proposal, task: TaskDescription) -> str:
-    """Trait of the paying term that weighs most."""
-    paying = [term for term in genome_of(proposal, task).terms if not term.penalty]
-    return max(paying, key=lambda term: term.weight).trait()
-
-
-def test_a_term_that_the_trajectory_gate_refused_is_not_composed_again_in_the_run(
-    boat: TaskDescription,
-) -> None:
-    refused = propose(request(boat))
-    trait = leading_term(refused, boat)
-    assert trait == "distance(buoy_position - hull_position)"
-    for seed in range(12):
-        later = propose(request(boat, seed=seed, misleading=(refused.reward.source,)))
-        assert trait not in {term.trait() for term in genome_of(later, boat).terms}
-        sources_are_sound([later], boat)
-
-
-def test_nor_is_it_in_the_answers_to_that_refusal(boat: TaskDescription) -> None:
-    gate = Verdict(
-        findings=(
-            Finding(code="G601", severity="error", message="of 20 pairs only 2 are ordered right"),
-        )
-    )
-    first = propose(request(boat))
-    second = asyncio.run(OfflineDesigner().revise(request(boat), first, gate))
-    asked = request(boat, rejections=(Rejection(first, gate),))
-    third = asyncio.run(OfflineDesigner().revise(asked, second, gate))
-    used = [{term.trait() for term in genome_of(each, boat).terms} for each in (second, third)]
-    assert leading_term(first, boat) not in used[0] | used[1]
-    assert leading_term(second, boat) not in used[1]
-
-
-def test_terms_are_refused_by_what_they_read_and_not_by_their_numbers(
-    boat: TaskDescription,
-) -> None:
-    first = propose(request(boat))
-    retuned = ParentSummary("0-0", first.reward, 1.0, None, "")
-    child = propose(request(boat, Operator.RETUNE_WEIGHTS, parents=(retuned,)))
-    traits = {term.trait() for term in genome_of(first, boat).terms}
-    assert {term.trait() for term in genome_of(child, boat).terms} == traits
-    forward = propose(request(boat, sentence="sail forward"))
-    assert leading_term(forward, boat) not in traits
-
-
 def test_what_is_named_after_one_direction_is_paid_for_with_its_sign() -> None:
     ship = description("x", (variable("forward_speed", (), "m/s", "body", "speed of the ship"),), 1)
     for sentence, better in (("sail forward", 1.0), ("sail backward", -1.0)):

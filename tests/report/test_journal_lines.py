@@ -112,7 +112,7 @@ def story(
     told: list[tuple[BaseEntry, str]] = [
         (journal.RunCreated(command=("eureka", "search", "jump high")), "'jump high'"),
         (started, "run jumper starts: 'jump'"),
-        (journal.SettingChanged(name="gate", before=True, now=False), "gate changed from True to"),
+        (journal.SettingChanged(name="novelty", before=True, now=False), "novelty changed from True to"),
         (journal.Notice(text="one core only", level="warning"), "warning: one core only"),
         (journal.IterationStarted(iteration=0, round=0, samples=3), "iteration 1 of 2: 3"),
         (REQUEST, "request to openai/tiny: design of 1-01"),

@@ -153,7 +153,6 @@ class CountingCritic(Critic):
             run.description,
             CleanDryRun(),
             novelty=settings.novelty,
-            gate=settings.gate,
             reviewer=reviewer,
         )
         self._fuse = fuse

@@ -115,7 +115,7 @@ def search_of(
 
 def settings(make_run: MakeRun, drafts: int) -> Run:
     return make_run(
-        iterations=2, samples=2, drafts=drafts, confirm=0, finalists=0, novelty=False, gate=False
+        iterations=2, samples=2, drafts=drafts, confirm=0, finalists=0, novelty=False
     )
 
 
@@ -177,7 +177,6 @@ async def test_a_fresh_draft_that_was_not_taken_may_be_taken_later(make_run: Mak
         confirm=0,
         finalists=0,
         novelty=False,
-        gate=False,
     )
     search, *_ = search_of(run, [reward(2), *list(DRAFTS), IMPORTING], strategy=BestOfN())
     await search.engine.search()
@@ -198,7 +197,7 @@ async def test_the_most_promising_drafts_are_kept(
 ) -> None:
     monkeypatch.setattr("eureka_agent.search.drafts.MOST_KEPT", 2)
     run = make_run(
-        iterations=2, samples=1, drafts=4, confirm=0, finalists=0, novelty=False, gate=False
+        iterations=2, samples=1, drafts=4, confirm=0, finalists=0, novelty=False
     )
     search, *_ = search_of(run, [reward(2), *list(DRAFTS)[:4]], strategy=BestOfN())
     await search.engine.search()
@@ -213,7 +212,7 @@ async def test_a_revision_knows_the_drafts_that_are_left(
 ) -> None:
     """And again where the search is killed before its first or second revision."""
     run = make_run(
-        iterations=2, samples=1, drafts=4, confirm=0, finalists=0, novelty=False, gate=False
+        iterations=2, samples=1, drafts=4, confirm=0, finalists=0, novelty=False
     )
     sources = [reward(2), *list(DRAFTS)[:4]]
     fuse = Fuse() if call is None else Fuse("revise", call)

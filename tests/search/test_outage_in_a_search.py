@@ -21,7 +21,6 @@ SETTINGS: dict[str, Any] = {
     "finalists": 0,
     "revisions": 0,
     "novelty": False,
-    "gate": False,
 }
 
 

@@ -50,30 +50,30 @@ def test_what_makes_an_attempt_may_not_change(folder: Path, name: str, value: ob
 
 def test_what_a_flag_changes_is_written_down_with_what_it_was(folder: Path) -> None:
     run = open_run(folder)
-    run.settings = with_changes(run, {"gate": False, "max_cost": "5.00", "iterations": 2})
+    run.settings = with_changes(run, {"novelty": False, "max_cost": "5.00", "iterations": 2})
     assert record_changes(run) == [
         "max_cost changed from None to 5.00",
-        "gate changed from True to False",
+        "novelty changed from True to False",
     ]
     assert run.sign() == ""
     again = open_run(folder)
-    assert (again.settings.gate, str(again.settings.max_cost)) == (False, "5.00")
+    assert (again.settings.novelty, str(again.settings.max_cost)) == (False, "5.00")
     assert again.is_own()
     text = (folder / "settings.yaml").read_text()
     assert text.startswith("# 20")
     assert (
-        "Z: gate changed from True to False\n" in text
-        or "+00:00: gate changed from True to False\n" in text
+        "Z: novelty changed from True to False\n" in text
+        or "+00:00: novelty changed from True to False\n" in text
     )
     check_resumable(again)
     assert record_changes(again) == []
     # what was before is known after the next change, too
-    again.settings = with_changes(again, {"gate": True})
-    assert record_changes(again) == ["gate changed from False to True"]
-    assert open_run(folder).settings.gate
+    again.settings = with_changes(again, {"novelty": True})
+    assert record_changes(again) == ["novelty changed from False to True"]
+    assert open_run(folder).settings.novelty
     assert (folder / "settings.yaml").read_text().count("# 20") == 3
     told = run_report(again).remarks
-    assert told[1:] == ("when it was resumed, gate changed from True to False", "when it was resumed, gate changed from False to True")  # fmt: skip
+    assert told[1:] == ("when it was resumed, novelty changed from True to False", "when it was resumed, novelty changed from False to True")  # fmt: skip
 
 
 def test_what_was_edited_by_hand_is_written_down_too(folder: Path) -> None:
@@ -83,7 +83,7 @@ def test_what_was_edited_by_hand_is_written_down_too(folder: Path) -> None:
 
 def test_a_setting_that_is_given_as_it_was_is_no_change(folder: Path) -> None:
     run = open_run(folder)
-    run.settings = with_changes(run, {"samples": 2, "gate": True})
+    run.settings = with_changes(run, {"samples": 2, "novelty": True})
     before = (folder / "settings.yaml").read_bytes()
     assert record_changes(run) == []
     assert (folder / "settings.yaml").read_bytes() == before

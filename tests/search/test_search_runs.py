@@ -285,7 +285,7 @@ def test_a_resumed_run_takes_settings_and_refuses_those_that_may_not_change(
     errors = eureka("resume", "latest", "--samples", "2", status=2)
     assert "--samples is 1 in" in errors
     assert "what was designed so far follows from it" in errors
-    output = eureka("resume", "latest", "--iterations", "2", "--no-gate")
+    output = eureka("resume", "latest", "--iterations", "2", "--no-novelty")
     assert "iterations changed from 1 to 2" in output
     assert "gate changed from True to False" in output
     shown = eureka.json("show", "latest")

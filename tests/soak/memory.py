@@ -35,7 +35,6 @@ def many_searches(sandbox: str) -> dict[str, Any]:
             "evaluation_episodes": 2,
             "scoring_episodes": 2,
             "novelty": False,
-            "gate": False,
             "video": False,
         },
         "matrix": {"seed": list(range(SEARCHES))},

@@ -78,7 +78,6 @@ def batch_file(size: Size, base_url: str, sandbox: str) -> dict[str, Any]:
             "scoring_episodes": 2,
             "snapshot_interval": 1,
             "novelty": False,
-            "gate": False,
             "analyst": "off",
             "video": False,
         },

@@ -103,13 +103,10 @@ def _asked_terms(scene: Scene, intent: Intent, dice: Dice) -> tuple[list[Term], 
     margin = _MARGIN.get(intent.goal, 2.0)
     chosen = dice.first_or_other([each for each in found if each.score > found[0].score - margin])
     make = _tilted if intent.goal in (Goal.SWING_UP, Goal.UPRIGHT) else _more_or_less
-    made = make(scene, intent, dice, chosen)
-    terms = [each for each in made if each.trait() not in scene.refused]
-    if not terms:
-        return [], f"Recorded episodes speak against a term for {', '.join(words[:2])}."
+    terms = make(scene, intent, dice, chosen)
     asks = "asks" if len(intent.words) == 1 else "ask"
     doc = chosen.reading.spec.doc.rstrip(".")
-    why = f"{' and '.join(words)} {asks} for '{made[0].name}': {chosen.operand.code} ({doc})."
+    why = f"{' and '.join(words)} {asks} for '{terms[0].name}': {chosen.operand.code} ({doc})."
     return terms, why
 
 

@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterable
 from decimal import Decimal
 
-from eureka_agent.designer.interface import DesignRequest, prefers_failures
+from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.designer.offline import operators
 from eureka_agent.designer.offline.compose import Composition, compose
 from eureka_agent.designer.offline.dice import FREE, THEMES, Dice
@@ -40,7 +40,7 @@ class OfflineDesigner:
 
     async def propose(self, request: DesignRequest) -> Proposal:
         """A reward that is none of the siblings, parents or failures; the same for each request."""
-        scene = _scene(request, request.misleading)
+        scene = Scene(request.description, request.sentence)
         parents = _genomes(request, [parent.reward.source for parent in request.parents])
         parents = [genome for genome in parents if not genome.empty]
         failed = [each.reward for each in request.failures if each.stage in ("rejected", "failed")]
@@ -83,9 +83,7 @@ class OfflineDesigner:
             draft = request.drafts[0]
             note = f"{reasons} So the next draft is taken."
             return draft.model_copy(update={"reasoning": f"{note} {draft.reasoning}"})
-        answers = [(rejected, verdict), *((e.proposal, e.verdict) for e in request.rejections)]
-        misled = [answer.reward.source for answer, its in answers if prefers_failures(its)]
-        scene = _scene(request, (*request.misleading, *misled))
+        scene = Scene(request.description, request.sentence)
         generator = random.Random(f"{request.seed}/revision/{normalized(rejected.reward.source)}")
         made = compose(scene, Dice(generator, generator.choice(THEMES[1:])))
         notes = (f"{reasons} So this is another draw.", *made.notes)
@@ -98,10 +96,6 @@ def _variables(request: DesignRequest) -> list[str]:
 
 def _genomes(request: DesignRequest, sources: Iterable[str]) -> list[Genome]:
     return [recover(source, _variables(request)) for source in sources]
-
-
-def _scene(request: DesignRequest, misled: Iterable[str]) -> Scene:
-    return Scene(request.description, request.sentence, _genomes(request, misled))
 
 
 def _offspring(

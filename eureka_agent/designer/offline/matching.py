@@ -37,13 +37,7 @@ class Candidate(NamedTuple):
 class Scene:
     """The environment's public variables and the sentence, as read."""
 
-    def __init__(
-        self, description: TaskDescription, sentence: str, refused: Iterable[Genome] = ()
-    ) -> None:
-        """`refused`: rewards whose leading term is not to be composed again."""
-        paying = [[term for term in genome.terms if not term.penalty] for genome in refused]
-        leading = [max(terms, key=lambda term: term.weight) for terms in paying if terms]
-        self.refused = frozenset(term.trait() for term in leading)
+    def __init__(self, description: TaskDescription, sentence: str) -> None:
         self.description = description
         self.can_fail = bool(description.failure_causes)
         read, spoken = understood_in(description, sentence), {}

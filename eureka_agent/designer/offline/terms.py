@@ -139,10 +139,6 @@ class Term(Record):
         ends = [name for name in ("terminated", "succeeded") if name in "".join(self.form.factors)]
         return (*ends, *(name for operand in self.operands for name in operand.reads))
 
-    def trait(self) -> str:
-        """Form and entries: equal for terms that differ in numbers alone."""
-        return f"{self.kind}({', '.join(each.code for each in self.operands)})"
-
     def scaled(self, number: str, factor: float) -> Term:
         """The term with a number times `factor`, rounded to two significant digits."""
         value = rounded(self.numbers[number] * factor, digits=2)

@@ -46,7 +46,7 @@ def optional_terms(scene: Scene, dice: Dice) -> list[Option]:
                 lighter = option.term.scaled("weight", dice.theme.support_weight)
                 option = option._replace(term=lighter)
             found.append(option)
-    return [option for option in found if option.term.trait() not in scene.refused]
+    return found
 
 
 def _option(scene: Scene, goal: Goal, term: Term, probability: float, why: str) -> Option:
@@ -85,9 +85,8 @@ def generic_options(
             if low >= top:  # a range without a width tells nothing
                 continue
             made = term(kind, f"{high}_{name}", weight, reading.whole(), low=low, high=top)
-        if made.trait() not in scene.refused:
-            why = f"{name} is left alone by the words, and {aim}"
-            found.append(Option(made, probability, why))
+        why = f"{name} is left alone by the words, and {aim}"
+        found.append(Option(made, probability, why))
     return found
 
 
