@@ -57,9 +57,7 @@ def reviews(attempts: Sequence[Attempt]) -> Reviews:
         if attempt.verdict
     }
     contradictions = [attempt for attempt in seen if attempt.stage is Stage.REJECTED]
-    ended = [
-        attempt for attempt in seen if attempt.stage in (Stage.TRAINED, Stage.STOPPED, Stage.FAILED)
-    ]
+    ended = [attempt for attempt in seen if attempt.stage in (Stage.TRAINED, Stage.FAILED)]
     warned = [attempt for attempt in ended if EXPLOIT in codes[attempt.id]]
     calm = [attempt for attempt in ended if EXPLOIT not in codes[attempt.id]]
     return Reviews(

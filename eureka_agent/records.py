@@ -19,7 +19,6 @@ from pydantic import (
     FiniteFloat,
     ValidationError,
     field_validator,
-    model_validator,
 )
 
 from eureka_agent.base_record import Record
@@ -458,16 +457,6 @@ class Proposal(Record):
             raise ValueError("a proposed reward may not read private variables")
         return reward
 
-    @model_validator(mode="before")
-    @classmethod
-    def _of_earlier_versions(cls, fields: Any) -> Any:
-        """Archives of earlier versions hold the source and its designer beside the rest."""
-        if not isinstance(fields, dict) or "source" not in fields:
-            return fields
-        fields = dict(fields)
-        reward = {"source": fields.pop("source"), "author": fields.pop("designer", "offline")}
-        return {"reward": reward, **fields}
-
 
 # ── training ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -631,8 +620,6 @@ class Stage(StrEnum):
     ACCEPTED = "accepted"
     """The critic found none; the training waits or runs."""
     FAILED = "failed"
-    STOPPED = "stopped"
-    """Its training was stopped for the sake of others, by an earlier version."""
     TRAINED = "trained"
 
 

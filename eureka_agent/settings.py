@@ -469,17 +469,6 @@ def judge_of(settings: SearchSettings) -> str:
     return settings.model[0] if settings.judge == "auto" else settings.judge
 
 
-RETIRED_SETTINGS = frozenset({"racing", "work_ahead"})
-"""Settings of earlier versions, which old runs have and nothing reads."""
-
-
-def without_retired(values: Any) -> Any:
-    """Stored settings without the retired ones; anything else as it is."""
-    if not isinstance(values, Mapping):
-        return values
-    return {name: value for name, value in values.items() if name not in RETIRED_SETTINGS}
-
-
 THE_FLAGS = "the flags"
 """Origin of settings that were typed as flags."""
 

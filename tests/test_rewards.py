@@ -14,20 +14,6 @@ from eureka_agent.rewards import CodeReward
 SOURCE = "def compute_reward(x):\n    return x, {}\n"
 
 
-def test_a_proposal_of_an_earlier_version_has_its_reward_and_author() -> None:
-    before = {"source": SOURCE, "reasoning": "why", "operator": "improve", "parents": ["1-01"]}
-    read = Proposal.model_validate_json(json.dumps(before | {"designer": "openai/tiny"}))
-    assert read == Proposal(
-        reward=CodeReward(source=SOURCE, author="openai/tiny"),
-        reasoning="why",
-        operator=Operator.IMPROVE,
-        parents=("1-01",),
-    )
-    # rows of the archive leave out what was the default
-    assert Proposal.model_validate(before).reward.author == "offline"
-    assert Proposal.model_validate_json(read.model_dump_json()) == read
-
-
 def test_a_proposed_reward_is_never_trusted() -> None:
     reward = CodeReward(source=SOURCE, author="openai/tiny", trusted=True)
     with pytest.raises(ValidationError, match="may not read private variables"):

@@ -20,9 +20,9 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from eureka_agent.archive.files import write_text
-from eureka_agent.archive.migrations import MIGRATIONS, applied_migrations, migrate, migrated_copy
 from eureka_agent.archive.rows import PLACES, attempt_row
 from eureka_agent.archive.safe_files import check_numbers, inside, load_json, read_plain
+from eureka_agent.archive.schema import has_tables, make_tables
 from eureka_agent.archive.sqlite_files import (
     BUSY_SECONDS,
     MOST_READ_BYTES,
@@ -46,7 +46,7 @@ from eureka_agent.archive.storage_errors import (
 )
 from eureka_agent.errors import RunFolderError
 from eureka_agent.invocation import command
-from eureka_agent.journal.entries import KINDS, OF_RUN, PASSING, RETIRED_KINDS, BaseEntry, kind_of
+from eureka_agent.journal.entries import KINDS, OF_RUN, PASSING, BaseEntry, kind_of
 from eureka_agent.journal.state import Recorded, RunState, changed
 from eureka_agent.records import Attempt, Cost, FinalTraining, Message, Record
 from eureka_agent.settings import validation_fault
@@ -116,9 +116,9 @@ class Archive:
             self._reading = reading
             try:
                 self._connection = connect(path, "ro" if reading else "rwc")
-                applied = applied_migrations(self._connection)
-                if not reading:
-                    migrate(self._connection)
+                made = has_tables(self._connection)
+                if not (made or reading):
+                    make_tables(self._connection)
             except sqlite3.OperationalError as error:
                 if is_busy(error):
                     raise self._held(error) from None
@@ -126,12 +126,9 @@ class Archive:
                     raise
                 self._reading = self.stands_still = True
                 self._connection = connect_to_copy(path) if reading else connect(path, "immutable")
-                applied = applied_migrations(self._connection)
-            if self._reading and not applied:
+                made = has_tables(self._connection)
+            if self._reading and not made:
                 raise sqlite3.DatabaseError("it holds no tables")
-            if self._reading and len(applied) < len(MIGRATIONS):
-                self._connection = migrated_copy(self._connection)
-                self.stands_still = True
         except sqlite3.OperationalError as error:
             raise database_error(folder, error) from None
         except sqlite3.DatabaseError as error:
@@ -336,8 +333,6 @@ class Archive:
         for number, time, seconds, kind, version, record in rows:
             if not (isinstance(time, str) and len(time) <= MOST_TIME and _are_seconds(seconds)):
                 raise self._damaged(f"entry {number} of the journal has an impossible time")
-            if kind in RETIRED_KINDS:
-                continue
             model = KINDS.get(kind)
             if model is None or version not in range(1, model.version + 1):
                 raise self._damaged(

@@ -44,7 +44,6 @@ from eureka_agent.settings import (
     judge_of,
     parse_settings,
     validation_fault,
-    without_retired,
 )
 from eureka_agent.settings_files import read_settings_file
 
@@ -298,13 +297,8 @@ def _read_settings(folder: Path) -> SearchSettings:
 
 
 def run_settings(values: Mapping[str, Any], origin: str) -> SearchSettings:
-    """Settings of a run, perhaps of an earlier version. `origin`: their place, for errors."""
-    known = {
-        name: value
-        for name, value in without_retired(values).items()
-        if (name, value) != ("tuning", None)  # once undecided
-    }
-    return parse_settings(SearchSettings, known, origin)
+    """Settings of a run. `origin`: their place, for errors."""
+    return parse_settings(SearchSettings, values, origin)
 
 
 @contextmanager

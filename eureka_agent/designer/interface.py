@@ -7,7 +7,15 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Protocol
 
 from eureka_agent.feedback_records import Given
-from eureka_agent.records import Diagnosis, Operator, Proposal, Score, TaskDescription, Verdict
+from eureka_agent.records import (
+    Diagnosis,
+    EpisodeOrder,
+    Operator,
+    Proposal,
+    Score,
+    TaskDescription,
+    Verdict,
+)
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.settings import SearchSettings
 

@@ -10,7 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
-from pydantic import BeforeValidator, Field, FiniteFloat
+from pydantic import Field, FiniteFloat
 
 from eureka_agent.batch_records import RequestBatch
 from eureka_agent.cards import Card
@@ -37,7 +37,7 @@ from eureka_agent.records import (
     Verdict,
     WrittenFitness,
 )
-from eureka_agent.settings import SearchSettings, without_retired
+from eureka_agent.settings import SearchSettings
 
 TrainingKind = Literal["search", "repeat", "final", "randomised", "human", "sparse"]
 """Purpose of a training: a candidate, a repeat of one of the best, a finalist, the best under a
@@ -141,7 +141,7 @@ class RunStarted(BaseEntry):
     run_name: str
     description: TaskDescription
     sentence: str
-    settings: Annotated[SearchSettings, BeforeValidator(without_retired)]
+    settings: SearchSettings
     wall: str
     designer: str
     """`"offline"` or the model's name."""
@@ -372,18 +372,6 @@ class AttemptRepeated(_OfAttempt):
     repeat: Repeat
 
 
-class AttemptImported(BaseEntry):
-    """An attempt from the archive of an earlier version."""
-
-    version: ClassVar[int] = 2
-    kind: Literal["attempt-imported"] = "attempt-imported"
-    record: Attempt
-
-    @property
-    def of_attempt(self) -> str:
-        return self.record.id
-
-
 class FinalTrained(BaseEntry):
     """A training of a finalist or a baseline ended."""
 
@@ -577,10 +565,6 @@ def progress_of(points: tuple[CurvePoint, ...]) -> tuple[Progress, ...]:
     return tuple(Progress(env_steps=each.env_steps, fitness=each.fitness) for each in points)
 
 
-RETIRED_KINDS = frozenset({"rung-decided", "training-waits"})
-"""Kinds of earlier versions, which old runs have and nothing reads."""
-
-
 class Observer(Protocol):
     """Receives every entry, in order, on the engine's thread. Returns at once and never raises."""
 
@@ -590,8 +574,6 @@ class Observer(Protocol):
 PASSING = frozenset(kind for kind, each in KINDS.items() if issubclass(each, _Passing))
 """Kinds that do not change the run's state."""
 OF_RUN = frozenset(
-    kind
-    for kind, each in KINDS.items()
-    if not issubclass(each, _Passing | _OfAttempt | AttemptImported)
+    kind for kind, each in KINDS.items() if not issubclass(each, _Passing | _OfAttempt)
 )
 """Kinds that change the run's state but no attempt."""

@@ -232,8 +232,6 @@ def changed(attempts: dict[str, Attempt], recorded: Recorded) -> Attempt:
                 seed=entry.seed,
                 created=recorded.time,
             )
-        case entries.AttemptImported():
-            return entry.record
     attempt = attempts[entry.of_attempt]
     match entry:
         case entries.Judged(verdict=verdict) | entries.Reviewed(verdict=verdict):

@@ -144,7 +144,7 @@ def _findings(found: Verdict | Diagnosis | None) -> list[dict[str, Any]]:
 
 def _trainings(attempt: Attempt) -> list[dict[str, Any]]:
     """All trainings of an attempt in the search, in order; `fitness` is null after a failure."""
-    if attempt.stage not in (Stage.TRAINED, Stage.FAILED, Stage.STOPPED):
+    if attempt.stage not in (Stage.TRAINED, Stage.FAILED):
         return []
     repeats = ((repeat.seed, repeat.outcome) for repeat in attempt.repeats)
     return [

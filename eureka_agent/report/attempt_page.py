@@ -28,7 +28,6 @@ STAGE_STYLES = {
     Stage.TRAINED: "green",
     Stage.REJECTED: "red",
     Stage.FAILED: "yellow",
-    Stage.STOPPED: "blue",
     Stage.PROPOSED: "dim",
     Stage.ACCEPTED: "dim",
 }

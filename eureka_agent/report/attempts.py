@@ -12,8 +12,8 @@ from eureka_agent.journal.state import Recorded, changed, heard
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Stage
 
-TRAINING_ENDED = (Stage.TRAINED, Stage.FAILED, Stage.STOPPED)
-DISCARDED = (Stage.REJECTED, Stage.FAILED, Stage.STOPPED)
+TRAINING_ENDED = (Stage.TRAINED, Stage.FAILED)
+DISCARDED = (Stage.REJECTED, Stage.FAILED)
 
 
 class Attempts:
@@ -56,10 +56,6 @@ class Attempts:
     @property
     def failed(self) -> int:
         return self._stages[Stage.FAILED]
-
-    @property
-    def stopped(self) -> int:
-        return self._stages[Stage.STOPPED]
 
     @property
     def leaderboard(self) -> list[Attempt]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -47,6 +46,5 @@ def _fitness(attempts: Sequence[Attempt]) -> tuple[float, ...]:
 
 
 def _broken_off(attempts: Sequence[Attempt]) -> str:
-    stages = Counter(attempt.stage for attempt in attempts if attempt.fitness is None)
-    ends = (Stage.STOPPED, Stage.FAILED)
-    return ", ".join(f"{stages[stage]} {stage.value}" for stage in ends if stages[stage])
+    failed = sum(each.stage is Stage.FAILED and each.fitness is None for each in attempts)
+    return f"{failed} failed" if failed else ""

@@ -62,11 +62,7 @@ def _other_line(entry: BaseEntry) -> str:
             return "models are asked again, under other limits"
         case journal.SearchEndedEarly() if not entry.text:
             return "the search goes on where it had ended early"
-        case (
-            journal.DeadlineReached()
-            | journal.ModelBudgetSpent()
-            | journal.SearchEndedEarly()
-        ):
+        case journal.DeadlineReached() | journal.ModelBudgetSpent() | journal.SearchEndedEarly():
             return entry.text
         case journal.BaselinesNotAwaited():
             return f"the time is up, the baselines are not awaited: {entry.limit}"
@@ -104,8 +100,6 @@ def _attempt_line(entry: BaseEntry) -> str:
             return f"{entry.attempt} at {place}: fitness {wording.number(score.fitness)}"
         case journal.Analysed():
             return f"{entry.attempt} analysed: {entry.text}"
-        case journal.AttemptImported(record=attempt):
-            return f"{attempt.id} taken over from an earlier version: {attempt.stage.value}"
     return ""
 
 

@@ -125,7 +125,6 @@ def budget_lines(
         (wording.plural(attempts.proposed, "proposal") if attempts.proposed else "", ""),
         (f"{attempts.rejected} thrown out by the critic" if attempts.rejected else "", ""),
         (f"{attempts.failed} failed in training" if attempts.failed else "", "yellow"),
-        (f"{attempts.stopped} stopped early" if attempts.stopped else "", "dim"),
     ]
     lines: list[Line] = [[(view.phase, "bold cyan")]]
     for text, style in counts:

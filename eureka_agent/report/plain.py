@@ -230,8 +230,6 @@ def _attempt_ended(attempt: Attempt, *, measured: bool) -> str:
             return f"{attempt.id} trained{fitness} ({origin(attempt.proposal)})"
         case Stage.FAILED:
             return f"{attempt.id} failed in training: {attempt.reason}"
-        case Stage.STOPPED:
-            return f"{attempt.id} stopped: {attempt.reason}"
     return ""
 
 

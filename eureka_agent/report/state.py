@@ -180,8 +180,6 @@ class SearchView:
                 self.requests.end_batch(event)
             case journal.FeedbackGiven():
                 self.attempts.hear_more(event)
-            case journal.AttemptImported():
-                self._finished_steps += self.attempts.take_in(event.record)
             case journal.TrainingQueued():
                 self._queued(event)
             case journal.TrainingProgress():

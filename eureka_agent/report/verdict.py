@@ -373,7 +373,6 @@ def _how_attempts_stand(report: RunReport) -> str:
     parts = {
         "rejected by the critic": counts[Stage.REJECTED],
         "failed in training": counts[Stage.FAILED],
-        "stopped in training": counts[Stage.STOPPED],
     }
     parts["not done"] = len(report.attempts) - sum(parts.values())
     amount = wording.plural(len(report.attempts), "attempt")

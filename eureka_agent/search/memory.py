@@ -20,7 +20,7 @@ from eureka_agent.records import Attempt, Stage
 MOST_KNOWN_EPISODES = 64
 """Most attempts whose episodes are compared with, evenly spread over fitness. It bounds what the
 worker reads."""
-_PASSED = (Stage.ACCEPTED, Stage.FAILED, Stage.STOPPED, Stage.TRAINED)
+_PASSED = (Stage.ACCEPTED, Stage.FAILED, Stage.TRAINED)
 """Stages of accepted attempts."""
 _REDUCTIONS: dict[str, Callable[[npt.NDArray[np.float64]], float]] = {
     "sum": np.sum,

@@ -203,11 +203,7 @@ def run_cost(
 ) -> RunCost:
     """The run's trainings, env steps, tokens and money. Money is None if any request's price is
     unknown."""
-    searched = [
-        attempt
-        for attempt in attempts
-        if attempt.stage in (Stage.TRAINED, Stage.FAILED, Stage.STOPPED)
-    ]
+    searched = [attempt for attempt in attempts if attempt.stage in (Stage.TRAINED, Stage.FAILED)]
     paid = [training for training in trainings if not training.cached]
     repeats = [repeat for attempt in attempts for repeat in attempt.repeats]
     outcomes = [attempt.outcome for attempt in searched]

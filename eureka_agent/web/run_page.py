@@ -205,7 +205,7 @@ def rows_of(report: RunReport, order: str) -> list[Row]:
         case "rejected":
             chosen = [each for each in newest if each.stage is Stage.REJECTED]
         case "failed":
-            chosen = [each for each in newest if each.stage in (Stage.FAILED, Stage.STOPPED)]
+            chosen = [each for each in newest if each.stage is Stage.FAILED]
         case _:
             chosen = newest
     best = "" if report.best is None else report.best.id

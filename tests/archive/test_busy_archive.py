@@ -9,12 +9,13 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from stored_attempts import store_attempt
 
 from eureka_agent.archive import database, sqlite_files
 from eureka_agent.archive.database import UNSTORED, Archive
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.errors import RunFolderError
-from eureka_agent.journal.entries import AttemptImported, BaseEntry, Notice, RunCreated, RunEnded
+from eureka_agent.journal.entries import BaseEntry, Notice, RunCreated, RunEnded
 from eureka_agent.records import Attempt, Cost, Message, RunStatus, TaskDescription
 from eureka_agent.search.recorder import Recorder
 from eureka_agent.settings import SearchSettings
@@ -100,7 +101,7 @@ def test_a_run_waits_for_another_program_and_says_so_once(
 def test_the_state_is_read_when_a_writer_lets_go(
     archive: Archive, make_attempt: Callable[..., Attempt]
 ) -> None:
-    archive.append(AttemptImported(record=make_attempt(0, 0)))
+    store_attempt(archive, make_attempt(0, 0))
     with held(archive.folder, WRITES_ALONE) as let_go:
         told = let_go_when_told(archive, let_go)
         assert [attempt.id for attempt in archive.attempts()] == ["1-01"]

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 from outcomes import make_outcome
+from stored_attempts import store_attempt
 
 from eureka_agent.archive.database import Archive
-from eureka_agent.archive.migrations import MIGRATIONS, migrate
+from eureka_agent.archive.schema import VERSION
 from eureka_agent.errors import RunFolderError
 from eureka_agent.journal.entries import (
     Analysed,
     AttemptEnded,
-    AttemptImported,
     FinalTrained,
     Notice,
     RunCreated,
@@ -26,7 +26,7 @@ def test_an_attempt_comes_back_as_it_was_put(
     tmp_path: Path, make_attempt: Callable[..., Attempt]
 ) -> None:
     attempt = make_attempt(0, 2, fitness=3.5, retries=1)
-    Archive(tmp_path).append(AttemptImported(record=attempt))
+    store_attempt(Archive(tmp_path), attempt)
     assert Archive(tmp_path).attempt("1-03") == attempt
 
 
@@ -40,7 +40,7 @@ def test_attempts_are_ordered_by_iteration_sample_and_revision(
         make_attempt(0, 9, revision=1),
         make_attempt(0, 9),
     ):
-        archive.append(AttemptImported(record=attempt))
+        store_attempt(archive, attempt)
     assert [attempt.id for attempt in archive.attempts()] == ["1-10", "1-10-r1", "1-11", "2-01"]
     assert [attempt.id for attempt in archive.attempts(iteration=0)] == ["1-10", "1-10-r1", "1-11"]
     assert archive.attempts(iteration=2) == ()
@@ -50,8 +50,8 @@ def test_a_later_stage_replaces_the_earlier_one(
     tmp_path: Path, make_attempt: Callable[..., Attempt]
 ) -> None:
     archive = Archive(tmp_path)
-    archive.append(AttemptImported(record=make_attempt(0, 0, stage=Stage.PROPOSED)))
-    archive.append(AttemptImported(record=make_attempt(0, 0, fitness=2.0)))
+    store_attempt(archive, make_attempt(0, 0, stage=Stage.PROPOSED))
+    store_attempt(archive, make_attempt(0, 0, fitness=2.0))
     assert [(attempt.stage, attempt.fitness) for attempt in archive.attempts()] == [
         (Stage.TRAINED, 2.0)
     ]
@@ -60,7 +60,7 @@ def test_a_later_stage_replaces_the_earlier_one(
 def test_the_table_can_be_read_with_plain_sql(
     tmp_path: Path, make_attempt: Callable[..., Attempt]
 ) -> None:
-    Archive(tmp_path).append(AttemptImported(record=make_attempt(0, 0, fitness=2.0)))
+    store_attempt(Archive(tmp_path), make_attempt(0, 0, fitness=2.0))
     rows = (
         sqlite3.connect(tmp_path / "archive.sqlite")
         .execute("SELECT id, stage, fitness FROM attempts")
@@ -104,10 +104,10 @@ def test_a_reader_sees_what_another_process_adds(
     tmp_path: Path, make_attempt: Callable[..., Attempt]
 ) -> None:
     writer = Archive(tmp_path)
-    writer.append(AttemptImported(record=make_attempt(0, 0, fitness=1.0)))
+    store_attempt(writer, make_attempt(0, 0, fitness=1.0))
     reader = Archive(tmp_path, reading=True)
     assert [each.id for each in reader.attempts()] == ["1-01"]
-    writer.append(AttemptImported(record=make_attempt(0, 1, fitness=2.0)))
+    store_attempt(writer, make_attempt(0, 1, fitness=2.0))
     assert [each.id for each in reader.attempts()] == ["1-01", "1-02"]
 
 
@@ -115,7 +115,7 @@ def test_what_was_known_at_an_entry_is_known_later(
     tmp_path: Path, make_attempt: Callable[..., Attempt]
 ) -> None:
     archive = Archive(tmp_path)
-    first = archive.append(AttemptImported(record=make_attempt(0, 0, stage=Stage.ACCEPTED)))
+    first = store_attempt(archive, make_attempt(0, 0, stage=Stage.ACCEPTED))
     outcome = make_outcome(3.0)
     archive.append(AttemptEnded(attempt="1-01", stage=Stage.TRAINED, outcome=outcome))
     then, later = archive.state_at(first.number), Archive(tmp_path).state_at(None)
@@ -143,14 +143,16 @@ def test_entries_of_a_later_version_are_refused_in_one_line(tmp_path: Path) -> N
         Archive(tmp_path, reading=True).attempts()
 
 
-def test_migrations_apply_once_and_in_order_from_any_earlier_state(tmp_path: Path) -> None:
-    connection = sqlite3.connect(tmp_path / "old.sqlite", isolation_level=None)
-    connection.execute("CREATE TABLE migrations (name TEXT PRIMARY KEY)")
-    connection.executescript(MIGRATIONS[0][1])
-    connection.execute("INSERT INTO migrations VALUES (?)", (MIGRATIONS[0][0],))
-    assert migrate(connection) == [name for name, _ in MIGRATIONS[1:]]
-    assert migrate(connection) == []
-    assert connection.execute("SELECT count(*) FROM messages").fetchone() == (0,)
+def test_tables_of_another_version_are_not_read(tmp_path: Path) -> None:
+    Archive(tmp_path).close()
+    with sqlite3.connect(tmp_path / "archive.sqlite") as connection:
+        connection.execute(f"PRAGMA user_version={VERSION + 1}")
+    for reading in (True, False):
+        with pytest.raises(
+            RunFolderError,
+            match=f"of version {VERSION + 1}, and this program reads version {VERSION}",
+        ):
+            Archive(tmp_path, reading=reading)
 
 
 def test_a_file_that_is_no_database_is_a_clear_error(tmp_path: Path) -> None:
@@ -164,7 +166,7 @@ def test_a_file_that_is_no_database_is_a_clear_error(tmp_path: Path) -> None:
 def test_a_damaged_record_is_a_clear_error(
     tmp_path: Path, make_attempt: Callable[..., Attempt]
 ) -> None:
-    Archive(tmp_path).append(AttemptImported(record=make_attempt(0, 0, fitness=1.0)))
+    store_attempt(Archive(tmp_path), make_attempt(0, 0, fitness=1.0))
     with sqlite3.connect(tmp_path / "archive.sqlite") as connection:
         connection.execute("UPDATE journal SET record = '{\"id\": 3}'")
     with pytest.raises(RunFolderError, match="is damaged: entry 1 of the journal is broken"):

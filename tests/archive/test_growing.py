@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from stored_attempts import store_attempt
 
 from eureka_agent.archive import growing
 from eureka_agent.archive.database import Archive
@@ -90,7 +91,7 @@ def test_a_look_parses_only_what_is_new(
     written._connection.execute("PRAGMA synchronous=OFF")  # there is no power cut
     for number in range(20):
         attempt = make_attempt(0, number, 1.0)
-        written.append(entries.AttemptImported(record=attempt))
+        store_attempt(written, attempt)
         written.put(f"key {number}", a_message(number))
     looked = GrowingArchive(tmp_path)
     looked.attempts_in_brief(), looked.account(), looked.facts

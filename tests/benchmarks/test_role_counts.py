@@ -56,7 +56,7 @@ def test_warnings_are_held_against_what_the_trainings_showed(
             0, 0, 1.0, verdict=reviewed(EXPLOIT), diagnosis=HACKED
         ),  # warned of, and so it was
         make_attempt(0, 1, 2.0, verdict=reviewed(EXPLOIT, EXPLOIT)),  # warned of twice in vain
-        make_attempt(0, 2, stage=Stage.STOPPED, verdict=reviewed(EXPLOIT)),
+        make_attempt(0, 2, stage=Stage.FAILED, verdict=reviewed(EXPLOIT)),
         make_attempt(0, 3, 2.0, verdict=reviewed()),
         make_attempt(0, 4, 2.0, verdict=reviewed(), diagnosis=HACKED),  # missed
         make_attempt(0, 5, stage=Stage.REJECTED, verdict=reviewed(CONTRADICTION)),

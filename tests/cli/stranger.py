@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from stored_attempts import store_attempt
 
 from eureka_agent.archive.run_folder import Run, create_run, open_run
-from eureka_agent.journal.entries import AttemptImported
 from eureka_agent.records import Attempt, Message, Operator, Proposal, Stage, TaskDescription
 from eureka_agent.rewards import CodeReward
 from eureka_agent.settings import SearchSettings
@@ -101,7 +101,7 @@ def make_run(parent: Path, description: TaskDescription, **settings: Any) -> Run
     run = create_run(
         SearchSettings(**{"env": "cartpole", **settings}), description, [], parent=parent
     )
-    run.archive.append(AttemptImported(record=attempt()))
+    store_attempt(run.archive, attempt())
     run.archive.put("key", message())
     return run
 

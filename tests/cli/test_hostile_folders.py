@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from stored_attempts import entries_of
 from stranger import assert_one_clear_error, attempt, eureka, make_run, shown_json
 
 from eureka_agent.archive.artefacts import write_proposal
@@ -22,7 +23,6 @@ from eureka_agent.archive.run_lock import locked
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.archive.sqlite_files import check_files
 from eureka_agent.errors import EurekaError, RunFolderError
-from eureka_agent.journal.entries import AttemptImported
 from eureka_agent.records import TaskDescription
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.process_wall import ProcessWall
@@ -75,7 +75,7 @@ SCHEMAS = {
     "other columns": "DROP TABLE run; CREATE TABLE run (name TEXT, number REAL)",
     "a trigger": "CREATE TRIGGER t AFTER INSERT ON run BEGIN DELETE FROM attempts; END",
     "an index over an expression": "CREATE INDEX i ON journal (hex(zeroblob(length(record))))",
-    "a later version's migration": "INSERT INTO migrations VALUES ('9999_later')",
+    "tables of a later version": "PRAGMA user_version=9999",
 }
 
 
@@ -87,27 +87,27 @@ def test_tables_that_this_program_does_not_make(folder: Path, schema: str) -> No
         open_run(folder)  # for writing, which a trigger is made for
 
 
-RECORD = json.loads(AttemptImported(record=attempt()).model_dump_json())
+PROPOSED, JUDGED = (each.model_dump_json() for each in entries_of(attempt()))
 DEEP = "[" * 10_000 + "]" * 10_000
-VERDICT = '"verdict": {"findings": [], "steps_run": [], "seconds": %s}'
 RECORDS = {
-    "a whole number of 4000 digits": (
-        json.dumps(RECORD).replace('"sample": 0', f'"sample": {"9" * 4000}')
-    ),
-    "an infinite number": json.dumps(RECORD).replace('"verdict": null', VERDICT % "1e999"),
-    "a number that no sum holds": (
-        json.dumps(RECORD).replace('"verdict": null', VERDICT % "1.7e308")
-    ),
-    "NaN": json.dumps(RECORD).replace('"verdict": null', VERDICT % "NaN"),
+    "a whole number of 4000 digits": PROPOSED.replace('"sample":0', f'"sample":{"9" * 4000}'),
+    **{
+        what: JUDGED.replace('"seconds":0.0', f'"seconds":{number}')
+        for what, number in {
+            "an infinite number": "1e999",
+            "a number that no sum holds": "1.7e308",
+            "NaN": "NaN",
+        }.items()
+    },
 }
 
 
 @pytest.mark.parametrize("record", RECORDS)
 def test_attempts_that_are_none(folder: Path, record: str) -> None:
-    sql(folder, "UPDATE journal SET record = ? WHERE attempt != ''", RECORDS[record])
+    kind = json.loads(PROPOSED if "sample" in RECORDS[record] else JUDGED)["kind"]
+    sql(folder, f"UPDATE journal SET record = ? WHERE kind = '{kind}'", RECORDS[record])
     assert "of the journal is broken" in refused(folder, "show", "--events")
-    in_brief = RECORDS[record].replace('{"kind": "attempt-imported", "record": ', "")[:-1]
-    sql(folder, "UPDATE attempts SET brief = ?", in_brief)
+    sql(folder, "UPDATE attempts SET brief = ?", RECORDS[record])
     assert "a record of Attempt is broken" in refused(folder)
 
 

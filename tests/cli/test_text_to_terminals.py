@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 from outcomes import make_outcome
+from stored_attempts import store_attempt
 from stranger import attempt, edit_settings, eureka, make_run, message
 
-from eureka_agent.journal.entries import AttemptImported, RunCreated, RunEnded
+from eureka_agent.journal.entries import RunCreated, RunEnded
 from eureka_agent.records import (
     Diagnosis,
     Finding,
@@ -54,23 +55,17 @@ def folder(tmp_path: Path, description: TaskDescription) -> Path:
         findings=(),
         text=EVIL,
     )
-    run.archive.append(
-        AttemptImported(
-            record=attempt(
-                proposal=proposal,
-                stage=Stage.TRAINED,
-                reason=EVIL,
-                verdict=Verdict(findings=(finding,)),
-                diagnosis=diagnosis,
-                outcome=make_outcome(1.0),
-            )
-        )
+    evil = attempt(
+        proposal=proposal,
+        stage=Stage.TRAINED,
+        reason=EVIL,
+        verdict=Verdict(findings=(finding,)),
+        diagnosis=diagnosis,
+        outcome=make_outcome(1.0),
     )
-    run.archive.append(
-        AttemptImported(
-            record=attempt(f"9-{EVIL}", iteration=8, stage=Stage.TRAINED, outcome=make_outcome(2.0))
-        )
-    )
+    store_attempt(run.archive, evil)
+    other = attempt(f"9-{EVIL}", iteration=8, stage=Stage.TRAINED, outcome=make_outcome(2.0))
+    store_attempt(run.archive, other)
     run.archive.put("evil", message(attempt=EVIL, model=EVIL, role="reviewer"))
     run.archive.append(RunCreated(designer=EVIL, wall=EVIL, devices=(EVIL,)))
     run.archive.append(RunEnded(status=RunStatus.FAILED, message=EVIL))

@@ -16,12 +16,12 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from stored_attempts import entries_of, store_attempt
 from stranger import KEY, assert_one_clear_error, attempt, edit_settings, eureka, is_own, make_run
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.archive.signature import Signer, secret_path, user_signer
 from eureka_agent.cli.trust import UntrustedRunError, trust_to_resume
-from eureka_agent.journal.entries import AttemptImported
 from eureka_agent.records import TaskDescription
 from eureka_agent.rewards import baseline
 from eureka_agent.settings import REACHING
@@ -232,12 +232,12 @@ def test_a_reward_that_somebody_put_into_the_archive_is_noticed(
 ) -> None:
     folder = make().folder
     # with the seal of another attempt of the run
-    imported = AttemptImported(record=attempt("1-02", sample=1))
+    proposed = next(entries_of(attempt("1-02", sample=1)))
     with sqlite3.connect(folder / "archive.sqlite") as connection:
         connection.execute(
             "INSERT INTO journal SELECT max(number) + 1, time, seconds, kind, version, '1-02', ?,"
-            " seal FROM journal WHERE attempt = '1-01'",
-            (imported.model_dump_json(),),
+            " seal FROM journal WHERE attempt = '1-01' AND kind = 'proposed'",
+            (proposed.model_dump_json(),),
         )
     assert is_own(folder)  # an evaluation runs no reward
     assert not is_own(folder, attempts=True)
@@ -253,7 +253,7 @@ def test_a_run_without_a_signature_is_asked_about_once(make: MakeRun, tmp_path: 
     assert "--trust" in assert_one_clear_error(eureka("resume", str(folder), cwd=tmp_path))
     run = open_run(folder)
     assert run.sign() == ""  # what `resume` does
-    run.archive.append(AttemptImported(record=attempt("1-02", sample=1)))
+    store_attempt(run.archive, attempt("1-02", sample=1))
     assert is_own(folder, attempts=True)
 
 

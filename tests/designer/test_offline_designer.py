@@ -12,7 +12,7 @@ import torch
 from invented_environments import BOAT, description, variable
 from reward_values import evaluate, reward_function, states
 
-from eureka_agent.designer.interface import DesignRequest, FailureSummary, ParentSummary, Rejection
+from eureka_agent.designer.interface import DesignRequest, FailureSummary, ParentSummary
 from eureka_agent.designer.offline.compose import Composition
 from eureka_agent.designer.offline.designer import OfflineDesigner
 from eureka_agent.designer.offline.dice import Dice

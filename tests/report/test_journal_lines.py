@@ -112,7 +112,10 @@ def story(
     told: list[tuple[BaseEntry, str]] = [
         (journal.RunCreated(command=("eureka", "search", "jump high")), "'jump high'"),
         (started, "run jumper starts: 'jump'"),
-        (journal.SettingChanged(name="novelty", before=True, now=False), "novelty changed from True to"),
+        (
+            journal.SettingChanged(name="novelty", before=True, now=False),
+            "novelty changed from True to",
+        ),
         (journal.Notice(text="one core only", level="warning"), "warning: one core only"),
         (journal.IterationStarted(iteration=0, round=0, samples=3), "iteration 1 of 2: 3"),
         (REQUEST, "request to openai/tiny: design of 1-01"),
@@ -167,8 +170,6 @@ def story(
             "1-01 trained again: fitness 1.50; mean 1.50 over 2 seeds",
         ),
         (journal.IterationEnded(iteration=0, best="1-01"), "iteration 1 ends: best so far is 1-01"),
-        (journal.AttemptImported(record=attempt("1-02", Stage.FAILED)), "1-02 taken over"),
-        (journal.GateLoosened(iteration=1, sample=2, text="it refused most"), "it refused most"),
         (
             journal.Planned(
                 iteration=1, sample=2, operator=Operator.CROSSOVER, parents=("1-01", "1-02"), seen=9

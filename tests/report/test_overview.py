@@ -17,7 +17,6 @@ from eureka_agent.archive.run_folder import Run, create_run, open_run
 from eureka_agent.journal.entries import (
     AttemptRepeated,
     FinalTrained,
-    GateLoosened,
     Notice,
     Reviewed,
     RunEnded,
@@ -51,7 +50,7 @@ def tell(run: Run, attempt: Attempt, *rungs: RungScore) -> None:
     run.archive.append(judged(attempt))
     for score in rungs:
         run.archive.append(RungScored(attempt=attempt.id, score=score))
-    if attempt.stage in (Stage.TRAINED, Stage.FAILED, Stage.STOPPED):
+    if attempt.stage in (Stage.TRAINED, Stage.FAILED):
         run.archive.append(ended(attempt))
 
 
@@ -69,7 +68,7 @@ def folder(
     tell(run, best, RungScore(env_steps=700, fitness=1.25))
     tell(run, attempt("1-02", Stage.REJECTED, reason="unknown variable 'heigth'"))
     tell(run, attempt("1-03", Stage.FAILED, reason="the reward turned NaN"))
-    stopped = attempt("1-04", Stage.STOPPED, reason="fitness 0.5, behind the median of 1.5")
+    stopped = attempt("1-04", Stage.FAILED, reason="fitness 0.5, behind the median of 1.5")
     tell(
         run, stopped, RungScore(env_steps=400, fitness=0.25), RungScore(env_steps=704, fitness=0.5)
     )
@@ -88,7 +87,6 @@ def folder(
             outcome = best.outcome.model_copy(update={"fitness": fitness + seed / 10})
             training = FinalTraining(name=name, seed=seed, outcome=outcome)
             run.archive.append(FinalTrained(training=training))
-    run.archive.append(GateLoosened(iteration=1, sample=0, text="the gate is loose"))
     run.archive.append(Notice(text="one core only"))
     for number, cost in enumerate((COST, Cost(seconds=3.0), COST)):
         words = Message(

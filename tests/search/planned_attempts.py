@@ -73,9 +73,7 @@ def invented_search(
                     )
                 all_fail = attempt_round == 0 and (seed + iteration) % 4 == 3
                 failed = all_fail or generator.random() < failing
-                stage = generator.choice(
-                    (Stage.FAILED, Stage.STOPPED, Stage.REJECTED, Stage.TRAINED)
-                )
+                stage = generator.choice((Stage.FAILED, Stage.REJECTED, Stage.TRAINED))
                 fitness = None if failed else round(generator.gauss(iteration, 3.0), 1)
                 made.append(
                     planned(

@@ -11,13 +11,14 @@ import pytest
 from planned_attempts import planned
 from rung_trials import RungTrials
 from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, reward, rows
+from stored_attempts import store_attempt
 from thoroughness import third
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.designer.llm_designer import opening
 from eureka_agent.feedback_records import Wish
-from eureka_agent.journal.entries import AttemptImported, FeedbackGiven
+from eureka_agent.journal.entries import FeedbackGiven
 from eureka_agent.records import Attempt, Diagnosis, DiagnosisFinding, Operator, Stage
 from eureka_agent.search.assembly import strategy_of
 from eureka_agent.search.briefing import Briefing
@@ -84,7 +85,7 @@ def test_the_prompt_that_is_printed_is_of_the_generation_after_the_last(
     told = []
     for iteration in range(2):
         for sample in range(6):
-            run.archive.append(AttemptImported(record=planned(iteration, sample, float(iteration))))
+            store_attempt(run.archive, planned(iteration, sample, float(iteration)))
         told.append(
             {parent.id for request in requests_of(str(run.folder)) for parent in request.parents}
         )
@@ -110,7 +111,7 @@ async def test_later_generations_without_parents_go_on_with_other_angles(make_ru
 async def test_what_a_person_says_is_about_the_best_so_far(make_run: MakeRun) -> None:
     run = make_run(**SETTINGS, drafts=2)
     for sample in range(6):
-        run.archive.append(AttemptImported(record=planned(0, sample, float(sample))))
+        store_attempt(run.archive, planned(0, sample, float(sample)))
     strategies = [strategy_of(run.settings, refined=refined) for refined in (False, True)]
     briefing = Briefing(run, strategies[0], lambda entry: None, refining=strategies[1])
     fresh = briefing.plan(1, range(6))
@@ -182,7 +183,7 @@ async def test_what_was_advised_in_vain_is_not_said_again(make_run: MakeRun) -> 
 
     async def told(iteration: int, *history: Attempt) -> Diagnosis | None:
         for attempt in history:
-            run.archive.append(AttemptImported(record=attempt))
+            store_attempt(run.archive, attempt)
         (request,) = await requests(run, Greedy(), iteration, range(1))
         return request.parents[0].diagnosis
 

@@ -114,9 +114,7 @@ def search_of(
 
 
 def settings(make_run: MakeRun, drafts: int) -> Run:
-    return make_run(
-        iterations=2, samples=2, drafts=drafts, confirm=0, finalists=0, novelty=False
-    )
+    return make_run(iterations=2, samples=2, drafts=drafts, confirm=0, finalists=0, novelty=False)
 
 
 async def test_the_draft_that_promises_most_is_trained(make_run: MakeRun) -> None:
@@ -196,9 +194,7 @@ async def test_the_most_promising_drafts_are_kept(
     make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("eureka_agent.search.drafts.MOST_KEPT", 2)
-    run = make_run(
-        iterations=2, samples=1, drafts=4, confirm=0, finalists=0, novelty=False
-    )
+    run = make_run(iterations=2, samples=1, drafts=4, confirm=0, finalists=0, novelty=False)
     search, *_ = search_of(run, [reward(2), *list(DRAFTS)[:4]], strategy=BestOfN())
     await search.engine.search()
     assert [source for _, _, source, _ in rows(run)] == [reward(2), reward(4)]
@@ -211,9 +207,7 @@ async def test_a_revision_knows_the_drafts_that_are_left(
     make_run: MakeRun, call: int | None
 ) -> None:
     """And again where the search is killed before its first or second revision."""
-    run = make_run(
-        iterations=2, samples=1, drafts=4, confirm=0, finalists=0, novelty=False
-    )
+    run = make_run(iterations=2, samples=1, drafts=4, confirm=0, finalists=0, novelty=False)
     sources = [reward(2), *list(DRAFTS)[:4]]
     fuse = Fuse() if call is None else Fuse("revise", call)
     search, _, credits = search_of(run, sources, strategy=BestOfN(), fuse=fuse)

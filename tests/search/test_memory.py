@@ -19,11 +19,12 @@ from scripted_search import (
     reward,
     rows,
 )
+from stored_attempts import store_attempt
 from thoroughness import third
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.critic.memory import Memory
-from eureka_agent.journal.entries import AttemptImported, Planned
+from eureka_agent.journal.entries import Planned
 from eureka_agent.records import Attempt, Operator, Stage
 from eureka_agent.search.memory import MOST_KNOWN_EPISODES, RunMemory
 
@@ -182,7 +183,7 @@ def run(make_run: MakeRun, make_attempt: MakeAttempt) -> Run:
     ]
     for place, fields in stages:
         attempt = make_attempt(*place, **fields)
-        made.archive.append(AttemptImported(record=attempt))
+        store_attempt(made.archive, attempt)
         if attempt.stage is Stage.TRAINED:
             write_episodes(made, attempt.id, worst=[0.5, 0.25], best=[1.0, 2.0, 3.0])
     return made
@@ -190,11 +191,7 @@ def run(make_run: MakeRun, make_attempt: MakeAttempt) -> Run:
 
 def test_known_is_what_the_plan_was_made_from(run: Run, make_attempt: MakeAttempt) -> None:
     """The journal: first 1-01 to 1-06, then a plan for 2-03 is made, then come 2-01 to 2-03."""
-    seen = next(
-        each.number
-        for each in run.archive.entries()
-        if isinstance(each.entry, AttemptImported) and each.entry.record.id == "1-06"
-    )
+    seen = max(each.number for each in run.archive.entries() if each.entry.of_attempt == "1-06")
     plan = Planned(iteration=1, sample=2, operator=Operator.FRESH, seen=seen)
     run.archive.append(plan)
     judged = make_attempt(1, 2, stage=Stage.PROPOSED)
@@ -237,7 +234,7 @@ def test_of_many_attempts_a_spread_over_fitness_is_kept(
     run = make_run(iterations=2, samples=100)
     for sample in range(100):
         attempt = make_attempt(0, sample, float(sample))
-        run.archive.append(AttemptImported(record=attempt))
+        store_attempt(run.archive, attempt)
         write_episodes(run, attempt.id, worst=[0.0], best=[float(sample)])
     episodes = RunMemory(run, in_order=True).before(1, 0).episodes
     best = [each.fitness["best"] for each in episodes]

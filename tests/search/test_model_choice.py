@@ -52,7 +52,7 @@ def test_success_is_the_better_half_of_a_generation() -> None:
         made(0, 0, A, 4.0),
         made(0, 1, B, 3.0),
         made(0, 2, A, 2.0),
-        made(0, 3, B, None, stage=Stage.STOPPED),
+        made(0, 3, B, None, stage=Stage.FAILED),
         made(0, 4, A, None, stage=Stage.REJECTED),
     ]
     # of five the best three: 0-0, 0-1, 0-2

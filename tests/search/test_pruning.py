@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 from command_line import CommandLine
+from stored_attempts import store_attempt
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.archive.run_lock import locked
 from eureka_agent.errors import RunFolderError
 from eureka_agent.feedback_records import Comparison
 from eureka_agent.journal.entries import (
-    AttemptImported,
     FeedbackGiven,
     Pruned,
     RunEnded,
@@ -155,7 +155,7 @@ def test_a_stopped_run_gives_its_leftovers_alone(
 ) -> None:
     run = make_run()
     begin(run)
-    run.archive.append(AttemptImported(record=make_attempt(0, 0, 1.0)))
+    store_attempt(run.archive, make_attempt(0, 0, 1.0))
     run.archive.append(RunEnded(status=RunStatus.STOPPED))
     put(run, "attempts/1-01/policy.safetensors", ".snapshots/1-01.safetensors", "videos/a.mp4")
     put(run, ".workers/3/policy", "best/.video.mp4.draft-17-99")
@@ -213,7 +213,7 @@ def test_a_run_that_came_to_something_meanwhile_stays(
     run = make_run()
     begin(run)
     plan = prune_plan(run.folder)
-    run.archive.append(AttemptImported(record=make_attempt(0, 0, 1.0)))
+    store_attempt(run.archive, make_attempt(0, 0, 1.0))
     run.archive.append(RunEnded(status=RunStatus.STOPPED))
     assert prune(plan).untouched == "it has changed"
     assert run.folder.is_dir()

@@ -63,9 +63,7 @@ def reward(total: str, arguments: str = "pole_upright") -> str:
     )
 
 
-async def test_returns_are_sums(
-    dry_runner: DryRunner, stored: Path
-) -> None:
+async def test_returns_are_sums(dry_runner: DryRunner, stored: Path) -> None:
     scored = await dry_runner.score(given_reward(reward("2 * pole_upright")), {"sums": stored})
     assert scored.reason == ""
     assert scored.returns == (

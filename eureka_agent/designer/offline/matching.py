@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from eureka_agent.designer.offline.clauses import understood_in
 from eureka_agent.designer.offline.semantics import Quantity, Reading, read_variable
-from eureka_agent.designer.offline.terms import Genome, Operand, rounded
+from eureka_agent.designer.offline.terms import Operand, rounded
 from eureka_agent.designer.offline.vocabulary import Goal, Intent, direction, task_intents
 from eureka_agent.designer.offline.words import stems, tokens
 from eureka_agent.records import TaskDescription

@@ -136,7 +136,7 @@ def failures(report: RunReport) -> list[Failures]:
             errors.setdefault(code, []).append(f"{attempt.id}: {discard_reason(attempt)}")
     broken: dict[str, list[str]] = {}
     for attempt in attempts:
-        if attempt.stage in (Stage.FAILED, Stage.STOPPED):
+        if attempt.stage is Stage.FAILED:
             reason = f"{attempt.stage.value}: {one_line(attempt.reason, LONGEST_REASON)}"
             broken.setdefault(reason, []).append(attempt.id)
         for repeat in attempt.repeats:
