@@ -8,7 +8,6 @@ import json
 import os
 import platform
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -322,11 +321,6 @@ def find_run(word: str) -> Path:
         return path
     if "/" in word and inside_batch.is_dir():  # `<batch>/<search>`
         return inside_batch
-    if word.endswith(".tar.zst") and path.is_file():
-        raise RunFolderError(
-            f"{word!r} is a packed run, which only `show` reads as it is",
-            f"unpack it: {command(shlex.join(['archive', '--open', word]))}",
-        )
     names = [folder.name for folder in list_runs()]
     if word == "latest" and names:
         return runs_folder() / names[-1]

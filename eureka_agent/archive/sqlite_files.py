@@ -12,13 +12,13 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 from urllib.parse import quote
 
 from eureka_agent.archive.safe_files import copy_plain, inside, open_plain
-from eureka_agent.archive.storage_errors import is_busy, storage_errors
+from eureka_agent.archive.storage_errors import is_busy
 from eureka_agent.errors import RunFolderError, system_reason
 
 ResultT = TypeVar("ResultT")
@@ -153,20 +153,6 @@ def connect_to_copy(path: Path) -> sqlite3.Connection:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         connection.execute("PRAGMA query_only=ON")
     return connection
-
-
-def copy_database(path: Path, copy: Path) -> None:
-    """Write one state of a database to a new file, also while another process writes to it."""
-    check_files(path, writing=False)
-    with storage_errors(path.parent):
-        source = connect(path, "ro")
-        try:
-            source.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        except sqlite3.OperationalError:  # of a process that was killed in a write
-            source.close()
-            source = connect_to_copy(path)
-        with closing(source), closing(sqlite3.connect(copy)) as target:
-            source.backup(target)
 
 
 def fetch(

@@ -16,7 +16,6 @@ from typing import Any
 from eureka_agent import wording
 from eureka_agent.archive.run_folder import reading
 from eureka_agent.archive.safe_files import open_plain
-from eureka_agent.batch.allocation import PromisingFirst
 from eureka_agent.batch.file import BatchSettings
 from eureka_agent.batch.folder import STOP_FILE
 from eureka_agent.batch.limits import EnvSteps, TimeLeft, cut_short, limits_on_models
@@ -75,7 +74,6 @@ class BatchDriver:
         self._watch = watch
         self._time_left = time_left or TimeLeft(settings)
         self._env_steps = EnvSteps(settings.env_steps)
-        self._allocation = PromisingFirst()
         self._breakers = Breakers()
         self.active: dict[str, Active] = {}
         self.paused = False
@@ -354,10 +352,6 @@ class BatchDriver:
             self.record("warning", entry.text, search)
         elif isinstance(entry, RunStarted):
             self.record("resumed" if entry.resumed else "began", entry.sentence, search)
-        if self._allocation.observe(search, entry) and self.settings.allocation == "promising":
-            shares = {name: active.share for name, active in self.active.items()}
-            for name, text in self._allocation.changes(shares):
-                self.record("allocation", text, name)
 
     async def _something_happens(self) -> None:
         with suppress(TimeoutError):

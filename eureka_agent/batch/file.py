@@ -34,9 +34,6 @@ class BatchSettings(BaseModel):
 
     at_once: Amount = Field(8, gt=0, le=1000)
     """Searches under way at a time."""
-    allocation: Literal["fair", "promising"] = "fair"
-    """Fair: every search under way gets as many env steps; promising: one that falls behind the
-    others of its task gets a quarter."""
     retries: Amount = Field(2, ge=0, le=100)
     """Further tries of a search that failed."""
     max_cost: Decimal | None = Field(None, gt=0, le=1_000_000_000)

@@ -51,11 +51,6 @@ CONFIRM_ABOVE = 10.0
     is_flag=True,
     help="Go on in the background; return once the batch runs, with one JSON line.",
 )
-@click.option(
-    "--install-service",
-    is_flag=True,
-    help="Print a systemd unit that goes on with the batch after a reboot; install nothing.",
-)
 @click.option("--until", help="Time of the day at which all is saved and stopped, such as 07:30.")
 @click.option("--retries", type=Number(int), help="Further tries of a search that failed.")
 @click.option("--at-once", type=Number(int), help="Searches under way at a time.")
@@ -72,7 +67,6 @@ def start(
     confirm_above: float,
     yes: bool,
     detach: bool,
-    install_service: bool,
     ready_fd: int | None,
     trust: bool,
     output_format: str,
@@ -99,11 +93,6 @@ def start(
     target = runs_folder() / file.stem if folder is None else folder
     if plan:
         _show_plan(read, searches, target, output_format)
-        return
-    if install_service:
-        from eureka_agent.batch.service import unit
-
-        click.echo(unit(_arguments(file, target, given, trust), target), nl=False)
         return
     _check(read, searches, target, None if yes else Decimal(str(confirm_above)))
     if detach:

@@ -1,4 +1,4 @@
-"""`eureka runs --prune` and `eureka archive`: space on the disk, and runs in one file."""
+"""`eureka runs --prune`: space on the disk."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from eureka_agent.cli import completing
-from eureka_agent.cli.command import FILE, Command, UsageError
-from eureka_agent.cli.output import FORMAT, print_json, say
+from eureka_agent.cli.command import UsageError
+from eureka_agent.cli.output import print_json, say
 from eureka_agent.errors import EurekaError
 
 if TYPE_CHECKING:
@@ -152,49 +151,3 @@ def _row(plan: PrunePlan) -> dict[str, Any]:
         "whole": plan.whole or None,
         "untouched": plan.untouched or None,
     }
-
-
-@click.command(cls=Command)
-@click.argument("run", shell_complete=completing.runs)
-@click.option("--open", "opens", is_flag=True, help="Unpack the file RUN to a run folder again.")
-@click.option(
-    "--output",
-    type=FILE,
-    help="File to write, or with --open the folder to make.  [default: the run's name, here; with"
-    " --open in the folder of runs]",
-)
-@FORMAT
-def archive(run: str, opens: bool, output: Path | None, output_format: str) -> None:
-    """Write RUN to one file, NAME.tar.zst, to keep or to send. `eureka show` reads it as it is.
-
-    RUN may also be a folder of runs. Keys, owners and absolute names are not in the file, nor are
-    saved states of trainings. Where it is opened by somebody else, it is a stranger's run, and
-    commands that run code of it ask first.
-
-    \b
-    eureka archive latest
-    eureka show 20261121-042445_cartpole_swingup.tar.zst
-    eureka archive --open 20261121-042445_cartpole_swingup.tar.zst
-    """
-    from eureka_agent.archive import packing
-    from eureka_agent.archive.run_folder import find_run, open_run, runs_folder
-    from eureka_agent.invocation import show_command
-    from eureka_agent.wording import file_size, plural
-
-    if opens:
-        parent = runs_folder() if output is None else output.absolute().parent
-        opened = packing.unpack(Path(run), parent, "" if output is None else output.name)
-        if output_format == "json":
-            print_json({"folder": str(opened)})
-            return
-        say(f"run  {opened}")
-        say(f"see it: {show_command(opened)}")
-        return
-    for each in named_runs([run]):
-        open_run(each, reading=True).archive.close()
-    folder = find_run(run)
-    packed = packing.pack(folder, output or Path(f"{folder.resolve().name}{packing.ENDING}"))
-    if output_format == "json":
-        print_json({"file": str(packed.file), "files": packed.files, "bytes": packed.size})
-        return
-    say(f"file  {packed.file}  ({plural(packed.files, 'file')}, {file_size(packed.size)})")

@@ -38,7 +38,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "prove": ("prove", "Train a run's rewards by another library's PPO."),
     "runs": ("runs", "List the runs and their sizes, and free space."),
     "show": ("runs", "Show a run, or one of its attempts."),
-    "archive": ("housekeeping", "Write a run to one file, and open it again."),
     "ui": ("ui", "Show the runs in a browser."),
     "envs": ("envs", "List environments, show one, or check your own."),
     "sandbox": ("sandbox", "Build the Docker wall's image, list and clean up."),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -139,8 +137,7 @@ def show(
 
 def _show_attempt(word: str, attempt: str, output_format: str) -> None:
     from eureka_agent.archive.artefacts import CURVES, attempt_folder
-    from eureka_agent.archive.packing import viewing
-    from eureka_agent.archive.run_folder import unknown_attempt
+    from eureka_agent.archive.run_folder import reading, unknown_attempt
     from eureka_agent.archive.safe_files import inside
     from eureka_agent.report.as_json import attempt_in_full_to_json
     from eureka_agent.report.attempt_page import render_attempt
@@ -148,7 +145,7 @@ def _show_attempt(word: str, attempt: str, output_format: str) -> None:
     from eureka_agent.report.curves import read_curves_csv
     from eureka_agent.search.summary import attempt_of
 
-    with viewing(word) as run:
+    with reading(word) as run:
         chosen = attempt_of(run, attempt)
         if chosen is None:
             known = [entry.id for entry in run.archive.attempts_in_brief()]
@@ -192,10 +189,10 @@ def _follow(word: str, output_format: str) -> None:
 
 
 def _show_events(word: str, output_format: str) -> None:
-    from eureka_agent.archive.packing import viewing
+    from eureka_agent.archive.run_folder import reading
     from eureka_agent.report.journal_lines import entry_to_json, journal_lines
 
-    with viewing(word) as run:
+    with reading(word) as run:
         if output_format == "json":
             entries = [entry_to_json(each) for each in run.archive.entries()]
             print_json({"run": run.name, "folder": str(run.folder), "entries": entries})
@@ -215,10 +212,8 @@ def _show_cost(report: RunReport, output_format: str) -> None:
 
 
 def _report(word: str, *, in_full: bool, costs: bool = True) -> RunReport:
-    from eureka_agent.archive.packing import is_packed, viewing
+    from eureka_agent.archive.run_folder import reading
     from eureka_agent.search.summary import run_overview, run_report
 
-    with viewing(word) as opened:
-        report = run_report(opened) if in_full else run_overview(opened, costs=costs)
-    # commands that are shown name the packed file
-    return replace(report, folder=Path(word)) if is_packed(word) else report
+    with reading(word) as opened:
+        return run_report(opened) if in_full else run_overview(opened, costs=costs)

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 class Share:
     """Share of one search in a fleet that others use too."""
 
-    weight: float = 1.0
-    """Env steps that it gets, relative to other searches that have jobs to train."""
     held: bool = False
     """True while none of its jobs is to start; those under way go on."""
-    turn: float = 0.0
-    """Env steps of its trainings so far, for its weight (`fleet/turns.py`)."""
+    turn: int = 0
+    """Env steps of its trainings so far (`fleet/turns.py`)."""

@@ -9,15 +9,15 @@ from eureka_agent.fleet.share import Share
 
 
 class Turns:
-    """Order in which waiting jobs get slots: the search with the least env steps for its weight is
-    first, within a search the job with the smallest order.
+    """Order in which waiting jobs get slots: the search with the least env steps is first, within
+    a search the job with the smallest order.
 
     Start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996) on env steps. A search that comes
     late, or that had nothing to train, claims nothing for that time.
     """
 
     def __init__(self) -> None:
-        self._now = 0.0
+        self._now = 0
         """Virtual time: the turn of the last search that started a job."""
 
     def arrived(self, share: Share, others: Iterable[TrainingJob]) -> None:
@@ -28,7 +28,7 @@ class Turns:
     def started(self, job: TrainingJob) -> None:
         """Charge a job that has got a slot to its search."""
         self._now = max(self._now, job.share.turn)
-        job.share.turn += job.population.settings.env_steps / job.share.weight
+        job.share.turn += job.population.settings.env_steps
 
     @staticmethod
     def order(waiting: Iterable[TrainingJob]) -> Iterator[TrainingJob]:

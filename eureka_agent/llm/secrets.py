@@ -19,14 +19,7 @@ def redact(text: str) -> str:
     return text
 
 
-def variable_with_key(content: bytes) -> str:
-    """Name of the environment variable whose key the content holds; empty for none."""
-    return next((name for value, name in _secrets().items() if os.fsencode(value) in content), "")
-
-
-def _secrets() -> dict[str, str]:
-    """Names of variables by their keys, the longest key first, so that a key that begins with
-    another is replaced as a whole."""
-    named = {value.strip(): name for name, value in os.environ.items() if _NAMES.search(name)}
-    keys = sorted((value for value in named if len(value) >= _SHORTEST), key=len, reverse=True)
-    return {value: named[value] for value in keys}
+def _secrets() -> list[str]:
+    """Keys, the longest first, so that one that begins with another is replaced as a whole."""
+    values = {value.strip() for name, value in os.environ.items() if _NAMES.search(name)}
+    return sorted((value for value in values if len(value) >= _SHORTEST), key=len, reverse=True)

@@ -1,4 +1,4 @@
-"""Sizes of runs, `eureka runs --prune` and `eureka archive`, through the real command line."""
+"""Sizes of runs and `eureka runs --prune`, through the real command line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from stranger import assert_one_clear_error, eureka, make_run
+from stranger import eureka, make_run
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.journal.entries import RunEnded
@@ -79,27 +79,6 @@ def test_whole_runs_go_by_name_and_by_age(run: Run, tmp_path: Path) -> None:
     assert json.loads(aged.stdout)["runs"] == []  # it is of today
     eureka("runs", run.name, "--prune", "--whole", "--yes", cwd=tmp_path)
     assert not run.folder.exists()
-
-
-def test_a_packed_run_is_shown_as_it_is_and_after_it_was_opened(run: Run, tmp_path: Path) -> None:
-    told = json.loads(eureka("archive", "latest", "--format", "json", cwd=tmp_path).stdout)
-    file = tmp_path / told["file"]
-    assert told["file"] == f"{run.name}.tar.zst"
-    assert told["bytes"] == file.stat().st_size
-    shown = eureka("show", str(file), cwd=tmp_path)
-    assert run.name in shown.stdout
-    assert f"show {file} ATTEMPT" in shown.stdout
-    assert eureka("show", str(file), "--events", cwd=tmp_path).returncode == 0
-    hint = f"unpack it: eureka archive --open {file}"
-    assert hint in assert_one_clear_error(eureka("video", str(file), cwd=tmp_path))
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    theirs = {"XDG_STATE_HOME": str(tmp_path / "somebody-else")}
-    eureka("archive", "--open", str(file), cwd=elsewhere, **theirs)
-    assert run.name[:15] in eureka("runs", cwd=elsewhere, **theirs).stdout
-    # a stranger's run, which nothing resumes unasked
-    resumed = eureka("resume", "latest", cwd=elsewhere, **theirs)
-    assert "--trust" in assert_one_clear_error(resumed)
 
 
 def test_the_events_tell_what_was_removed(run: Run, tmp_path: Path) -> None:

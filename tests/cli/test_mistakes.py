@@ -162,10 +162,6 @@ MISTAKES = {
         "--whole without a run would remove all of them",
         "name runs, or --older-than 30d",
     ),
-    "archive --open nothing": (
-        "'nothing' cannot be unpacked: there is no such file or folder",
-        "expected a .tar.zst file of runs",
-    ),
     "evaluate latest --episodes 0": (
         "--episodes is 0, expected a whole number from 1 to 100000",
         "see `eureka evaluate --help`",

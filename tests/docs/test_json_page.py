@@ -111,7 +111,6 @@ def section(title: str) -> str:
         ("eureka resume", ("resume", "latest")),
         ("eureka runs", ("runs",)),
         ("eureka runs --prune", ("runs", "--prune", "--dry-run")),
-        ("eureka archive", ("archive", "latest", "--output", "packed.tar.zst")),
         ("eureka envs", ("envs",)),
         ("eureka envs NAME", ("envs", "quadcopter")),
         ("eureka envs --check PATH", ("envs", "--check", "cartpole", "--task", "balance")),

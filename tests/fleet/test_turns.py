@@ -83,13 +83,6 @@ def test_a_search_with_trainings_twice_as_long_gets_half_as_many() -> None:
     assert waiting.start(9) == "abbabbabb"
 
 
-def test_a_quarter_of_a_share_is_a_fifth_of_the_steps() -> None:
-    waiting = Waiting()
-    many(waiting, "a", Share(), 20)
-    many(waiting, "b", Share(weight=0.25), 20)
-    assert waiting.start(10).count("b") == 2
-
-
 def test_a_late_search_claims_nothing_for_the_time_before() -> None:
     waiting = Waiting()
     many(waiting, "a", Share(), 10)

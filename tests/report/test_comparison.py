@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eureka_agent.records import Score
-from eureka_agent.report.comparison import compare, compare_scores, student_t_975
+from eureka_agent.report.comparison import compare, compare_scores
 
 
 def score(name: str, *fitness: float | None) -> Score:
@@ -17,25 +17,6 @@ def score(name: str, *fitness: float | None) -> Score:
         mean=sum(known) / len(known),
         std=None,
     )
-
-
-@pytest.mark.parametrize(
-    ("degrees", "quantile"),
-    [
-        # whole numbers as in printed tables; the others solve I(n / (n + t²); n / 2, 1 / 2) = 0.05
-        # for t, with 20 digits
-        (1, 12.706205),
-        (2, 4.302653),
-        (2.71, 3.384056),
-        (3.67, 2.877730),
-        (4, 2.776445),
-        (10, 2.228139),
-        (30, 2.042272),
-        (120, 1.979930),
-    ],
-)
-def test_student_quantiles_are_the_tables(degrees: float, quantile: float) -> None:
-    assert student_t_975(degrees) == pytest.approx(quantile, abs=1e-6)
 
 
 def test_degrees_of_freedom_are_no_whole_numbers() -> None:
