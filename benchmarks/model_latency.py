@@ -29,13 +29,8 @@ from _stand_in import stand_in
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.fleet.dispatcher import Dispatcher
-from eureka_agent.journal.entries import (
-    BaseEntry,
-    IterationStarted,
-    TrainingProgress,
-    TrainingQueued,
-    TrainingResumed,
-)
+from eureka_agent.journal.entries import BaseEntry, IterationStarted
+from eureka_agent.journal.progress import TrainingProgress, TrainingQueued, TrainingResumed
 from eureka_agent.ranking import ranked
 
 SLOTS = 4

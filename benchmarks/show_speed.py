@@ -158,10 +158,10 @@ def _write_attempt(archive: Archive, number: int) -> None:
             seed=7,
         ),
         entries.Judged(attempt=name, verdict=Verdict(findings=(warning,) * 3)),
-        entries.TrainingQueued(job=job, label=name, training="search", seed=7),
-        *(entries.TrainingProgress(job=job, points=entries.progress_of(())) for _ in range(30)),
+        progress.TrainingQueued(job=job, label=name, training="search", seed=7),
+        *(progress.TrainingProgress(job=job, points=progress.progress_of(())) for _ in range(30)),
         entries.RungScored(attempt=name, score=RungScore(env_steps=700, fitness=fitness)),
-        entries.TrainingEnded(job=job, label=name, training="search", fitness=fitness),
+        progress.TrainingEnded(job=job, label=name, training="search", fitness=fitness),
         entries.AttemptEnded(
             attempt=name, stage=Stage.TRAINED, outcome=outcome, diagnosis=diagnosis
         ),

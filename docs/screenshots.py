@@ -15,7 +15,8 @@ from pathlib import Path
 import yaml
 from rich.console import Console, RenderableType
 
-from eureka_agent.journal.entries import BaseEntry, RunStarted, TrainingEnded
+from eureka_agent.journal.entries import BaseEntry, RunStarted
+from eureka_agent.journal.progress import TrainingEnded
 from eureka_agent.report.live import LiveView
 from eureka_agent.report.tables import render_end
 from eureka_agent.search.session import start

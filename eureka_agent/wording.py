@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 
 from eureka_agent.text import one_line
 
@@ -104,6 +105,11 @@ def rough_duration(seconds: float) -> str:
 def plural(amount: int, one: str, many: str = "") -> str:
     """`1 training`, `3 trainings`."""
     return f"{amount:,} {one if amount == 1 else many or one + 's'}"
+
+
+def money(amount: Decimal | None) -> str:
+    """US dollars with four decimals, since a request may cost parts of a cent; `unknown`."""
+    return "unknown" if amount is None else f"${amount:,.4f}"
 
 
 def words(operator: str) -> str:

@@ -46,7 +46,8 @@ from eureka_agent.archive.storage_errors import (
 )
 from eureka_agent.errors import RunFolderError
 from eureka_agent.invocation import command
-from eureka_agent.journal.entries import KINDS, OF_RUN, PASSING, BaseEntry, kind_of
+from eureka_agent.journal.entries import KINDS, BaseEntry, kind_of
+from eureka_agent.journal.progress import OF_RUN, PASSING
 from eureka_agent.journal.state import Recorded, RunState, changed
 from eureka_agent.records import Attempt, Cost, FinalTraining, Message, Record
 from eureka_agent.settings import validation_fault

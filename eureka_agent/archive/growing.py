@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from eureka_agent.archive.database import ENTRY_COLUMNS, Archive, listed
-from eureka_agent.journal.entries import OF_RUN
+from eureka_agent.journal.progress import OF_RUN
 from eureka_agent.journal.state import RunState
 from eureka_agent.records import Attempt, Cost, Message
 

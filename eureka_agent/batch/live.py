@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 
 from eureka_agent import wording
+from eureka_agent.attempt_words import merit_words
 from eureka_agent.batch.lines import STYLES, event_line
 from eureka_agent.batch.queue import ENDED, Event, State
 from eureka_agent.journal.entries import BaseEntry, RunStarted
-from eureka_agent.report.entries import merit_words
-from eureka_agent.report.lines import Column, Line, Lines, rows
-from eureka_agent.report.live import REFRESHES_PER_SECOND, SteadyLive
-from eureka_agent.report.state import SearchView
+from eureka_agent.report import progress
+from eureka_agent.report.live import SteadyLive
+from eureka_agent.report.progress import Watched
 
-NAME_CELLS = 40
-"""Most cells of a search's name."""
 _QUIET = (State.RUNNING, State.WAITING)
 """Changes of state that the picture shows, and that get no line above it unless they say why."""
 
@@ -38,17 +35,11 @@ class BatchView:
         self._title = title
         self._clock = clock
         self._began = clock()
-        self._lock = threading.Lock()
         self._states: dict[str, State] = {}
-        self._searches: dict[str, SearchView] = {}
+        self._searches: dict[str, Watched] = {}
         """Views of the searches under way."""
-        self._live = SteadyLive(
-            self,
-            console=console,
-            refresh_per_second=REFRESHES_PER_SECOND,
-            vertical_overflow="crop",
-            transient=True,
-        )
+        self._live = SteadyLive(self, console)
+        self._live.transient = True
 
     def __enter__(self) -> BatchView:
         self._live.start()
@@ -57,85 +48,71 @@ class BatchView:
     def __exit__(self, *exception: object) -> None:
         self._live.stop()
 
+    def tick(self) -> None:
+        """Draw the picture as it is now."""
+        self._live.refresh()
+
     def know(self, states: Mapping[str, str]) -> None:
         """Take over the states of all searches, by name."""
-        with self._lock:
-            self._states = {name: State(state) for name, state in states.items()}
+        self._states = {name: State(state) for name, state in states.items()}
 
     def event(self, event: Event) -> None:
         """Show an event: as a line above the picture, where the picture does not say it."""
-        with self._lock:
-            if event.search is not None and event.state is not None:
-                self._states[event.search] = event.state
-                if event.state not in (State.RUNNING, State.PAUSED):
-                    self._searches.pop(event.search, None)
+        if event.search is not None and event.state is not None:
+            self._states[event.search] = event.state
+            if event.state not in (State.RUNNING, State.PAUSED):
+                self._searches.pop(event.search, None)
         if event.state not in _QUIET or event.text:
             self._live.console.print(Text(event_line(event), style=STYLES.get(event.kind, "")))
 
     def entry(self, search: str, entry: BaseEntry) -> None:
         """Apply an entry of a search's journal, from its start in this process on."""
-        with self._lock:
-            if isinstance(entry, RunStarted):
-                self._searches[search] = SearchView()
-            view = self._searches.get(search)
-            if view is not None:
-                view.apply(entry, self._clock())
+        if isinstance(entry, RunStarted):
+            self._searches[search] = Watched(self._clock)
+        if search in self._searches:
+            self._searches[search].see(entry)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        with self._lock:
-            lines = self.lines(options.max_width, (options.height or console.height) - 2)
-        yield Lines(lines)
-        yield Segment.line()
-
-    def lines(self, width: int, height: int) -> list[Line]:
-        """The picture in at most `height` lines of `width` cells."""
         counts = Counter(state.value for state in self._states.values())
         ended = sum(state in ENDED for state in self._states.values())
-        speed = sum(view.steps_per_second or 0.0 for view in self._searches.values())
+        rates = (each.state.under_way.steps_per_second for each in self._searches.values())
+        speed = sum(rate or 0.0 for rate in rates)
         parts = [
             f"{ended} of {len(self._states)} searches have ended",
             *(f"{number} {state}" for state, number in counts.items()),
             *([f"{wording.count(speed)} steps/s"] if speed else []),
             f"{wording.clock_time(self._clock() - self._began)} elapsed",
         ]
-        heading: Line = [(self._title, "bold"), (f"  {' · '.join(parts)}", "")]
+        yield Text.assemble((self._title, "bold"), f"  {' · '.join(parts)}")
         shown = list(self._searches.items())
-        hidden = max(0, len(shown) - max(0, height - 3))
-        shown = shown[: len(shown) - hidden]
-        if not shown:
-            return [heading]
-        cells = [self._cells(name, view) for name, view in shown]
-        bests = max(9, *(len(row[3]) for row in cells))
-        columns = [
-            Column("search", min(NAME_CELLS, max(len(name) for name, _ in shown)), "bold"),
-            Column("phase", 0),
-            Column("trainings", 9, right=True),
-            Column("best", bests, "green", right=True),
-            Column("now", 22, "cyan"),
-            Column("left", 8, right=True),
-        ]
-        lines = [heading, *rows(columns, cells, width)]
+        hidden = max(0, len(shown) - max(0, (options.height or console.height) - 5))
+        table = Table(box=None, pad_edge=False, header_style="dim", expand=True)
+        for title in ("search", "phase", "trainings", "best", "now", "left"):
+            right = "right" if title in ("trainings", "best", "left") else "left"
+            table.add_column(title, no_wrap=True, justify=right, overflow="ellipsis")
+        for name, watched in shown[: len(shown) - hidden]:
+            table.add_row(*self._cells(name, watched))
+        if shown:
+            yield table
         if hidden:
-            lines.append(
-                [(f"  and {wording.plural(hidden, 'more search', 'more searches')}", "dim")]
-            )
-        return lines[: max(1, height)]
+            yield Text(f"  and {wording.plural(hidden, 'more search', 'more searches')}", "dim")
 
-    def _cells(self, name: str, view: SearchView) -> list[str]:
-        leaderboard = view.attempts.leaderboard
-        left = view.seconds_left(self._clock())
-        now = [
-            (len(view.running), "training"),
-            (len(view.queued), "waiting"),
-            (view.requests.pending, "asking"),
-        ]
-        paused = self._states.get(name) is State.PAUSED
+    def _cells(self, name: str, watched: Watched) -> list[str]:
+        state, under_way = watched.state, watched.state.under_way
+        board = progress.leaderboard(state)
+        left = progress.seconds_left(state, watched.seconds())
+        now = {
+            "training": len(under_way.running),
+            "waiting": len(under_way.queued),
+            "asking": len(under_way.requests),
+        }
+        done, total = progress.trainings_done(state), progress.trainings_total(state)
         return [
             name,
-            "paused" if paused else view.phase,
-            f"{view.trainings_done}/{view.trainings_total}" if view.trainings_total else "",
-            merit_words(leaderboard[0]) if leaderboard else "",
-            ", ".join(f"{number} {doing}" for number, doing in now if number),
+            "paused" if self._states.get(name) is State.PAUSED else progress.phase(state),
+            f"{done}/{total}" if total else "",
+            merit_words(board[0]) if board else "",
+            ", ".join(f"{number} {doing}" for doing, number in now.items() if number),
             wording.clock_time(left) if left is not None else "",
         ]
 
@@ -151,6 +128,9 @@ class BatchLines:
 
     def __exit__(self, *exception: object) -> None:
         return None
+
+    def tick(self) -> None:
+        """Do nothing: lines are written once."""
 
     def know(self, states: Mapping[str, str]) -> None:
         """Do nothing: lines need no states."""

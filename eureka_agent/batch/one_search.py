@@ -17,7 +17,7 @@ from eureka_agent.errors import SettingsError
 from eureka_agent.fleet.share import Share
 from eureka_agent.journal.entries import BaseEntry
 from eureka_agent.records import RunStatus
-from eureka_agent.report.log_file import LogFile
+from eureka_agent.report.live import LogFile
 from eureka_agent.search.context import SearchContext
 from eureka_agent.search.resumption import is_own
 from eureka_agent.search.session import resume, start

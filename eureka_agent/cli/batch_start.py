@@ -193,7 +193,7 @@ def _run(
     from eureka_agent.batch.live import batch_view
     from eureka_agent.batch.session import run_batch
     from eureka_agent.batch.session import status as batch_status
-    from eureka_agent.cli.watch import LastingConsole, run_stoppable
+    from eureka_agent.cli.watch import LastingConsole, run_shown
     from eureka_agent.report.console import list_console
 
     as_json = output_format == "json"
@@ -209,19 +209,19 @@ def _run(
                 stream.write(json.dumps(dict(facts)) + "\n")
 
     try:
-        with view:
-            end = run_stoppable(
-                lambda: run_batch(
-                    file,
-                    searches,
-                    folder,
-                    command_line(),
-                    view.event,
-                    trust=trust,
-                    watch=view.entry,
-                    ready=ready,
-                )
-            )
+        end = run_shown(
+            lambda: run_batch(
+                file,
+                searches,
+                folder,
+                command_line(),
+                view.event,
+                trust=trust,
+                watch=view.entry,
+                ready=ready,
+            ),
+            view,
+        )
     except (KeyboardInterrupt, click.exceptions.Abort):
         say(f"Stopped. Go on with:  {again}", err=as_json)
         raise click.exceptions.Abort from None

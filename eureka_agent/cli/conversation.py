@@ -16,8 +16,7 @@ from eureka_agent.cli.terminal_lines import is_yes, line
 from eureka_agent.critic.render import render_verdict
 from eureka_agent.errors import EurekaError
 from eureka_agent.feedback.standing import choices_of, what_ranks
-from eureka_agent.feedback_records import MOST_CLIPS, Grade, Mark, Wish
-from eureka_agent.report.feedback import GRADES, feedback_line
+from eureka_agent.feedback_records import GRADES, MOST_CLIPS, Grade, Mark, Wish, feedback_line
 from eureka_agent.search.table import Decision, Table, with_values
 
 PROMPT = "refine> "

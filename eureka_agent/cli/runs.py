@@ -190,7 +190,7 @@ def _follow(word: str, output_format: str) -> None:
 
 def _show_events(word: str, output_format: str) -> None:
     from eureka_agent.archive.run_folder import reading
-    from eureka_agent.report.journal_lines import entry_to_json, journal_lines
+    from eureka_agent.report.follow import entry_to_json, journal_lines
 
     with reading(word) as run:
         if output_format == "json":

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import time
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
@@ -21,7 +20,7 @@ from eureka_agent.records import RunStatus
 from eureka_agent.report.console import CleanConsole
 
 if TYPE_CHECKING:
-    from eureka_agent.report.log_file import LogFile
+    from eureka_agent.report.live import LogFile
 
 ResultT = TypeVar("ResultT")
 TICK_S = 1.0
@@ -29,6 +28,17 @@ TICK_S = 1.0
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LONGEST_HOLD_UP_S = 2.0
 """Seconds that a stop waits for a step of the search that blocks the event loop."""
+
+
+class Ticks(Protocol):
+    """An observer with something to show as time passes."""
+
+    def tick(self) -> None:
+        """Show it where it is due."""
+
+
+class Shows(Ticks, AbstractContextManager[Any], Protocol):
+    """A view that is on the screen within its block."""
 
 
 class LastingConsole(CleanConsole):
@@ -44,13 +54,11 @@ class LastingConsole(CleanConsole):
 class _View:
     """The progress view as long as its output has a reader; without one the search goes on."""
 
-    def __init__(
-        self, console: LastingConsole, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, console: LastingConsole) -> None:
         from eureka_agent.report.live import progress_view
 
         self._console = console
-        self._view = progress_view(console, clock)
+        self._view = progress_view(console)
 
     def __enter__(self) -> _View:
         self._view.__enter__()
@@ -66,7 +74,7 @@ class _View:
                 self._view(event)
 
     def tick(self) -> None:
-        """Write progress where it is due."""
+        """Show progress where it is due."""
         if not self._console.quiet:
             with self._dropping():
                 self._view.tick()
@@ -104,7 +112,7 @@ class Screen:
         self._view(event)
 
 
-async def _tick(*observers: LogFile | _View) -> None:
+async def _tick(*observers: Ticks) -> None:
     """Call the observers every second: a search that waits has no entries."""
     while True:
         await asyncio.sleep(TICK_S)
@@ -154,7 +162,7 @@ def watch(
 ) -> Run:
     """Run a search and show it. Ctrl-C stops it with exit status 130. `silent_end`: the result is
     not printed."""
-    from eureka_agent.report.log_file import LogFile
+    from eureka_agent.report.live import LogFile
     from eureka_agent.report.tables import render_end
     from eureka_agent.search.summary import run_report
 
@@ -162,7 +170,7 @@ def watch(
     log, view = LogFile(), _View(console)
     screen = Screen(log, view)
     try:
-        finished = _run_shown(lambda: work(screen), view, log)
+        finished = run_shown(lambda: work(screen), view, log)
     except KeyboardInterrupt:
         if screen.folder is not None:
             with suppress(OSError):  # the terminal may be gone
@@ -195,8 +203,8 @@ def run_stoppable(work: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
         raise KeyboardInterrupt from None
 
 
-def _run_shown(
-    work: Callable[[], Coroutine[Any, Any, ResultT]], view: _View, *logs: LogFile
+def run_shown(
+    work: Callable[[], Coroutine[Any, Any, ResultT]], view: Shows, *logs: LogFile
 ) -> ResultT:
     """Run a coroutine in the view, with ticks, until it ends or a signal cancels it."""
 
@@ -214,15 +222,15 @@ def _run_shown(
 def follow(folder: Path) -> None:
     """Show a run of another process until it ends. Ctrl-C ends only this, with exit status 130."""
     from eureka_agent.archive.run_folder import open_run
-    from eureka_agent.report.follow import Follower, RunClock
+    from eureka_agent.report.follow import Follower
     from eureka_agent.report.tables import render_end
     from eureka_agent.search.summary import run_overview
 
     open_run(folder, reading=True).archive.close()  # raises for a damaged folder
-    console, clock = LastingConsole(), RunClock()
-    view = _View(console, clock)
+    console = LastingConsole()
+    view = _View(console)
     try:
-        _run_shown(Follower(folder, view, clock).follow, view)
+        run_shown(Follower(folder, view).follow, view)
     except KeyboardInterrupt:
         with suppress(OSError):
             say("No longer watched; the search goes on.")

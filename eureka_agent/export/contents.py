@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
+from eureka_agent.attempt_words import merit_words
 from eureka_agent.designer.source_tools import parameter_names
 from eureka_agent.export.rendering import render
 from eureka_agent.export.reward_source import HELPERS_MODULE, calls_helpers, standalone_source
@@ -15,7 +16,6 @@ from eureka_agent.markup import code
 from eureka_agent.randomisation_records import Randomisation
 from eureka_agent.records import Attempt, Score, TaskDescription, VariableSpec
 from eureka_agent.report.attempt_page import COMPARED
-from eureka_agent.report.entries import merit_words
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.resources import resource_folder
 from eureka_agent.rewards import RewardSpecification

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from eureka_agent import wording
 from eureka_agent.feedback.preferences import wins_of
 from eureka_agent.feedback.standing import choices_of, comparisons_of_model, preferences_of
 from eureka_agent.feedback_records import Given
@@ -44,3 +45,9 @@ def agreement(attempts: Sequence[Attempt], feedback: Sequence[Given]) -> Agreeme
     strengths = preferences_of(attempts, feedback, "model").means()
     agreed = sum(strengths[winner] > strengths[loser] for winner, loser in pairs)
     return Agreement(agreed, len(pairs))
+
+
+def judged_words(model: str, comparisons: int, agreement: Agreement | None) -> str:
+    """Clause on a model that judges, and on how far it agrees with the person."""
+    words = f"{model} judged {wording.plural(comparisons, 'pair')} from pictures"
+    return words if agreement is None else f"{words}; {agreement}"

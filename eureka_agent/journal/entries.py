@@ -6,21 +6,23 @@ all views follow from the entries alone. A kind that changes its meaning gets a 
 
 from __future__ import annotations
 
+import shlex
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 
 from pydantic import Field, FiniteFloat
 
-from eureka_agent.batch_records import RequestBatch
+from eureka_agent import attempt_words as words
+from eureka_agent import wording
 from eureka_agent.cards import Card
-from eureka_agent.feedback_records import Feedback, Given
+from eureka_agent.feedback_records import Feedback, Judgement, feedback_line
+from eureka_agent.parameters import distribution_text
 from eureka_agent.randomisation_records import Prior, RandomisedParameters, RandomisedScore
 from eureka_agent.records import (
     Attempt,
     Cost,
     Count,
-    CurvePoint,
     Diagnosis,
     FinalTraining,
     Money,
@@ -37,7 +39,10 @@ from eureka_agent.records import (
     Verdict,
     WrittenFitness,
 )
-from eureka_agent.settings import SearchSettings
+from eureka_agent.settings import UNMEASURED, SearchSettings
+
+if TYPE_CHECKING:
+    from eureka_agent.journal.state import RunState
 
 TrainingKind = Literal["search", "repeat", "final", "randomised", "human", "sparse"]
 """Purpose of a training: a candidate, a repeat of one of the best, a finalist, the best under a
@@ -63,6 +68,15 @@ class BaseEntry(Record):
         """Id of the attempt that it changes; empty for none."""
         return ""
 
+    @property
+    def is_told(self) -> bool:
+        """True for an entry of a search's log; `eureka show --events` has all."""
+        return True
+
+    def line(self, state: RunState) -> str:
+        """The entry in words; empty where there is nothing to tell. `state`: with this entry."""
+        return ""
+
 
 KINDS: dict[str, type[BaseEntry]] = {}
 
@@ -73,7 +87,9 @@ def kind_of(entry: BaseEntry | type[BaseEntry]) -> str:
     return str(model.model_fields["kind"].default)
 
 
-class _OfAttempt(BaseEntry):
+class OfAttempt(BaseEntry):
+    """Base of entries that change an attempt."""
+
     attempt: str
 
     @property
@@ -81,14 +97,24 @@ class _OfAttempt(BaseEntry):
         return self.attempt
 
 
-class _Passing(BaseEntry):
+class Untold(BaseEntry):
+    """Base of entries that a search's log omits."""
+
+    @property
+    def is_told(self) -> bool:
+        return False
+
+
+class Passing(BaseEntry):
+    """Base of entries that are of no use once the run has ended."""
+
     durable: ClassVar[bool] = False
 
 
 # ── the run ───────────────────────────────────────────────────────────────────────────────────────
 
 
-class RunCreated(BaseEntry):
+class RunCreated(Untold):
     """First entry: facts that were fixed when the run was made."""
 
     kind: Literal["run-created"] = "run-created"
@@ -120,6 +146,9 @@ class RunCreated(BaseEntry):
     seconds_before: Seconds = 0.0
     """Wall time before the first generation, in a run with a budget."""
 
+    def line(self, state: RunState) -> str:
+        return f"made by: {shlex.join(self.command)}" if self.command else ""
+
 
 class Asked(Record):
     """Account of requests to models."""
@@ -130,6 +159,19 @@ class Asked(Record):
     tokens: Count = 0
     money: Money = Decimal(0)
     """Cost of all requests; unknown where that of any request is."""
+
+    def with_cost(self, cost: Cost | None) -> Asked:
+        """The account after another request; None: it had no reply."""
+        if cost is None:
+            return self
+        unknown = self.money is None or cost.money is None
+        return Asked(
+            requests=self.requests + 1,
+            uncounted=self.uncounted
+            + (cost.prompt_tokens is None or cost.completion_tokens is None),
+            tokens=self.tokens + (cost.prompt_tokens or 0) + (cost.completion_tokens or 0),
+            money=None if unknown else (self.money or 0) + (cost.money or 0),
+        )
 
 
 class RunStarted(BaseEntry):
@@ -150,24 +192,30 @@ class RunStarted(BaseEntry):
     resumed: bool = False
     fitness_origin: str = ""
     """Author and acceptance of the fitness, in words; empty for the task's own metric."""
-    seconds_before: Seconds = 0.0
-    """Wall time of earlier processes."""
-    known: tuple[Attempt, ...] = Field(default=(), exclude=True)
-    """Attempts of earlier processes, for views of this process; not recorded."""
-    feedback: tuple[Given, ...] = Field(default=(), exclude=True)
-    """Feedback from before this process, for its views; not recorded."""
     asked: Asked = Asked()
-    card: Card | None = None
-    """Card from which the run takes its baselines, for views of this and other processes."""
+    """Requests of earlier processes."""
+    state: Any = Field(default=None, exclude=True, repr=False)
+    """State of the run, which later entries change, for views of this process; not recorded."""
+
+    def line(self, state: RunState) -> str:
+        verb = "resumes" if self.resumed else "starts"
+        place = f"{self.description.environment}, task {self.description.task}"
+        return (
+            f"run {self.run_name} {verb}: {self.sentence!r} ({place}; designer"
+            f" {self.designer}; wall {self.wall})"
+        )
 
 
-class SettingChanged(BaseEntry):
+class SettingChanged(Untold):
     """A setting was changed when the run was resumed."""
 
     kind: Literal["setting-changed"] = "setting-changed"
     name: str
     before: Any
     now: Any
+
+    def line(self, state: RunState) -> str:
+        return f"{self.name} changed from {self.before} to {self.now}"
 
 
 class RunEnded(BaseEntry):
@@ -180,8 +228,16 @@ class RunEnded(BaseEntry):
     report_path: Path | None = Field(default=None, exclude=True)
     """Place of the report; not recorded."""
 
+    def line(self, state: RunState) -> str:
+        # the commands' own output says how to resume a stopped run
+        stopped = self.status is RunStatus.STOPPED
+        lines = [] if stopped else [line.strip() for line in self.message.splitlines()]
+        message = f": {'; '.join(lines)}" if lines else ""
+        report = f"; report in {self.report_path}" if self.report_path else ""
+        return f"run {self.status.value}{message}{report}"
 
-class Pruned(BaseEntry):
+
+class Pruned(Untold):
     """Files that nothing needs again are about to be removed, to free space."""
 
     kind: Literal["pruned"] = "pruned"
@@ -191,8 +247,13 @@ class Pruned(BaseEntry):
     size: Count
     """Bytes of these files."""
 
+    def line(self, state: RunState) -> str:
+        files = wording.plural(self.files, "file")
+        of = f", of {' '.join(self.attempts)}" if self.attempts else ""
+        return f"{files} removed to free {wording.file_size(self.size)}{of}"
 
-class Notice(_Passing):
+
+class Notice(Passing):
     """A message to the person."""
 
     kind: Literal["notice"] = "notice"
@@ -200,6 +261,9 @@ class Notice(_Passing):
     level: Literal["info", "warning"] = "info"
     stays: bool = False
     """True: printed above the live view, in full."""
+
+    def line(self, state: RunState) -> str:
+        return f"warning: {self.text}" if self.level == "warning" else self.text
 
 
 # ── decisions ─────────────────────────────────────────────────────────────────────────────────────
@@ -213,8 +277,13 @@ class IterationStarted(BaseEntry):
     round: Count
     samples: Count
 
+    def line(self, state: RunState) -> str:
+        again = f", round {self.round + 1}" if self.round else ""
+        proposals = wording.plural(self.samples, "proposal")
+        return f"iteration {self.iteration + 1} of {state.iterations}{again}: {proposals} to make"
 
-class Planned(BaseEntry):
+
+class Planned(Untold):
     """The strategy's plan for one proposal, which a resumed run keeps."""
 
     kind: Literal["planned"] = "planned"
@@ -228,6 +297,11 @@ class Planned(BaseEntry):
     feedback: Count | None = None
     """Number of the entry with the person's reward, for `Operator.EDIT`."""
 
+    def line(self, state: RunState) -> str:
+        name = f"{self.iteration + 1}-{self.sample + 1:02d}"
+        parents = f" from {' and '.join(self.parents)}" if self.parents else ""
+        return f"{name} planned: {wording.words(self.operator.value)}{parents}"
+
 
 class IterationEnded(BaseEntry):
     """All attempts of an iteration ended, and the best so far were confirmed."""
@@ -235,6 +309,14 @@ class IterationEnded(BaseEntry):
     kind: Literal["iteration-ended"] = "iteration-ended"
     iteration: Count
     best: str | None
+
+    def line(self, state: RunState) -> str:
+        summary = "nothing trained yet"
+        if self.best is not None:
+            fitness = wording.number(state.by_id[self.best].fitness)
+            summary = f"best so far is {self.best}"
+            summary += "" if state.ranks_by_strength else f" with fitness {fitness}"
+        return f"iteration {self.iteration + 1} ends: {summary}"
 
 
 class ConfirmationStarted(BaseEntry):
@@ -245,16 +327,24 @@ class ConfirmationStarted(BaseEntry):
     attempts: tuple[str, ...]
     trainings: Count
 
+    def line(self, state: RunState) -> str:
+        trainings = wording.plural(self.trainings, "training")
+        names = ", ".join(self.attempts)
+        return f"the best so far are trained again from other seeds: {names} ({trainings})"
 
-class BaselinesNotAwaited(BaseEntry):
+
+class BaselinesNotAwaited(Untold):
     """The time was up before the baselines were trained, so nothing is decided by them."""
 
     kind: Literal["baselines-not-awaited"] = "baselines-not-awaited"
     limit: str
     """The limit in wall time, in words."""
 
+    def line(self, state: RunState) -> str:
+        return f"the time is up, the baselines are not awaited: {self.limit}"
 
-class DeadlineReached(BaseEntry):
+
+class DeadlineReached(Untold):
     """A limit in wall time ended the search."""
 
     kind: Literal["deadline-reached"] = "deadline-reached"
@@ -263,8 +353,11 @@ class DeadlineReached(BaseEntry):
     iterations: Count
     text: str
 
+    def line(self, state: RunState) -> str:
+        return self.text
 
-class ModelBudgetSpent(BaseEntry):
+
+class ModelBudgetSpent(Untold):
     """The budget refused a request to a model, so none is made any more."""
 
     kind: Literal["model-budget-spent"] = "model-budget-spent"
@@ -273,13 +366,19 @@ class ModelBudgetSpent(BaseEntry):
     text: str
     """Reason; empty where a resumed search asks again."""
 
+    def line(self, state: RunState) -> str:
+        return self.text or "models are asked again, under other limits"
 
-class SearchEndedEarly(BaseEntry):
+
+class SearchEndedEarly(Untold):
     """The search ended before its last generation."""
 
     kind: Literal["search-ended-early"] = "search-ended-early"
     text: str
     """Reason; empty where a resumed search went on."""
+
+    def line(self, state: RunState) -> str:
+        return self.text or "the search goes on where it had ended early"
 
 
 class FinalStarted(BaseEntry):
@@ -290,6 +389,11 @@ class FinalStarted(BaseEntry):
     skipped: str = ""
     """Reason for training none of them."""
 
+    def line(self, state: RunState) -> str:
+        if self.skipped:
+            return f"no final trainings: {self.skipped}"
+        return f"final trainings with fresh seeds: {', '.join(self.attempts) or 'no finalist'}"
+
 
 class FinalRound(BaseEntry):
     """Finalists get further fresh seeds, the others having shown enough."""
@@ -298,6 +402,10 @@ class FinalRound(BaseEntry):
     seeds: dict[str, Count]
     """Number of seeds that each of them is to have."""
 
+    def line(self, state: RunState) -> str:
+        seeds = (f"{name} up to {number}" for name, number in self.seeds.items())
+        return f"fresh seeds next: {', '.join(seeds)}"
+
 
 class FeedbackGiven(BaseEntry):
     """A person, or a model that judges, said something about what was trained."""
@@ -305,14 +413,19 @@ class FeedbackGiven(BaseEntry):
     kind: Literal["feedback-given"] = "feedback-given"
     who: str
     feedback: Feedback
-    number: Count = Field(default=0, exclude=True)
-    """Number of the entry, for views; not recorded."""
+
+    @property
+    def is_told(self) -> bool:
+        return isinstance(self.feedback, Judgement)  # a person knows what it has said
+
+    def line(self, state: RunState) -> str:
+        return f"{self.who} {feedback_line(self.feedback)}"
 
 
 # ── attempts ──────────────────────────────────────────────────────────────────────────────────────
 
 
-class Proposed(_OfAttempt):
+class Proposed(Untold, OfAttempt):
     """A designer's proposal."""
 
     version: ClassVar[int] = 2
@@ -325,29 +438,49 @@ class Proposed(_OfAttempt):
     kept: tuple[Proposal, ...] = ()
     """Fresh drafts that were not chosen, for this sample's place in later generations."""
 
+    def line(self, state: RunState) -> str:
+        return f"{self.attempt} proposed: {words.origin(self.proposal)}"
 
-class Judged(_OfAttempt):
+
+class Judged(OfAttempt):
     """The critic accepted or rejected the attempt; the last verdict counts."""
 
     kind: Literal["judged"] = "judged"
     verdict: Verdict
 
+    def line(self, state: RunState) -> str:
+        return _verdict_words(state.by_id[self.attempt])
 
-class Reviewed(_OfAttempt):
+
+class Reviewed(OfAttempt):
     """Verdict with the reviewer's findings, which may reject an accepted attempt."""
 
     kind: Literal["reviewed"] = "reviewed"
     verdict: Verdict
 
+    @property
+    def is_told(self) -> bool:
+        return not self.verdict.accepted
 
-class RungScored(_OfAttempt):
+    def line(self, state: RunState) -> str:
+        if self.is_told:
+            return _verdict_words(state.by_id[self.attempt])
+        findings = wording.plural(len(self.verdict.findings), "finding")
+        return f"{self.attempt} passed its review: {findings}"
+
+
+class RungScored(Untold, OfAttempt):
     """Score of a training's policy at a rung."""
 
     kind: Literal["rung-scored"] = "rung-scored"
     score: RungScore
 
+    def line(self, state: RunState) -> str:
+        place = f"{wording.count(self.score.env_steps)} env steps"
+        return f"{self.attempt} at {place}: fitness {wording.number(self.score.fitness)}"
 
-class AttemptEnded(_OfAttempt):
+
+class AttemptEnded(OfAttempt):
     """The attempt's training ended: trained, failed or stopped."""
 
     kind: Literal["attempt-ended"] = "attempt-ended"
@@ -357,33 +490,64 @@ class AttemptEnded(_OfAttempt):
     outcome: Outcome | None = None
     diagnosis: Diagnosis | None = None
 
+    def line(self, state: RunState) -> str:
+        attempt = state.by_id[self.attempt]
+        if self.stage is Stage.FAILED:
+            return f"{attempt.id} failed in training: {self.reason}"
+        measured = state.settings is None or state.settings.fitness not in UNMEASURED
+        fitness = f": fitness {wording.number(attempt.fitness)}" if measured else ""
+        return f"{attempt.id} trained{fitness} ({words.origin(attempt.proposal)})"
 
-class Analysed(_OfAttempt):
+
+class Analysed(Untold, OfAttempt):
     """The trajectory analyst read the attempt's training."""
 
     kind: Literal["analysed"] = "analysed"
     text: str
 
+    def line(self, state: RunState) -> str:
+        return f"{self.attempt} analysed: {self.text}"
 
-class AttemptRepeated(_OfAttempt):
+
+class AttemptRepeated(OfAttempt):
     """One more training of the attempt ended."""
 
     kind: Literal["attempt-repeated"] = "attempt-repeated"
     repeat: Repeat
 
+    def line(self, state: RunState) -> str:
+        attempt = state.by_id[self.attempt]
+        if self.repeat.outcome is None:
+            return f"{attempt.id} trained again: failed: {self.repeat.failure}"
+        fitness = wording.number(self.repeat.outcome.fitness)
+        seeds = wording.plural(len(attempt.fitness_per_seed), "seed")
+        mean = f"{wording.number(attempt.fitness)} over {seeds}"
+        return f"{attempt.id} trained again: fitness {fitness}; mean {mean}"
 
-class FinalTrained(BaseEntry):
+
+class FinalTrained(Untold):
     """A training of a finalist or a baseline ended."""
 
     kind: Literal["final-trained"] = "final-trained"
     training: FinalTraining
 
+    def line(self, state: RunState) -> str:
+        return _training_words(self.training)
 
-class Scored(_Passing):
+
+class Scored(Passing):
     """Score of a finalist or a baseline over all seeds."""
 
     kind: Literal["scored"] = "scored"
     score: Score
+
+    def line(self, state: RunState) -> str:
+        score = self.score
+        text = f"{score.name}: {wording.plus_minus(score.mean, score.std)}"
+        text += f" over {wording.plural(len(score.seeds), 'seed')}"
+        if score.human_normalized is not None:
+            text += f", human-normalised {wording.number(score.human_normalized)}"
+        return text + (f" ({score.origin})" if score.origin else "")
 
 
 # ── distributions of parameters ───────────────────────────────────────────────────────────────────
@@ -404,12 +568,21 @@ class RandomisationStarted(OfRandomisation):
     distributions: Count
     seeds: Count
 
+    def line(self, state: RunState) -> str:
+        many = wording.plural(self.distributions, "distribution")
+        seeds = wording.plural(self.seeds, "seed")
+        return f"{self.winner} is trained under {many} of parameters, from {seeds} each"
+
 
 class PriorMeasured(OfRandomisation):
     """The best policy was scored with each parameter at other values."""
 
     kind: Literal["prior-measured"] = "prior-measured"
     prior: Prior
+
+    def line(self, state: RunState) -> str:
+        named = distribution_text(self.prior.ranges).replace(",", ", ")
+        return f"prior of {self.winner}, each parameter alone: {named}"
 
 
 class DistributionsProposed(OfRandomisation):
@@ -418,13 +591,20 @@ class DistributionsProposed(OfRandomisation):
     kind: Literal["distributions-proposed"] = "distributions-proposed"
     distributions: tuple[RandomisedParameters, ...]
 
+    def line(self, state: RunState) -> str:
+        named = "; ".join(f"{each.name} {each.text}" for each in self.distributions)
+        return f"distributions of parameters: {named}"
 
-class RandomisedTrained(OfRandomisation):
+
+class RandomisedTrained(Untold, OfRandomisation):
     """A training under a distribution ended."""
 
     kind: Literal["randomised-trained"] = "randomised-trained"
     training: FinalTraining
     """Its name is that of the distribution."""
+
+    def line(self, state: RunState) -> str:
+        return f"{self.winner}+{_training_words(self.training)}"
 
 
 class RandomisedScored(OfRandomisation):
@@ -432,6 +612,14 @@ class RandomisedScored(OfRandomisation):
 
     kind: Literal["randomised-scored"] = "randomised-scored"
     score: RandomisedScore
+
+    def line(self, state: RunState) -> str:
+        name = "+".join(filter(None, (self.winner, self.score.name)))
+        found, held_out = "could not be scored", self.score.held_out
+        if held_out is not None:
+            worst = wording.number(held_out.worst_quarter)
+            found = f"{wording.number(held_out.mean)}, worst quarter {worst}"
+        return f"{name} from seed {self.score.seed} over the safe ranges: {found}"
 
 
 class RandomisationEnded(OfRandomisation):
@@ -442,127 +630,8 @@ class RandomisationEnded(OfRandomisation):
     text: str = ""
     """Reason for an end without a best one."""
 
-
-# ── progress ──────────────────────────────────────────────────────────────────────────────────────
-
-
-class RequestStarted(_Passing):
-    """A request was sent to a language model."""
-
-    kind: Literal["request-started"] = "request-started"
-    number: Count
-    """Unique within the process."""
-    model: str
-    purpose: str
-    """Expected reply in words: `"design of 2-03"`."""
-
-
-class RequestEnded(_Passing):
-    """The reply to a request is stored, or the request failed."""
-
-    durable: ClassVar[bool] = True  # a kill does not lose the time that the reply took
-    kind: Literal["request-ended"] = "request-ended"
-    request: RequestStarted
-    cost: Cost | None
-    """Cost of the reply; None without one."""
-
-
-class RequestBatchPlanned(BaseEntry):
-    """A batch of requests is about to be sent to a model's provider."""
-
-    kind: Literal["request-batch-planned"] = "request-batch-planned"
-    batch: RequestBatch
-
-
-class RequestBatchSent(BaseEntry):
-    """The provider has a batch, under an id of its own."""
-
-    kind: Literal["request-batch-sent"] = "request-batch-sent"
-    id: str
-    provider_id: str
-
-
-class RequestBatchAwaited(_Passing):
-    """Replies of a batch are awaited, in the process that sent it or in a later one."""
-
-    kind: Literal["request-batch-awaited"] = "request-batch-awaited"
-    id: str
-    model: str
-    requests: Count
-    seconds: Seconds
-    """Time since it was sent."""
-
-
-class RequestBatchEnded(BaseEntry):
-    """The results of a batch are read, or it was never accepted."""
-
-    kind: Literal["request-batch-ended"] = "request-batch-ended"
-    id: str
-    unanswered: tuple[str, ...]
-    """Keys of requests that it has no reply for."""
-
-
-class TrainingQueued(_Passing):
-    """A training waits for a slot."""
-
-    kind: Literal["training-queued"] = "training-queued"
-    job: str
-    """Unique within the run."""
-    label: str
-    """The attempt's id, `"human"` or `"sparse"`."""
-    training: TrainingKind
-    seed: int
-
-
-class Progress(Record):
-    """Part of a curve point, for views."""
-
-    env_steps: Count
-    fitness: FiniteFloat | None
-
-
-class TrainingProgress(_Passing):
-    """New curve points of a training; the first entry, without any, means that it has a slot."""
-
-    kind: Literal["training-progress"] = "training-progress"
-    job: str
-    points: tuple[Progress, ...]
-
-
-class TrainingEnded(_Passing):
-    """A training ended; one without `TrainingQueued` was known already (cached, resumed)."""
-
-    kind: Literal["training-ended"] = "training-ended"
-    job: str
-    label: str
-    training: TrainingKind
-    fitness: FiniteFloat | None
-    """Fitness of the evaluated policy; None after a failure."""
-    failure: str = ""
-    taken_from: str = ""
-    """Source of a known result, in words; empty where it was trained now."""
-
-
-class TrainingRetried(_Passing):
-    """A training restarts after its worker died, perhaps from a saved state."""
-
-    kind: Literal["training-retried"] = "training-retried"
-    job: str
-    reason: str
-
-
-class TrainingResumed(_Passing):
-    """A queued training will resume from a saved state."""
-
-    kind: Literal["training-resumed"] = "training-resumed"
-    job: str
-    label: str
-    points: tuple[Progress, ...]
-
-
-def progress_of(points: tuple[CurvePoint, ...]) -> tuple[Progress, ...]:
-    """Part of curve points that the journal keeps; the whole curve is in the attempt's folder."""
-    return tuple(Progress(env_steps=each.env_steps, fitness=each.fitness) for each in points)
+    def line(self, state: RunState) -> str:
+        return f"the best distribution of parameters is {self.best}" if self.best else self.text
 
 
 class Observer(Protocol):
@@ -571,9 +640,13 @@ class Observer(Protocol):
     def __call__(self, entry: BaseEntry, /) -> None: ...
 
 
-PASSING = frozenset(kind for kind, each in KINDS.items() if issubclass(each, _Passing))
-"""Kinds that do not change the run's state."""
-OF_RUN = frozenset(
-    kind for kind, each in KINDS.items() if not issubclass(each, _Passing | _OfAttempt)
-)
-"""Kinds that change the run's state but no attempt."""
+def _verdict_words(attempt: Attempt) -> str:
+    if attempt.stage is not Stage.REJECTED:
+        return f"{attempt.id} accepted by the critic ({words.origin(attempt.proposal)})"
+    return f"{attempt.id} thrown out by the critic: {words.first_error(attempt) or attempt.reason}"
+
+
+def _training_words(training: FinalTraining) -> str:
+    fitness = None if training.outcome is None else training.outcome.fitness
+    result = training.failure or f"fitness {wording.number(fitness)}"
+    return f"{training.name} from seed {training.seed}: {result}"

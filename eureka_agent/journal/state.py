@@ -6,11 +6,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from eureka_agent.batch_records import RequestBatch
-from eureka_agent.feedback_records import Given, Withdrawal
-from eureka_agent.journal import entries
+from eureka_agent.feedback_records import Given, Judge, Withdrawal
+from eureka_agent.journal import entries, progress
 from eureka_agent.journal.entries import BaseEntry, Planned, RunCreated, RunStarted
+from eureka_agent.journal.under_way import UnderWay
 from eureka_agent.randomisation_records import Randomisation
 from eureka_agent.records import Attempt, FinalTraining, Proposal, RunStatus, Stage, Verdict
+from eureka_agent.settings import SearchSettings
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,8 @@ class RunState:
     """Final and baseline trainings by name and seed."""
     randomised: dict[str, Randomisation] = field(default_factory=dict)
     """Searches over distributions of parameters, by the attempt whose reward they train."""
+    under_way: UnderWay = field(default_factory=UnderWay)
+    """Known to those who see every entry: the process that works on the run, and who follows it."""
 
     def copy(self) -> RunState:
         """Copy that later entries do not change."""
@@ -80,12 +84,30 @@ class RunState:
             kept_drafts=dict(self.kept_drafts),
             by_training=dict(self.by_training),
             randomised=dict(self.randomised),
+            under_way=UnderWay(),
         )
 
     @property
     def designer(self) -> str:
         """Designer's name; empty where unknown."""
         return (self.started or self.began).designer
+
+    @property
+    def settings(self) -> SearchSettings | None:
+        """Settings of the last process; None before the first one."""
+        return None if self.started is None else self.started.settings
+
+    @property
+    def iterations(self) -> int:
+        """Number of iterations: those of the settings, or more where a person wanted them."""
+        asked = self.settings.iterations if self.settings is not None else 0
+        return max([asked, *(each + 1 for each in self.under_way.rounds)])
+
+    @property
+    def ranks_by_strength(self) -> bool:
+        """True where comparisons rank the attempts in place of the fitness."""
+        judges = [each.feedback for each in self.feedback if isinstance(each.feedback, Judge)]
+        return bool(judges) and judges[-1].by != "fitness"
 
     @property
     def wall(self) -> str:
@@ -124,6 +146,7 @@ class RunState:
                 self.devices = entry.devices
             case RunStarted() as entry:
                 self.started, self.status, self.message = entry, RunStatus.RUNNING, ""
+                self.under_way = UnderWay(asked=entry.asked)
                 if entry.devices and self.devices[-1:] != (entry.devices,):
                     self.devices = (*self.devices, entry.devices)
             case entries.RunEnded() as entry:
@@ -154,12 +177,12 @@ class RunState:
                 self.plans[entry.iteration, entry.sample] = entry
             case entries.FinalTrained() as entry:
                 self.by_training[entry.training.name, entry.training.seed] = entry.training
-            case entries.RequestBatchPlanned(batch=batch):
+            case progress.RequestBatchPlanned(batch=batch):
                 self.batches[batch.id] = batch
-            case entries.RequestBatchSent() as entry:
+            case progress.RequestBatchSent() as entry:
                 update = {"provider_id": entry.provider_id}
                 self.batches[entry.id] = self.batches[entry.id].model_copy(update=update)
-            case entries.RequestBatchEnded() as entry:
+            case progress.RequestBatchEnded() as entry:
                 ended = {"unanswered": entry.unanswered}
                 self.batches[entry.id] = self.batches[entry.id].model_copy(update=ended)
             case entries.OfRandomisation() as entry:
@@ -170,6 +193,7 @@ class RunState:
                 self.by_id[attempt.id] = attempt
                 if isinstance(recorded.entry, entries.Proposed):
                     self._keep_drafts(recorded.entry)
+        self.under_way.apply(recorded, self)
 
     def _keep_drafts(self, entry: entries.Proposed) -> None:
         """Add what a choice among drafts has left, without what it took."""
@@ -197,16 +221,8 @@ def with_entry(known: Randomisation, entry: entries.OfRandomisation) -> Randomis
     return known.model_copy(update=update)
 
 
-def numbered(recorded: Recorded) -> BaseEntry:
-    """The entry for a view: feedback with the number by which it can be withdrawn."""
-    entry = recorded.entry
-    if not isinstance(entry, entries.FeedbackGiven):
-        return entry
-    return entry.model_copy(update={"number": recorded.number})
-
-
 def heard(
-    feedback: tuple[Given, ...], entry: entries.FeedbackGiven, number: int, time: str = ""
+    feedback: tuple[Given, ...], entry: entries.FeedbackGiven, number: int, time: str
 ) -> tuple[Given, ...]:
     """Feedback that stands after an entry of this number."""
     if isinstance(entry.feedback, Withdrawal):

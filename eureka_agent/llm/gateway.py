@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -10,6 +11,8 @@ from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
 
+from eureka_agent.journal.entries import Observer
+from eureka_agent.journal.progress import RequestEnded, RequestStarted
 from eureka_agent.llm.batches.collector import Batches
 from eureka_agent.llm.breaker import OutageGuard
 from eureka_agent.llm.budget import Budget, Reservation
@@ -19,6 +22,7 @@ from eureka_agent.llm.interface import (
     LanguageModel,
     MessageStore,
     RequestObserver,
+    Role,
     message_key,
     transcript,
 )
@@ -28,10 +32,38 @@ from eureka_agent.records import Cost, Message
 
 PATIENCE_S = 120.0
 """Timeout for replies that are paid for, when a run is stopped."""
+_PURPOSES = {
+    Role.DESIGNER: "design",
+    Role.REVIEWER: "review",
+    Role.ANALYST: "analysis",
+    Role.READER: "reading of a wish",
+    Role.METRIC: "fitness",
+    Role.JUDGE: "comparison",
+    Role.RANDOMISER: "distributions",
+}
 
 
 def _unobserved(model: str, request: CompletionRequest) -> Callable[[Message | None], None]:
     return lambda message: None
+
+
+def request_observer(observer: Observer) -> RequestObserver:
+    """Observer of a gateway's requests that makes entries of them."""
+    numbers = itertools.count()
+
+    def started(model: str, request: CompletionRequest) -> Callable[[Message | None], None]:
+        event = RequestStarted(number=next(numbers), model=model, purpose=purpose(request))
+        observer(event)
+        return lambda reply: observer(RequestEnded(request=event, cost=reply and reply.cost))
+
+    return started
+
+
+def purpose(request: CompletionRequest) -> str:
+    """Expected reply: `design of 2-03`, `revision 2-03-r1`, `review of 2-03`, `fitness`."""
+    if request.role is Role.DESIGNER and "-r" in request.attempt:
+        return f"revision {request.attempt}"
+    return _PURPOSES[request.role] + (f" of {request.attempt}" if request.attempt else "")
 
 
 class _Watch:

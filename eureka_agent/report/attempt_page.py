@@ -11,15 +11,15 @@ from rich.table import Table
 from rich.text import Text
 
 from eureka_agent import wording
-from eureka_agent.records import Attempt, CurvePoint, Stage, Verdict
-from eureka_agent.report.console import PythonSource, panel, unwrapped
-from eureka_agent.report.entries import (
+from eureka_agent.attempt_words import (
     early_ends,
     fitness_words,
     merit_words,
     origin,
     rung_reached,
 )
+from eureka_agent.records import Attempt, CurvePoint, Stage, Verdict
+from eureka_agent.report.console import PythonSource, panel, unwrapped
 from eureka_agent.report.reasoning import reasoning_panel
 from eureka_agent.report.sparkline import common_scale, sparkline
 

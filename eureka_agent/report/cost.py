@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from eureka_agent import wording
 from eureka_agent.llm.replay import REPLAY
-from eureka_agent.report.ledger import format_money
 from eureka_agent.report.run_report import RunReport
 
 
@@ -44,7 +43,7 @@ def model_cost(report: RunReport) -> str:
         return f"{replies} played back"
     money = "at a cost that is not known"
     if cost.money is not None:
-        money = f"for {format_money(cost.money)}"
+        money = f"for {wording.money(cost.money)}"
     tokens = f"{wording.count(cost.prompt_tokens + cost.completion_tokens)} tokens"
     if cost.uncounted:
         tokens += f", {wording.plural(cost.uncounted, 'reply', 'replies')} without a count"

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from eureka_agent import wording
 from eureka_agent.archive.artefacts import BEST, HTML_REPORT, VIDEO
-from eureka_agent.records import BASELINES, Attempt, Diagnosis, Outcome, Score, Stage
-from eureka_agent.report.entries import (
+from eureka_agent.attempt_words import (
     early_ends,
     fitness_per_seed,
     fitness_words,
     remark,
     rung_reached,
 )
+from eureka_agent.records import BASELINES, Attempt, Diagnosis, Outcome, Score, Stage
 from eureka_agent.report.run_report import RunReport
 
 

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eureka_agent import wording
+from eureka_agent.journal.entries import Asked
 from eureka_agent.records import Message
 
 NO_ATTEMPT = "(none)"
@@ -50,7 +51,7 @@ class LedgerLine:
             *([f"{self.cached_tokens:,}"] if cached else []),
             f"{self.completion_tokens:,}",
             wording.duration(self.seconds),
-            format_money(self.money),
+            wording.money(self.money),
         ]
 
 
@@ -80,10 +81,16 @@ class Ledger:
         """Line for all requests."""
         return _line("total", "", self.messages)
 
-
-def format_money(money: Decimal | None) -> str:
-    """US dollars with four decimals, since a request may cost parts of a cent; `unknown`."""
-    return "unknown" if money is None else f"${money:,.4f}"
+    @property
+    def asked(self) -> Asked:
+        """The account in brief."""
+        total = self.total
+        return Asked(
+            requests=total.requests,
+            uncounted=total.uncounted,
+            tokens=total.prompt_tokens + total.completion_tokens,
+            money=total.money,
+        )
 
 
 def _grouped(

@@ -1,27 +1,45 @@
-"""Progress of a running search: a live view on a terminal, log lines elsewhere."""
+"""Progress of a running search: a live view on a terminal, lines elsewhere and in `log.txt`."""
 
 from __future__ import annotations
 
-import threading
+import os
+import re
+import textwrap
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import TextIO
 
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderResult
 from rich.live import Live
 from rich.segment import ControlType, Segment
 from rich.text import Text
 
-from eureka_agent.journal.entries import BaseEntry, Notice
+from eureka_agent.archive.safe_files import open_plain
+from eureka_agent.journal.entries import BaseEntry, Notice, RunEnded, RunStarted
+from eureka_agent.journal.progress import TrainingProgress
 from eureka_agent.records import RunStatus
-from eureka_agent.report.panels import SearchPanel
-from eureka_agent.report.plain import PlainLog
-from eureka_agent.report.state import SearchView
+from eureka_agent.report.console import CleanConsole
+from eureka_agent.report.panels import search_panel
+from eureka_agent.report.progress import Watched, progress_line, told
 from eureka_agent.text import printable
 
-REFRESHES_PER_SECOND = 2.0
 BEGIN_UPDATE, END_UPDATE = "\x1b[?2026h", "\x1b[?2026l"
 """Synchronised output (mode 2026): a terminal that knows it never shows half a picture."""
+PROGRESS_INTERVAL_S = 60.0
+"""Seconds between two lines of progress."""
+SHORT_INTERVAL_S = 10.0
+"""The same in the first minute, and after a change of what runs."""
+LINE_WIDTH = 160
+TIME_WIDTH = len("[    0.0 s] ")
+_CODE = re.compile("`[^`]*`")
+_ASCII = str.maketrans({"·": "-", "–": "-", "─": "-", "━": "#", "…": "~", "±": "~", "−": "-"})
+"""Replacements of one cell each for an ASCII terminal."""
+
+
+def to_ascii(text: str) -> str:
+    """`text` in ASCII; a character without a replacement becomes a question mark."""
+    return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
 
 
 class _Command:
@@ -36,7 +54,10 @@ class _Command:
 
 
 class SteadyLive(Live):
-    """A live display in synchronised output."""
+    """A live display in synchronised output, which is drawn when it is asked for."""
+
+    def __init__(self, picture: ConsoleRenderable, console: Console) -> None:
+        super().__init__(picture, console=console, auto_refresh=False, vertical_overflow="crop")
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
         shown = super().process_renderables(renderables)
@@ -44,46 +65,34 @@ class SteadyLive(Live):
 
 
 class LiveView:
-    """The rich live view. Events only change the view model; a thread of rich's draws it twice a
-    second.
+    """The live view, an observer of entries, drawn at each tick.
 
     The picture of a finished run is removed; that of a stopped or failed run stays.
     """
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._lock = threading.Lock()
-        self.view = SearchView()
-        self._panel = SearchPanel(self.view, clock)
+        self._watched = Watched(clock)
         self._console = console
-        self._live = self._new_display()
+        self._live = SteadyLive(self, console)
 
-    def _new_display(self) -> Live:
-        return SteadyLive(
-            self,
-            console=self._console,
-            refresh_per_second=REFRESHES_PER_SECOND,
-            vertical_overflow="crop",
-        )
-
-    def __call__(self, event: BaseEntry) -> None:
-        with self._lock:
-            self.view.apply(event, self._clock())
-        if isinstance(event, Notice) and event.stays:
-            style = "yellow" if event.level == "warning" else ""
-            self._live.console.print(Text(" ".join(printable(event.text).split()), style=style))
+    def __call__(self, entry: BaseEntry) -> None:
+        self._watched.see(entry)
+        if isinstance(entry, Notice) and entry.stays:
+            style = "yellow" if entry.level == "warning" else ""
+            self._console.print(Text(" ".join(printable(entry.text).split()), style=style))
 
     def __enter__(self) -> LiveView:
         self._live.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        ended = self.view.ended
-        self._live.transient = ended is not None and ended.status is RunStatus.FINISHED
+        self._live.transient = self._watched.state.status is RunStatus.FINISHED
+        self._live.refresh()
         self._live.stop()
 
     def tick(self) -> None:
-        """Do nothing: the view draws itself."""
+        """Draw the picture as it is now."""
+        self._live.refresh()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -94,15 +103,110 @@ class LiveView:
             yield
         finally:
             # a used display would erase the output of the block
-            self._live = self._new_display()
+            self._live = SteadyLive(self, self._console)
             self._live.start()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        with self._lock:
-            segments = list(self._panel.__rich_console__(console, options))
-        yield from segments
+        # without a line for the cursor and one for the last line feed the title would scroll away
+        width, height = options.max_width, (options.height or console.height) - 2
+        state, now, ascii_only = self._watched.state, self._watched.seconds(), options.ascii_only
+        picture = search_panel(state, now, width, height, ascii_only=ascii_only)
+        for line in console.render_lines(picture, options, pad=False)[:height]:
+            for segment in line:
+                yield Segment(to_ascii(segment.text), segment.style) if ascii_only else segment
+            yield Segment.line()
         # the cursor waits on an empty line, so that a terminal's ^C wraps no line of the picture
         yield Segment.line()
+
+
+class PlainLog:
+    """Log of entries and progress with the elapsed time, for pipes, CI logs and dumb terminals:
+    lines without colour or cursor movement."""
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console = console
+        self._clock = clock
+        self._watched = Watched(clock)
+        self._first: float | None = None
+        self._last = 0.0
+        self._last_counts: tuple[int, ...] = ()
+
+    def __enter__(self) -> PlainLog:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        return None
+
+    def paused(self) -> AbstractContextManager[object]:
+        """Do nothing: lines do not hold the terminal."""
+        return nullcontext()
+
+    def __call__(self, entry: BaseEntry) -> None:
+        self._watched.see(entry)
+        if isinstance(entry, TrainingProgress):
+            self.tick()
+        for line in told(entry, self._watched.state):
+            self._write(line)
+
+    def tick(self) -> None:
+        """Write progress where it is due; called every second, since waits have no entries."""
+        now, state = self._clock(), self._watched.state
+        if self._first is None:
+            self._first = self._last = now
+        since = now - self._last
+        if self._watched.has_ended or since < SHORT_INTERVAL_S:
+            return
+        under_way = state.under_way
+        counts = (len(under_way.running), len(under_way.queued), len(under_way.requests))
+        in_first_minute = now - self._first <= PROGRESS_INTERVAL_S
+        if in_first_minute or counts != self._last_counts or since >= PROGRESS_INTERVAL_S:
+            self._last, self._last_counts = now, counts
+            self._write(progress_line(state, self._watched.seconds(), LINE_WIDTH - TIME_WIDTH))
+
+    def _write(self, text: str) -> None:
+        """Write text in lines that all begin with the time; code in it is not wrapped."""
+        begin = f"[{self._watched.seconds():7.1f} s] "
+        whole = " ".join(printable(text).split())
+        lines = textwrap.wrap(
+            _CODE.sub(lambda code: code[0].replace(" ", "\0"), whole),
+            LINE_WIDTH,
+            initial_indent=begin,
+            subsequent_indent=f"{begin}  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        written = "".join(f"{line}\n" for line in lines).replace("\0", " ")
+        is_unicode = self._console.encoding.startswith("utf")
+        self._console.file.write(written if is_unicode else to_ascii(written))
+        self._console.file.flush()
+
+
+class LogFile:
+    """Writes the lines of a run to its `log.txt`, which never stops a search."""
+
+    def __init__(self) -> None:
+        self._log: PlainLog | None = None
+        self._handle: TextIO | None = None
+
+    def tick(self) -> None:
+        """Write progress where it is due."""
+        if self._log is not None:
+            with suppress(OSError):
+                self._log.tick()
+
+    def __call__(self, entry: BaseEntry) -> None:
+        """Write an entry's lines."""
+        with suppress(OSError):
+            if isinstance(entry, RunStarted) and self._handle is None:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+                log = open_plain(entry.run_folder / "log.txt", flags)
+                self._handle = os.fdopen(log, "a", encoding="utf-8")
+                self._log = PlainLog(CleanConsole(file=self._handle, width=160, no_color=True))
+            if self._log is not None:
+                self._log(entry)
+            if isinstance(entry, RunEnded) and self._handle is not None:
+                self._log = None  # requests that are given up later have no line
+                self._handle.close()
 
 
 def progress_view(

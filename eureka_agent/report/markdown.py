@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from eureka_agent import wording
+from eureka_agent.attempt_words import discard_reason
 from eureka_agent.invocation import command, executable
 from eureka_agent.markup import Markup, code, escaped, fenced, quoted, table
 from eureka_agent.records import Attempt, Diagnosis, Score
 from eureka_agent.report import facts, randomisation
 from eureka_agent.report.cost import cost_sentence, remarks
-from eureka_agent.report.entries import discard_reason
 from eureka_agent.report.fitness import fitness_facts
 from eureka_agent.report.iterations import iterations
 from eureka_agent.report.ledger import SUMMED_TIME, Ledger

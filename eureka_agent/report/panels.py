@@ -1,316 +1,263 @@
-"""View model as lines for a terminal of any size, the most interesting first."""
+"""Picture of a running search for a terminal of any size, the most interesting first."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Group, RenderableType
+from rich.progress_bar import ProgressBar
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
 
 from eureka_agent import wording
-from eureka_agent.journal.entries import Notice
-from eureka_agent.records import Attempt, Stage
-from eureka_agent.report.entries import (
-    SeedScores,
-    TrainingView,
+from eureka_agent.attempt_words import (
     discard_reason,
     episode_length,
     first_finding,
     measure_of,
     merit_words,
 )
-from eureka_agent.report.lines import Column, Line, Lines, fit, rows, share_rows, wrapped
+from eureka_agent.journal.entries import Notice
+from eureka_agent.journal.state import RunState
+from eureka_agent.journal.under_way import TrainingUnderWay
+from eureka_agent.records import Attempt, Stage
+from eureka_agent.report import progress
 from eureka_agent.report.metric import metric_sentence, same_words
-from eureka_agent.report.sparkline import common_scale, progress_bar, sparkline
-from eureka_agent.report.state import SearchView
+from eureka_agent.report.progress import FinalRow
+from eureka_agent.report.sparkline import common_scale, sparkline
 
 WIDE = 100
 """Columns from which tables have their extra columns."""
-ROOMY = 20
-"""Lines from which long text is wrapped."""
 MOST_DISCARDED = 4
+MOST_NOTICES = 2
+_HEAD_LINES = 8
+"""Most lines above the tables."""
 
 
-class SearchPanel:
-    """Draws a `SearchView` at `clock()` into the console's size."""
-
-    def __init__(self, view: SearchView, clock: Callable[[], float]) -> None:
-        self.view = view
-        self.clock = clock
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        height = options.height or console.height
-        # without a line for the cursor and one for the last line feed the title would scroll away
-        room = options.max_width, height - 2
-        lines = search_lines(self.view, self.clock(), *room, ascii_only=options.ascii_only)
-        yield Lines(lines)
-
-
-def search_lines(
-    view: SearchView, now: float, width: int, height: int, *, ascii_only: bool = False
-) -> list[Line]:
-    """The whole view in at most `height` lines of `width` cells."""
-    if view.run is None:
-        return [
-            [("starting", "dim")],
-            *notice_lines(list(view.notices)[-1:], width),
-            *model_lines(view, now, width),
-        ]
-    most = 2 if height >= ROOMY else 1
-    lines = header_lines(view, width, most)
-    lines += budget_lines(view, now, width, most, ascii_only=ascii_only)
-    lines += model_lines(view, now, width)
-    trainings = most_interesting(list(view.running.values()))
-    finals = list(view.finals.items()) if _finals_begun(view) else []
-    discarded = view.attempts.discarded(MOST_DISCARDED)
-    notices = list(view.notices)[-2:]
-    leaderboard = view.attempts.leaderboard
+def search_panel(
+    state: RunState, now: float, width: int, height: int, *, ascii_only: bool = False
+) -> RenderableType:
+    """The picture for so many columns and lines. `now`: seconds of the run."""
+    under_way = state.under_way
+    notices = [_notice(each) for each in list(under_way.notices)[-MOST_NOTICES:]]
+    if state.started is None:
+        return Group(Text("starting", style="dim"), *notices[-1:], *_models(state, now, width))
+    trainings = most_interesting(under_way.running.values())
+    board, finals = progress.leaderboard(state), progress.final_rows(state)
+    discarded = progress.discarded(state, MOST_DISCARDED)
     # tables have a heading and titles
-    wanted = [len(rows) + 2 if rows else 0 for rows in (trainings, leaderboard, finals)]
-    wanted += [len(discarded) + 1 if discarded else 0, len(notice_lines(notices, width))]
-    given = share_rows(height - len(lines), wanted, [5, 5, 7, 2, 1])
-    sections = (
-        lambda room: training_lines(view, trainings, width, room, ascii_only=ascii_only),
-        lambda room: leaderboard_lines(leaderboard, width, room),
-        lambda room: final_lines(view, finals, width, room),
-        lambda room: discarded_lines(discarded, width, room),
-        lambda room: recent_notices(notices, width, room),
-    )
-    for section, room in zip(sections, given, strict=True):
-        if room > 0:
-            lines += section(room)
-    return lines[:height]
+    wanted = [len(rows) + 2 if rows else 0 for rows in (trainings, board, finals)]
+    wanted += [len(discarded) + 1 if discarded else 0]
+    given = share_rows(height - _HEAD_LINES - 2 * len(notices), wanted, [5, 5, 7, 2])
+    parts = [*_header(state), *_budget(state, now), *_models(state, now, width)]
+    if given[0] > 2:
+        parts += _trainings(state, trainings, given[0] - 2, width, ascii_only=ascii_only)
+    if given[1] > 2:
+        parts += _leaderboard(board, given[1] - 2, wide=width >= WIDE)
+    if given[2] > 2:
+        parts += _finals(state, finals, given[2] - 2)
+    if given[3] > 1:
+        parts += _discarded(discarded[: given[3] - 1])
+    return Group(*parts, *notices)
 
 
-def header_lines(view: SearchView, width: int, most: int = 2) -> list[Line]:
-    """Task, designer, wall, and a metric that is not obvious, in `most` lines each."""
-    run = view.run
-    assert run is not None
-    description = run.description
-    environment = Path(description.environment).name or description.environment
-    facts = f"{environment} · {description.task} · designer: {run.designer} · wall: {run.wall}"
-    if len(facts) + len(run.run_name) + 3 <= width:
-        facts += f" · {run.run_name}"
-    lines = _styled(run.sentence, "bold", width, most) + _styled(facts, "dim", width, most)
-    if run.fitness_origin or not same_words(run.sentence, description.sentence):
-        metric = metric_sentence(description, run.fitness_origin)
-        lines += _styled(metric, "yellow" if run.fitness_origin else "dim", width, most)
-    return lines
+def share_rows(available: int, wanted: Sequence[int], least: Sequence[int]) -> list[int]:
+    """Distribute rows: first each section's least, in order, then one by one."""
+    given: list[int] = []
+    for want, minimum in zip(wanted, least, strict=True):
+        share = min(want, minimum, max(0, available))
+        given.append(share)
+        available -= share
+    while available > 0 and any(share < want for share, want in zip(given, wanted, strict=True)):
+        for index, want in enumerate(wanted):
+            if available > 0 and given[index] < want:
+                given[index] += 1
+                available -= 1
+    return given
 
 
-def _styled(text: str, style: str, width: int, most: int) -> list[Line]:
-    return [[(line, style)] for line in wrapped(text, width, most)]
-
-
-def budget_lines(
-    view: SearchView, now: float, width: int, most: int = 2, *, ascii_only: bool = False
-) -> list[Line]:
-    """Counts, in `most` lines at most, then trainings, env steps, speed and time with a bar."""
-    total, done = view.env_steps_total, view.env_steps_done
-    share = done / total if total else 0.0
-    rate = view.steps_per_second
-    left = view.seconds_left(now)
-    attempts = view.attempts
-    parts = [
-        f"trainings {view.trainings_done}/{view.trainings_total}",
-        f"env steps {wording.count(done)}/{wording.count(total)}",
-        f"{wording.count(rate)} steps/s" if rate is not None else "",
-    ]
-    times = f" {share:4.0%}  {wording.clock_time(view.elapsed(now))} elapsed"
-    if left is not None:
-        times += f", about {wording.clock_time(left)} left{view.then}"
-    full, empty = progress_bar(share, max(0, width - len(times)), ascii_only=ascii_only)
-    counts = [
-        (wording.plural(attempts.proposed, "proposal") if attempts.proposed else "", ""),
-        (f"{attempts.rejected} thrown out by the critic" if attempts.rejected else "", ""),
-        (f"{attempts.failed} failed in training" if attempts.failed else "", "yellow"),
-    ]
-    lines: list[Line] = [[(view.phase, "bold cyan")]]
-    for text, style in counts:
-        if text:
-            fits = sum(len(piece) for piece, _ in lines[-1]) + 3 + len(text) <= width
-            if fits or len(lines) == most:
-                lines[-1].append((f" · {text}", style))
-            else:
-                lines.append([(text, style)])
-    lines += _styled(" · ".join(filter(None, parts)), "", width, most)
-    return [*lines, [(full, "green"), (empty, "dim"), (times, "")]]
-
-
-def model_lines(view: SearchView, now: float, width: int) -> list[Line]:
-    """Account of the requests to models, and the awaited replies; nothing offline."""
-    account = view.requests.account()
-    awaited = view.requests.awaited(now, width)
-    lines = _styled(f"models: {account}", "", width, 2) if account else []
-    return lines + ([[(fit(awaited, width).rstrip(), "cyan")]] if awaited else [])
-
-
-def most_interesting(trainings: list[TrainingView]) -> list[TrainingView]:
+def most_interesting(trainings: Iterable[TrainingUnderWay]) -> list[TrainingUnderWay]:
     """Trainings by fitness, then by env steps."""
 
-    def interest(training: TrainingView) -> tuple[float, int]:
+    def interest(training: TrainingUnderWay) -> tuple[float, int]:
         return -math.inf if training.fitness is None else training.fitness, training.env_steps
 
     return sorted(trainings, key=interest, reverse=True)
 
 
-def training_lines(
-    view: SearchView,
-    trainings: list[TrainingView],
-    width: int,
-    room: int,
-    *,
-    ascii_only: bool = False,
-) -> list[Line]:
+def _one_line(text: str, style: str = "") -> Text:
+    return Text(" ".join(text.split()), style=style, no_wrap=True, overflow="ellipsis")
+
+
+def _notice(notice: Notice) -> Text:
+    return Text(" ".join(notice.text.split()), "yellow" if notice.level == "warning" else "dim")
+
+
+def _header(state: RunState) -> list[RenderableType]:
+    """Task, designer, wall, and a metric that is not obvious."""
+    run = state.started
+    assert run is not None
+    description = run.description
+    environment = Path(description.environment).name or description.environment
+    facts = f"{environment} · {description.task} · designer: {run.designer} · wall: {run.wall}"
+    lines = [_one_line(run.sentence, "bold"), _one_line(f"{facts} · {run.run_name}", "dim")]
+    if run.fitness_origin or not same_words(run.sentence, description.sentence):
+        metric = metric_sentence(description, run.fitness_origin)
+        lines.append(_one_line(metric, "yellow" if run.fitness_origin else "dim"))
+    return [*lines]
+
+
+def _budget(state: RunState, now: float) -> list[RenderableType]:
+    """Phase and counts, then trainings, env steps, speed, and time with a bar."""
+    total, done = progress.env_steps_total(state), progress.env_steps_done(state)
+    rate, left = state.under_way.steps_per_second, progress.seconds_left(state, now)
+    parts = [
+        f"trainings {progress.trainings_done(state)}/{progress.trainings_total(state)}",
+        f"env steps {wording.count(done)}/{wording.count(total)}",
+        f"{wording.count(rate)} steps/s" if rate is not None else "",
+    ]
+    counts = progress.attempt_counts(state)
+    head = Text.assemble((progress.phase(state), "bold cyan"), no_wrap=True, overflow="ellipsis")
+    for name, text in counts.items():
+        head.append(f" · {text}", "yellow" if name == "failed" else "")
+    times = f"{done / total if total else 0:4.0%}  {wording.clock_time(now)} elapsed"
+    if left is not None:
+        times += f", about {wording.clock_time(left)} left{progress.then(state)}"
+    bar = Table.grid(padding=(0, 1, 0, 0), expand=True)
+    bar.add_column(ratio=1)
+    bar.add_column(no_wrap=True)
+    bar.add_row(ProgressBar(total or 1, done), times)
+    return [head, _one_line(" · ".join(filter(None, parts))), bar]
+
+
+def _models(state: RunState, now: float, width: int) -> list[RenderableType]:
+    """Account of the requests to models, and the awaited replies; nothing offline."""
+    account = progress.account(state.under_way)
+    awaited = progress.awaited(state.under_way, now, width)
+    lines = [_one_line(f"models: {account}")] if account else []
+    return [*lines, *([_one_line(awaited, "cyan")] if awaited else [])]
+
+
+def _table(*columns: str, right: Sequence[str] = (), flexible: str = "") -> Table:
+    """Table with these columns, of which one takes what the others leave."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 1), header_style="dim", expand=True)
+    for title in columns:
+        table.add_column(
+            title,
+            no_wrap=True,
+            overflow="ellipsis",
+            justify="right" if title in right else "left",
+            ratio=1 if title == flexible else None,
+        )
+    return table
+
+
+def _heading(title: str) -> Rule:
+    return Rule(Text(title, style="bold"), align="left", style="dim")
+
+
+def _more(hidden: int, what: str) -> list[RenderableType]:
+    return [Text(f"  +{wording.plural(hidden, f'more {what}')}", style="dim")] if hidden else []
+
+
+def _cut(rows: int, room: int) -> int:
+    """Number of rows that are shown; the line of `_more` takes one."""
+    return rows if rows <= room else max(0, room - 1)
+
+
+def _trainings(
+    state: RunState, best: list[TrainingUnderWay], room: int, width: int, *, ascii_only: bool
+) -> list[RenderableType]:
     """Running trainings with their curves, in the order of their starts."""
-    shown, hidden = _cut(trainings, room - 2)
-    order = {job: index for index, job in enumerate(view.running)}
-    shown = sorted(shown, key=lambda training: order[training.job])
-    # names, roles and fitness are shown in full; the rest of the width is for env steps, curve and
-    # bar, in this order
-    names = max([9, *(len(training.label) for training in shown)])
-    roles = max([4, *(len(training.role) for training in shown)])
-    left = width - (names + roles + 8 + 11 + 8)
-    curve_width = 24 if left >= 24 + 22 else 13 if left >= 15 else 0
-    bar_width = max(0, min(20, left - (curve_width + 2 if curve_width else 0) - 1))
-    per_training = view.run.settings.env_steps if view.run is not None else 0
-    scale = common_scale((training.history.values for training in shown), curve_width)
-    columns = [
-        Column("candidate", names, "bold"),
-        Column("role", 0),
-        Column("fitness", 8, right=True),
-        *([Column("fitness curve", curve_width, "cyan")] if curve_width else []),
-        *([Column("env steps", bar_width + 12 if bar_width else 11)] if left >= 0 else []),
-    ]
-    cells: list[list[str | Line]] = []
-    for training in shown:
-        share = training.env_steps / per_training if per_training else 0.0
-        full, empty = progress_bar(share, bar_width, ascii_only=ascii_only)
-        curve = sparkline(training.history.values, curve_width, scale=scale, ascii_only=ascii_only)
-        steps = f"{wording.count(training.env_steps):>5} {min(share, 1):4.0%}"
-        if bar_width:
-            steps = f" {steps}"
-        row: list[str | Line] = [training.label, wording.words(training.role)]
-        row += [wording.number(training.fitness), *([curve] if curve_width else [])]
-        if left >= 0:
-            row.append([(full, "green"), (empty, "dim"), (steps, "")])
-        cells.append(row)
-    waiting = f", {len(view.queued)} waiting" if view.queued else ""
-    title = f"{wording.plural(len(view.running), 'training')} now{waiting}"
-    note = " (fitness with exploration noise)"
-    lines = [_heading(title + note if len(title + note) <= width - 4 else title, width)]
-    return lines + rows(columns, cells, width) + _more(hidden, "training")
+    chosen = {each.job for each in best[: _cut(len(best), room)]}
+    shown = [each for each in state.under_way.running.values() if each.job in chosen]
+    steps = state.settings.env_steps if state.settings is not None else 1
+    curve = 24 if width >= WIDE else 12
+    scale = common_scale((each.history.values for each in shown), curve)
+    table = _table(
+        *("candidate", "role", "fitness", "fitness curve", "", "env steps"),
+        right=("fitness", "env steps"),
+        flexible="role",
+    )
+    for each in shown:
+        share = min(each.env_steps / steps, 1.0)
+        table.add_row(
+            Text(each.label, style="bold"),
+            wording.words(each.role),
+            wording.number(each.fitness),
+            Text(
+                sparkline(each.history.values, curve, scale=scale, ascii_only=ascii_only),
+                style="cyan",
+            ),
+            ProgressBar(1.0, share, width=20 if width >= WIDE else 8),
+            f"{wording.count(each.env_steps)} {share:4.0%}",
+        )
+    queued = len(state.under_way.queued)
+    waiting = f", {queued} waiting" if queued else ""
+    title = f"{wording.plural(len(best), 'training')} now{waiting} (fitness with exploration noise)"
+    return [_heading(title), table, *_more(len(best) - len(shown), "training")]
 
 
-def leaderboard_lines(leaderboard: list[Attempt], width: int, room: int) -> list[Line]:
+def _leaderboard(board: list[Attempt], room: int, *, wide: bool) -> list[RenderableType]:
     """Best attempts so far."""
-    shown, hidden = _cut(leaderboard, room - 2)
-    wide = width >= WIDE
-    merits = [merit_words(attempt) for attempt in shown]
-    several = any(len(attempt.fitness_per_seed) > 1 for attempt in shown)
-    columns = [
-        Column("rank", 4, right=True),
-        Column("attempt", 8, "bold"),
-        Column("operator", 16 if wide else 9),
-        Column(measure_of(shown), max([9, *map(len, merits)]), "green", right=True),
-        *([Column("seeds", 5, right=True)] if several else []),
-        Column("length", 6, right=True),
-        Column("what the analyzer says", 0, "dim"),
-    ]
-    cells = []
+    shown = board[: _cut(len(board), room)]
+    measure, says = measure_of(shown), "what the analyzer says"
+    numbers = ("rank", measure, "seeds", "length")
+    table = _table(
+        *("rank", "attempt", "operator", measure, "seeds", "length", says),
+        right=numbers,
+        flexible=says,
+    )
     for rank, attempt in enumerate(shown, start=1):
         operator, length = attempt.proposal.operator.value, episode_length(attempt)
-        cells.append(
-            [
-                str(rank),
-                attempt.id,
-                wording.words(operator) if wide else operator.split("_")[0],
-                merits[rank - 1],
-                *([str(len(attempt.fitness_per_seed))] if several else []),
-                wording.MISSING if length is None else f"{length:.0f}",
-                first_finding(attempt),
-            ]
+        table.add_row(
+            str(rank),
+            Text(attempt.id, style="bold"),
+            wording.words(operator) if wide else operator.split("_")[0],
+            Text(merit_words(attempt), style="green"),
+            str(len(attempt.fitness_per_seed)),
+            wording.MISSING if length is None else f"{length:.0f}",
+            Text(first_finding(attempt), style="dim"),
         )
-    return [_heading("leaderboard", width), *rows(columns, cells, width), *_more(hidden, "attempt")]
+    return [_heading("leaderboard"), table, *_more(len(board) - len(shown), "attempt")]
 
 
-def final_lines(
-    view: SearchView, finals: list[tuple[str, SeedScores]], width: int, room: int
-) -> list[Line]:
+def _finals(state: RunState, finals: list[FinalRow], room: int) -> list[RenderableType]:
     """Baselines and finalists with their means over the trained seeds."""
-    shown, hidden = _cut(finals, room - 2)
-    cells = [[name, *_final_cells(final)] for name, final in shown]
-    wide = width >= 10 + 22 + 16 + 8 + max([5, *(len(row[-1]) for row in cells)])
-    fitness_width = 22 if wide else max([7, *(len(row[1]) for row in cells)])
-    columns = [
-        Column("reward", 10 if wide else 8, "bold"),
-        Column("fitness", fitness_width, "green", right=True),
-        *([Column("human-normalised", 16, right=True)] if wide else []),
-        Column("seeds", 0, "dim"),
-    ]
-    if not wide:
-        cells = [[name, fitness, seeds] for name, fitness, _, seeds in cells]
-    unit = view.run.description.fitness_unit if view.run is not None else "1"
-    title = "trained again with fresh seeds"
-    if unit not in ("1", ""):
-        title += f" (fitness in {unit})"
-    return [_heading(title, width), *rows(columns, cells, width), *_more(hidden, "reward")]
+    shown = finals[: _cut(len(finals), room)]
+    table = _table(
+        *("reward", "fitness", "human-normalised", "seeds"),
+        right=("fitness", "human-normalised"),
+        flexible="seeds",
+    )
+    for row in shown:
+        outcomes = [each.outcome.fitness for each in row.trainings if each.outcome is not None]
+        known = [value for value in outcomes if value is not None]
+        value = wording.number(sum(known) / len(known) if known else None)
+        normalized, seeds = "", f"{len(row.trainings)} of {row.planned} seeds"
+        if row.score is not None:
+            value = wording.plus_minus(row.score.mean, row.score.std)
+            normalized = wording.number(row.score.human_normalized)
+            seeds = wording.plural(len(row.score.seeds), "seed")
+            seeds += f", {row.score.origin}" if row.score.origin else ""
+        elif not row.planned:
+            seeds = "from the card"
+        table.add_row(Text(row.name, style="bold"), Text(value, "green"), normalized, seeds)
+    unit = "1" if state.started is None else state.started.description.fitness_unit
+    unit_note = f" (fitness in {unit})" if unit not in ("1", "") else ""
+    title = f"trained again with fresh seeds{unit_note}"
+    return [_heading(title), table, *_more(len(finals) - len(shown), "reward")]
 
 
-def _final_cells(final: SeedScores) -> list[str]:
-    if final.score is not None:
-        seeds = wording.plural(len(final.score.seeds), "seed")
-        origin = f", {final.score.origin}" if final.score.origin else ""
-        value = wording.plus_minus(final.score.mean, final.score.std)
-        return [value, wording.number(final.score.human_normalized), seeds + origin]
-    known = [value for value in final.fitness if value is not None]
-    mean = sum(known) / len(known) if known else None
-    seeds = f"{final.ended} of {final.planned} seeds" if final.planned else "from the card"
-    return [wording.number(mean), "", seeds]
-
-
-def discarded_lines(discarded: list[Attempt], width: int, room: int) -> list[Line]:
-    """Last discarded attempts with their reasons; the view's head has their number."""
-    lines = [_heading("discarded", width)]
+def _discarded(attempts: list[Attempt]) -> list[RenderableType]:
+    """Last discarded attempts with their reasons; the head has their number."""
     styles = {Stage.REJECTED: "red", Stage.FAILED: "yellow"}
-    for attempt in discarded[: max(0, room - 1)]:
-        reason = discard_reason(attempt)
-        name = (fit(attempt.id, 10), styles.get(attempt.stage, "dim"))
-        lines.append([("  ", ""), name, (fit(reason, max(1, width - 12)).rstrip(), "")])
-    return lines
-
-
-def recent_notices(notices: list[Notice], width: int, room: int) -> list[Line]:
-    """The notices, or only the last one where there is no room."""
-    lines = notice_lines(notices, width)
-    return lines if len(lines) <= room else notice_lines(notices[-1:], width, room)
-
-
-def notice_lines(notices: list[Notice], width: int, most: int = 3) -> list[Line]:
-    """The notices, each in `most` lines at most."""
-    lines: list[Line] = []
-    for notice in notices:
-        style = "yellow" if notice.level == "warning" else "dim"
-        lines += _styled(notice.text, style, width, min(most, 3))
-    return lines
-
-
-def _finals_begun(view: SearchView) -> bool:
-    return any(final.queued or final.score is not None for final in view.finals.values())
-
-
-def _heading(title: str, width: int) -> Line:
-    title = fit(title, max(1, width - 4)).rstrip()
-    return [("── ", "dim"), (title, "bold"), (" " + "─" * max(0, width - len(title) - 4), "dim")]
-
-
-def _cut(entries: list, room: int) -> tuple[list, int]:
-    if len(entries) <= room:
-        return entries, 0
-    shown = max(0, room - 1)
-    return entries[:shown], len(entries) - shown
-
-
-def _more(hidden: int, what: str) -> list[Line]:
-    return [[(f"  +{wording.plural(hidden, f'more {what}')}", "dim")]] if hidden else []
+    lines = []
+    for each in attempts:
+        line = _one_line(f"  {each.id:<10} {discard_reason(each)}")
+        line.stylize(styles.get(each.stage, "dim"), 2, 2 + len(each.id))
+        lines.append(line)
+    return [_heading("discarded"), *lines]

@@ -7,11 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from eureka_agent import wording
-from eureka_agent.journal import entries as journal
-from eureka_agent.parameters import distribution_text, values_text
+from eureka_agent.parameters import values_text
 from eureka_agent.randomisation_records import (
     CONTROL,
-    HeldOutFitness,
     ParameterPrior,
     Prior,
     Randomisation,
@@ -175,37 +173,3 @@ def _pairs(prior: ParameterPrior) -> list[tuple[float, float | None]]:
 
 def _value_text(value: float, fitness: float | None) -> str:
     return f"{value:g}: {wording.number(fitness)}"
-
-
-# ── the journal ───────────────────────────────────────────────────────────────────────────────────
-
-
-def randomisation_line(entry: journal.OfRandomisation) -> str:
-    """An entry on distributions of parameters, for a search's log; empty for one on a training,
-    whose end was told."""
-    match entry:
-        case journal.RandomisationStarted():
-            many = wording.plural(entry.distributions, "distribution")
-            seeds = wording.plural(entry.seeds, "seed")
-            return f"{entry.winner} is trained under {many} of parameters, from {seeds} each"
-        case journal.PriorMeasured(prior=prior):
-            named = distribution_text(prior.ranges).replace(",", ", ")
-            return f"prior of {entry.winner}, each parameter alone: {named}"
-        case journal.DistributionsProposed():
-            named = "; ".join(f"{each.name} {each.text}" for each in entry.distributions)
-            return f"distributions of parameters: {named}"
-        case journal.RandomisedScored(score=score):
-            name = f"{entry.winner}+{score.name}" if score.name else entry.winner
-            return (
-                f"{name} from seed {score.seed} over the safe ranges: {_held_out(score.held_out)}"
-            )
-        case journal.RandomisationEnded(best=best) if best is not None:
-            return f"the best distribution of parameters is {best}"
-    return ""
-
-
-def _held_out(fitness: HeldOutFitness | None) -> str:
-    if fitness is None:
-        return "could not be scored"
-    worst = wording.number(fitness.worst_quarter)
-    return f"{wording.number(fitness.mean)}, worst quarter {worst}"

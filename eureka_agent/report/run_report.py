@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from eureka_agent.analysis.coverage import Coverage, coverage
+from eureka_agent.attempt_words import measure_of
 from eureka_agent.cards import Card
 from eureka_agent.feedback.agreement import Agreement
 from eureka_agent.invocation import command
@@ -26,7 +27,6 @@ from eureka_agent.records import (
     TaskDescription,
     WrittenFitness,
 )
-from eureka_agent.report.entries import measure_of
 from eureka_agent.report.ledger import NOTHING_ASKED, Ledger
 from eureka_agent.settings import UNMEASURED, SearchSettings
 

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from eureka_agent import wording
 from eureka_agent.archive.artefacts import HTML_REPORT, POLICY, RANDOMISED, REPORT
+from eureka_agent.attempt_words import fitness_per_seed, fitness_words, measure_of, remark
 from eureka_agent.invocation import command, show_command
 from eureka_agent.randomisation_records import Randomisation
 from eureka_agent.ranking import ranked
@@ -19,7 +20,6 @@ from eureka_agent.report import randomisation
 from eureka_agent.report.attempt_page import STAGE_STYLES, source_panel
 from eureka_agent.report.console import facts_grid, unwrapped
 from eureka_agent.report.cost import cost_sentence, remarks
-from eureka_agent.report.entries import fitness_per_seed, fitness_words, measure_of, remark
 from eureka_agent.report.metric import metric_lines
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.verdict import best_fitness, verdict

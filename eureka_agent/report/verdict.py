@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from eureka_agent import wording
 from eureka_agent.analysis.coverage import EARLY_SHARE, MORE, what_could_help
+from eureka_agent.attempt_words import TIME_OUT
 from eureka_agent.invocation import command
 from eureka_agent.records import BASELINES, Attempt, RunStatus, Score, Stage
 from eureka_agent.report.belief import belief_in_best, lead_of_best
@@ -17,7 +18,6 @@ from eureka_agent.report.comparison import (
     compare_scores,
     known_fitness,
 )
-from eureka_agent.report.entries import TIME_OUT
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.settings import SearchSettings
 

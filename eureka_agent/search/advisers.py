@@ -21,9 +21,8 @@ from eureka_agent.feedback.reading import ModelReader, Reads
 from eureka_agent.journal.entries import ModelBudgetSpent, Notice, Observer
 from eureka_agent.llm.batches.collector import Batches
 from eureka_agent.llm.budget import Budget
-from eureka_agent.llm.gateway import Gateway
+from eureka_agent.llm.gateway import Gateway, request_observer
 from eureka_agent.llm.prices import Price
-from eureka_agent.report.requests import request_observer
 from eureka_agent.search.context import ALONE, SearchContext
 from eureka_agent.search.models import Models
 from eureka_agent.search.summary import model_limits

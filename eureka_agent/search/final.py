@@ -28,9 +28,9 @@ from eureka_agent.journal.entries import (
     Notice,
     Observer,
     Scored,
-    TrainingEnded,
     TrainingKind,
 )
+from eureka_agent.journal.progress import TrainingEnded
 from eureka_agent.ranking import all_scores
 from eureka_agent.records import Attempt, FinalTraining, Score
 from eureka_agent.rewards import RewardSpecification

@@ -37,8 +37,8 @@ from eureka_agent.journal.entries import (
     RandomisationStarted,
     RandomisedScored,
     RandomisedTrained,
-    TrainingEnded,
 )
+from eureka_agent.journal.progress import TrainingEnded
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.parameters import DEFAULTS, Distribution

@@ -9,7 +9,6 @@ from contextlib import suppress
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.errors import RunFolderError
 from eureka_agent.journal.entries import BaseEntry, Notice, Observer
-from eureka_agent.journal.state import numbered
 
 
 class Recorder:
@@ -33,8 +32,8 @@ class Recorder:
 
     def __call__(self, entry: BaseEntry) -> None:
         """Store the entry and pass it on. Raises RunFolderError if it cannot be stored."""
-        recorded = self._run.archive.append(entry)
-        self._observer(numbered(recorded))
+        self._run.archive.append(entry)
+        self._observer(entry)
 
     async def keep_current(self) -> None:
         """Flush the archive every second, for observers in other processes."""

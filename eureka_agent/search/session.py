@@ -19,7 +19,7 @@ from eureka_agent.invocation import resume_command
 from eureka_agent.journal.entries import FeedbackGiven, Notice, Observer, RunStarted
 from eureka_agent.llm.interface import LanguageModelError, MissingReplyError
 from eureka_agent.records import RunStatus
-from eureka_agent.report.requests import asked_before
+from eureka_agent.report.ledger import Ledger
 from eureka_agent.search.advisers import advisers_of, designer_name, notes_on
 from eureka_agent.search.assembly import search
 from eureka_agent.search.capacity import plan_capacity
@@ -129,7 +129,7 @@ async def run_search(
         if resumed:
             run.why_unsigned = run.sign()
         keep_in_run(run)
-        before, devices_before = run.archive.state, run.archive.state.devices
+        devices_before = run.archive.state.devices
         recorder = Recorder(run, observer)
         recorder(
             RunStarted(
@@ -143,11 +143,8 @@ async def run_search(
                 resumed=resumed,
                 devices=" and ".join(ready.hardware.names),
                 fitness_origin=run.fitness_origin,
-                seconds_before=run.seconds,
-                known=before.attempts(),
-                feedback=before.feedback,
-                asked=asked_before(run.archive.account()),
-                card=before.began.card,
+                asked=Ledger(run.archive.account()).asked,
+                state=run.archive.state,
             )
         )
         for notice in _opening_notices(run, ready, changes, resumed=resumed):

@@ -14,7 +14,7 @@ from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.given import given_reward
 from eureka_agent.designer.named_constants import tunable_constants, with_constants
 from eureka_agent.errors import EurekaError
-from eureka_agent.feedback.agreement import agreement
+from eureka_agent.feedback.agreement import agreement, judged_words
 from eureka_agent.feedback.measures import measure_words, measured_attempts
 from eureka_agent.feedback.preferences import Preferences
 from eureka_agent.feedback.reading import Reads
@@ -46,7 +46,6 @@ from eureka_agent.feedback_records import (
 from eureka_agent.journal.entries import FeedbackGiven, Observer
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Stage, Verdict
-from eureka_agent.report.feedback import judged_words
 from eureka_agent.search.clips import CLIP_EPISODES, CLIP_STARTS, Clips
 from eureka_agent.search.preparation import Prepared
 from eureka_agent.search.seeds import derive_seed

@@ -16,7 +16,8 @@ from eureka_agent.errors import WorkerDiedError, WorkerFaultError
 from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.jobs import TrainingResult
 from eureka_agent.fleet.trainings import Trainings
-from eureka_agent.journal.entries import Observer, TrainingEnded, TrainingKind, TrainingQueued
+from eureka_agent.journal.entries import Observer, TrainingKind
+from eureka_agent.journal.progress import TrainingEnded, TrainingQueued
 from eureka_agent.parameters import DEFAULTS, Distribution
 from eureka_agent.records import CurvePoint, Evaluation, Outcome, ParameterStage
 from eureka_agent.report.curves import write_curves_csv

@@ -24,10 +24,9 @@ from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.invocation import command
 from eureka_agent.journal.entries import Notice, Observer
 from eureka_agent.llm.budget import Budget
-from eureka_agent.llm.gateway import Gateway
+from eureka_agent.llm.gateway import Gateway, request_observer
 from eureka_agent.llm.interface import LanguageModelError, MessageStore
 from eureka_agent.records import Message, Verdict, WrittenFitness
-from eureka_agent.report.requests import request_observer
 from eureka_agent.search.models import Models
 from eureka_agent.settings import SearchSettings
 

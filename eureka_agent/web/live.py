@@ -15,11 +15,9 @@ from pathlib import Path
 
 from markupsafe import escape
 
-from eureka_agent.archive.rows import brief_proposal
 from eureka_agent.errors import EurekaError, RunFolderError
-from eureka_agent.journal.entries import BaseEntry, Proposed
-from eureka_agent.report.follow import Follower, RunClock
-from eureka_agent.report.state import SearchView
+from eureka_agent.report.follow import Follower
+from eureka_agent.report.progress import Watched
 from eureka_agent.web.runs import Reader, folder_of, mark_of
 
 POLL_S = 1.0
@@ -39,23 +37,16 @@ Parts = Mapping[str, str]
 """HTML by the name of a part."""
 
 
-class LiveRun:
+class LiveRun(Watched):
     """View of a run that another process works on. All methods run on the reader's thread."""
 
     def __init__(self, folder: Path) -> None:
-        self.view = SearchView()
-        self.clock = RunClock()
-        self._follower = Follower(folder, self._observe, self.clock)
+        super().__init__()
+        self._follower = Follower(folder, self.see)
 
     def read_on(self) -> bool:
         """Read new entries; False once no process works on the run. Raises RunFolderError."""
         return self._follower.poll()
-
-    def _observe(self, entry: BaseEntry) -> None:
-        if isinstance(entry, Proposed):  # a thousand prompts and replies are much memory
-            brief = brief_proposal(entry.proposal)
-            entry = entry.model_copy(update={"proposal": brief, "kept": ()})
-        self.view.apply(entry, self.clock())
 
 
 Render = Callable[[str, LiveRun, bool], Parts]

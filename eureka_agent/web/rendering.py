@@ -12,8 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from eureka_agent import wording
-from eureka_agent.report.entries import fitness_words, origin, remark
-from eureka_agent.report.ledger import format_money
+from eureka_agent.attempt_words import fitness_words, origin, remark
 from eureka_agent.text import clipped, escape_unprintable, one_line
 
 FOLDER = Path(__file__).resolve().parent
@@ -57,7 +56,7 @@ def templates() -> Environment:
         "count": wording.count,
         "duration": wording.duration,
         "fitness_words": fitness_words,
-        "money": format_money,
+        "money": wording.money,
         "number": wording.number,
         "one_line": one_line,
         "origin": origin,

@@ -16,13 +16,14 @@ from markupsafe import Markup
 from eureka_agent import wording
 from eureka_agent.archive.artefacts import BEST
 from eureka_agent.archive.safe_files import open_plain
+from eureka_agent.attempt_words import fitness_per_seed
 from eureka_agent.errors import RunFolderError
 from eureka_agent.invocation import command
+from eureka_agent.journal.under_way import TrainingUnderWay, UnderWay
 from eureka_agent.ranking import ranked
 from eureka_agent.records import BASELINES, Attempt, RunStatus, Stage
-from eureka_agent.report import randomisation
+from eureka_agent.report import progress, randomisation
 from eureka_agent.report.cost import cost_sentence, remarks
-from eureka_agent.report.entries import TrainingView, fitness_per_seed
 from eureka_agent.report.html.charts import (
     Curve,
     Trainings,
@@ -37,9 +38,9 @@ from eureka_agent.report.html.training_curves import final_curves, search_curves
 from eureka_agent.report.ledger import SUMMED_TIME
 from eureka_agent.report.metric import metric_lines
 from eureka_agent.report.panels import most_interesting
+from eureka_agent.report.progress import Watched
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.sparkline import common_scale, sparkline
-from eureka_agent.report.state import SearchView
 from eureka_agent.report.verdict import verdict
 from eureka_agent.web.code import code_lines
 from eureka_agent.web.live import LiveRun, Parts
@@ -95,7 +96,7 @@ def _values(name: str, report: RunReport, live: LiveRun | None) -> dict[str, Any
         case "status":
             values |= _status(report, live)
         case "now":
-            values |= {"view": None} if live is None else now_values(live.view, live.clock())
+            values |= {"view": None} if live is None else now_values(live)
             values |= {"running": report.status is RunStatus.RUNNING}
             values |= {"env_steps": report.settings.env_steps}
         case "log":
@@ -118,47 +119,49 @@ def _values(name: str, report: RunReport, live: LiveRun | None) -> dict[str, Any
             values |= {"sentence": cost_sentence(report), "remarks": remarks(report)}
             values |= {"lines": (*ledger.by_role, ledger.total), "note": SUMMED_TIME}
         case "charts":
-            values |= {"charts": charts(report, None if live is None else live.view)}
+            values |= {"charts": charts(report, None if live is None else live.state.under_way)}
     return values
 
 
 def _status(report: RunReport, live: LiveRun | None) -> dict[str, Any]:
-    running = report.status is RunStatus.RUNNING
-    view = live.view if live is not None and running else None
-    now = 0.0 if live is None else live.clock()
-    left = None if view is None else view.seconds_left(now)
+    view = live if report.status is RunStatus.RUNNING else None
+    now, left, rate, steps = report.seconds, None, None, report.cost.env_steps
+    if view is not None:
+        now = max(now, view.seconds())
+        left, rate = progress.seconds_left(view.state, now), view.state.under_way.steps_per_second
+        steps = progress.env_steps_done(view.state)
     tiles = {
         "attempts": f"{len(report.attempts):,}",
         "trained": f"{sum(each.stage is Stage.TRAINED for each in report.attempts):,}",
-        "wall time": wording.clock_time(
-            report.seconds if view is None else max(report.seconds, view.elapsed(now))
-        ),
-        "env steps": wording.count(report.cost.env_steps if view is None else view.env_steps_done),
+        "wall time": wording.clock_time(now),
+        "env steps": wording.count(steps),
     }
     if left is not None:
         tiles["left, about"] = wording.duration(left)
-    if view is not None and view.steps_per_second is not None:
-        tiles["env steps/s"] = wording.count(view.steps_per_second)
-    return {"tiles": tiles, "phase": "" if view is None else view.phase}
+    if rate is not None:
+        tiles["env steps/s"] = wording.count(rate)
+    return {"tiles": tiles, "phase": "" if view is None else progress.phase(view.state)}
 
 
-def now_values(view: SearchView, now: float) -> dict[str, Any]:
+def now_values(live: Watched) -> dict[str, Any]:
     """Values of what is training now."""
-    chosen = most_interesting(list(view.running.values()))[:TRAININGS]
-    order = {job: place for place, job in enumerate(view.running)}
-    chosen.sort(key=lambda training: order[training.job])
+    state, under_way = live.state, live.state.under_way
+    best = {each.job for each in most_interesting(under_way.running.values())[:TRAININGS]}
+    chosen = [each for each in under_way.running.values() if each.job in best]
     scale = common_scale((training.history.values for training in chosen), CURVE_WIDTH)
 
-    def curve(training: TrainingView) -> str:
+    def curve(training: TrainingUnderWay) -> str:
         return sparkline(training.history.values, CURVE_WIDTH, scale=scale)
 
     return {
-        "view": view,
+        "view": under_way,
+        "done": progress.trainings_done(state),
+        "total": progress.trainings_total(state),
         "rows": [(training, curve(training)) for training in chosen],
-        "hidden": len(view.running) - len(chosen),
-        "awaited": view.requests.awaited(now, 200),
-        "account": view.requests.account(),
-        "notices": [notice.text for notice in view.notices],
+        "hidden": len(under_way.running) - len(chosen),
+        "awaited": progress.awaited(under_way, live.seconds(), 200),
+        "account": progress.account(under_way),
+        "notices": [notice.text for notice in under_way.notices],
     }
 
 
@@ -219,8 +222,8 @@ def _lineage(report: RunReport) -> dict[str, Any]:
     return {"drawing": drawing if len(report.attempts) > 1 else "", "left_out": drawn.left_out}
 
 
-def charts(report: RunReport, view: SearchView | None = None) -> dict[str, Markup]:
-    """Figures by name; those without data are empty. `view`: with what is training now."""
+def charts(report: RunReport, now: UnderWay | None = None) -> dict[str, Markup]:
+    """Figures by name; those without data are empty. `now`: with what is training now."""
     best = "" if report.best is None else report.best.id
     baselines = [score for score in report.scores if score.name in BASELINES]
     own, unit = report.of_own_reward, report.unit_note
@@ -235,7 +238,7 @@ def charts(report: RunReport, view: SearchView | None = None) -> dict[str, Marku
             CURVES_NOTE,
         ),
         "search": figure(
-            learning_curves([*search_curves(report), *under_way(view)], unit)
+            learning_curves([*search_curves(report), *under_way(now)], unit)
             if report.is_measured
             else None,
             "Best attempts in the search",
@@ -249,9 +252,9 @@ def charts(report: RunReport, view: SearchView | None = None) -> dict[str, Marku
     }
 
 
-def under_way(view: SearchView | None) -> list[Trainings]:
+def under_way(now: UnderWay | None) -> list[Trainings]:
     """Curves so far of the best candidates in training."""
-    running = [] if view is None else list(view.running.values())
+    running = [] if now is None else list(now.running.values())
     candidates = [
         each
         for each in running
@@ -263,7 +266,7 @@ def under_way(view: SearchView | None) -> list[Trainings]:
     ]
 
 
-def _curve_so_far(training: TrainingView) -> Curve:
+def _curve_so_far(training: TrainingUnderWay) -> Curve:
     """Curve from a history, whose values are equally far apart."""
     values = training.history.values
     steps = (training.env_steps * (place + 1) // len(values) for place in range(len(values)))

@@ -5,19 +5,14 @@ from __future__ import annotations
 import io
 
 import pytest
+from eureka_agent.report.lines import Line
 from rich.console import Console
 
 from eureka_agent.batch.live import BatchLines, BatchView, batch_view
 from eureka_agent.batch.queue import Event
-from eureka_agent.journal.entries import (
-    IterationStarted,
-    Progress,
-    RunStarted,
-    TrainingProgress,
-    TrainingQueued,
-)
+from eureka_agent.journal.entries import IterationStarted, RunStarted
+from eureka_agent.journal.progress import Progress, TrainingProgress, TrainingQueued
 from eureka_agent.records import TaskDescription
-from eureka_agent.report.lines import Line
 from eureka_agent.settings import SearchSettings
 
 

@@ -8,12 +8,8 @@ import pytest
 import where_time_goes
 from _searches import Watch
 
-from eureka_agent.journal.entries import (
-    BaseEntry,
-    RunStarted,
-    TrainingEnded,
-    TrainingQueued,
-)
+from eureka_agent.journal.entries import BaseEntry, RunStarted
+from eureka_agent.journal.progress import TrainingEnded, TrainingQueued
 
 
 def watched(*events: tuple[float, BaseEntry], seconds: float = 0.0) -> Watch:

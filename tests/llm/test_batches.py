@@ -16,9 +16,8 @@ from model_access import Waits
 from model_server import Asked, HttpFailure, Reply
 from scripted_models import DictionaryStore
 
-from eureka_agent.journal.entries import (
-    BaseEntry,
-    Notice,
+from eureka_agent.journal.entries import BaseEntry, Notice
+from eureka_agent.journal.progress import (
     RequestBatchAwaited,
     RequestBatchEnded,
     RequestBatchPlanned,

@@ -8,19 +8,19 @@ from dataclasses import replace
 from io import StringIO
 
 import pytest
+from eureka_agent.report.plain import event_line
+from eureka_agent.report.state import SearchView
 from rich.console import Console
 from told import ended, proposed
 
+from eureka_agent.attempt_words import early_ends
 from eureka_agent.journal.entries import RungScored, RunStarted
 from eureka_agent.records import Attempt, RungScore, Stage
 from eureka_agent.report.as_json import attempt_to_json
 from eureka_agent.report.attempt_page import render_attempt
-from eureka_agent.report.entries import early_ends
 from eureka_agent.report.markdown import markdown
 from eureka_agent.report.panels import search_lines
-from eureka_agent.report.plain import event_line
 from eureka_agent.report.run_report import RunReport
-from eureka_agent.report.state import SearchView
 from eureka_agent.report.tables import render_run
 
 REASON = "fitness 7.89, clearly behind the median of 14.05"

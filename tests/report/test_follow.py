@@ -15,6 +15,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from eureka_agent.report.plain import PlainLog
+from eureka_agent.report.state import SearchView
 from rich.console import Console
 from told import ended, judged, progress, proposed
 
@@ -30,10 +32,8 @@ from eureka_agent.journal.entries import (
     RunEnded,
     RungScored,
     RunStarted,
-    TrainingEnded,
-    TrainingProgress,
-    TrainingQueued,
 )
+from eureka_agent.journal.progress import TrainingEnded, TrainingProgress, TrainingQueued
 from eureka_agent.records import (
     Attempt,
     RungScore,
@@ -43,8 +43,6 @@ from eureka_agent.records import (
     Verdict,
 )
 from eureka_agent.report.follow import Follower, RunClock
-from eureka_agent.report.plain import PlainLog
-from eureka_agent.report.state import SearchView
 from eureka_agent.settings import SearchSettings
 
 

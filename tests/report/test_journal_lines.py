@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from eureka_agent.report.journal_lines import entry_to_json, journal_lines, kind_of
 from told import ended, judged, progress, proposed
 
 from eureka_agent.archive.run_folder import Run, create_run
@@ -39,11 +40,10 @@ from eureka_agent.records import (
     TaskDescription,
     Verdict,
 )
-from eureka_agent.report.journal_lines import entry_to_json, journal_lines, kind_of
 from eureka_agent.settings import SearchSettings
 
 EVIL = "[red]red[/red]\x1b[2J\x1b]0;owned\x07\x9b31m\u202e\nnext line"
-REQUEST = journal.RequestStarted(number=0, model="openai/tiny", purpose="design of 1-01")
+REQUEST = progress.RequestStarted(number=0, model="openai/tiny", purpose="design of 1-01")
 BATCH = RequestBatch(
     id="b1",
     model="openai/tiny",
@@ -119,34 +119,34 @@ def story(
         (journal.Notice(text="one core only", level="warning"), "warning: one core only"),
         (journal.IterationStarted(iteration=0, round=0, samples=3), "iteration 1 of 2: 3"),
         (REQUEST, "request to openai/tiny: design of 1-01"),
-        (journal.RequestEnded(request=REQUEST, cost=Cost()), "reply from openai/tiny"),
-        (journal.RequestBatchPlanned(batch=BATCH), "batch b1 of 1 request to openai/tiny is sent"),
+        (progress.RequestEnded(request=REQUEST, cost=Cost()), "reply from openai/tiny"),
+        (progress.RequestBatchPlanned(batch=BATCH), "batch b1 of 1 request to openai/tiny is sent"),
         (
-            journal.RequestBatchSent(id="b1", provider_id="batch-1"),
+            progress.RequestBatchSent(id="b1", provider_id="batch-1"),
             "batch b1 is with the provider as batch-1",
         ),
         (
-            journal.RequestBatchAwaited(id="b1", model="openai/tiny", requests=1, seconds=0.0),
+            progress.RequestBatchAwaited(id="b1", model="openai/tiny", requests=1, seconds=0.0),
             "a batch of 1 request is with the provider of openai/tiny",
         ),
         (
-            journal.RequestBatchEnded(id="b1", unanswered=("k",)),
+            progress.RequestBatchEnded(id="b1", unanswered=("k",)),
             "a batch of requests has ended, 1 request of it without a reply",
         ),
         (proposed(first), "1-01 proposed: fresh"),
         (judged(first), "1-01 accepted by the critic"),
         (journal.Reviewed(attempt="1-01", verdict=Verdict()), "1-01 passed its review: 0 findings"),
         (
-            journal.TrainingQueued(job="1-01@7", label="1-01", training="search", seed=7),
+            progress.TrainingQueued(job="1-01@7", label="1-01", training="search", seed=7),
             "search training of 1-01 from seed 7 waits for a slot",
         ),
         (
-            journal.TrainingProgress(job="1-01@7", points=(progress(2000, 1.5),)),
+            progress.TrainingProgress(job="1-01@7", points=(progress(2000, 1.5),)),
             "1-01@7 at 2.00k env steps: fitness 1.50",
         ),
-        (journal.TrainingRetried(job="1-01@7", reason="it died"), "1-01 starts again: it died"),
+        (progress.TrainingRetried(job="1-01@7", reason="it died"), "1-01 starts again: it died"),
         (
-            journal.TrainingResumed(job="1-01@7", label="1-01", points=(progress(500, None),)),
+            progress.TrainingResumed(job="1-01@7", label="1-01", points=(progress(500, None),)),
             "training of 1-01 goes on at 500 env steps",
         ),
         (
@@ -154,7 +154,7 @@ def story(
             "1-01 at 400 env steps: fitness 5.00",
         ),
         (
-            journal.TrainingEnded(job="1-01@7", label="1-01", training="search", fitness=1.5),
+            progress.TrainingEnded(job="1-01@7", label="1-01", training="search", fitness=1.5),
             "search training of 1-01 ended: fitness 1.50",
         ),
         (ended(first), "1-01 trained: fitness 1.50"),

@@ -7,6 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from eureka_agent.report.lines import fit, share_rows
+from eureka_agent.report.plain import PlainLog, event_line, progress_line
+from eureka_agent.report.state import SearchView
 from rich.cells import cell_len
 from rich.console import Console
 from told import ended, judged, progress, proposed
@@ -25,6 +28,8 @@ from eureka_agent.journal.entries import (
     RunEnded,
     RunStarted,
     Scored,
+)
+from eureka_agent.journal.progress import (
     TrainingEnded,
     TrainingProgress,
     TrainingQueued,
@@ -40,11 +45,8 @@ from eureka_agent.records import (
     Stage,
     TaskDescription,
 )
-from eureka_agent.report.lines import fit, share_rows
 from eureka_agent.report.live import LiveView, progress_view
 from eureka_agent.report.panels import SearchPanel, search_lines
-from eureka_agent.report.plain import PlainLog, event_line, progress_line
-from eureka_agent.report.state import SearchView
 from eureka_agent.settings import SearchSettings
 
 

@@ -9,17 +9,16 @@ from collections.abc import Callable
 
 import click
 import pytest
+from eureka_agent.report.plain import PlainLog
 from rich.console import Console
 from told import judged, progress, proposed
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.cli import watch as watching
-from eureka_agent.journal.entries import (
-    IterationStarted,
-    Notice,
+from eureka_agent.journal.entries import IterationStarted, Notice, RunStarted
+from eureka_agent.journal.progress import (
     RequestEnded,
     RequestStarted,
-    RunStarted,
     TrainingEnded,
     TrainingProgress,
     TrainingQueued,
@@ -27,7 +26,6 @@ from eureka_agent.journal.entries import (
 from eureka_agent.records import Attempt, Stage, TaskDescription
 from eureka_agent.report import plain
 from eureka_agent.report.panels import search_lines
-from eureka_agent.report.plain import PlainLog
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.settings import SearchSettings
 

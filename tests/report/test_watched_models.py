@@ -9,6 +9,10 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from eureka_agent.report.pace import Pace
+from eureka_agent.report.plain import PlainLog
+from eureka_agent.report.requests import asked_before, purpose, request_observer
+from eureka_agent.report.state import SearchView
 from rich.console import Console
 from told import judged, progress, proposed
 
@@ -17,12 +21,14 @@ from eureka_agent.journal.entries import (
     FinalStarted,
     IterationStarted,
     Notice,
+    RunEnded,
+    RunStarted,
+)
+from eureka_agent.journal.progress import (
     RequestBatchAwaited,
     RequestBatchEnded,
     RequestEnded,
     RequestStarted,
-    RunEnded,
-    RunStarted,
     TrainingEnded,
     TrainingProgress,
     TrainingQueued,
@@ -36,11 +42,7 @@ from eureka_agent.records import (
     Stage,
     TaskDescription,
 )
-from eureka_agent.report.pace import Pace
 from eureka_agent.report.panels import search_lines
-from eureka_agent.report.plain import PlainLog
-from eureka_agent.report.requests import asked_before, purpose, request_observer
-from eureka_agent.report.state import SearchView
 from eureka_agent.settings import SearchSettings
 
 COST = Cost(prompt_tokens=3000, completion_tokens=400, seconds=12.0, money=Decimal("0.0123"))

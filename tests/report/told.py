@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from eureka_agent.journal.entries import AttemptEnded, Judged, Progress, Proposed
+from eureka_agent.journal.entries import AttemptEnded, Judged, Proposed
+from eureka_agent.journal.progress import Progress
 from eureka_agent.records import Attempt, Verdict
 
 

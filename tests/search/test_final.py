@@ -6,14 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from eureka_agent.report.plain import event_line
+from eureka_agent.report.state import SearchView
 from outcomes import make_outcome
 from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, TableTrials, reward
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.errors import EurekaError
-from eureka_agent.journal.entries import Notice, TrainingEnded
-from eureka_agent.report.plain import event_line
-from eureka_agent.report.state import SearchView
+from eureka_agent.journal.entries import Notice
+from eureka_agent.journal.progress import TrainingEnded
 from eureka_agent.rewards import baseline
 from eureka_agent.search.assembly import keeping_best
 from eureka_agent.search.final import keep_best

@@ -9,7 +9,8 @@ import pytest
 from eureka_agent.archive.artefacts import HTML_REPORT, REPORT
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.errors import SettingsError
-from eureka_agent.journal.entries import RequestEnded, RequestStarted, RunEnded
+from eureka_agent.journal.entries import RunEnded
+from eureka_agent.journal.progress import RequestEnded, RequestStarted
 from eureka_agent.records import Cost, FinalTraining, RunStatus, TaskDescription
 from eureka_agent.search.preparation import effective_settings
 from eureka_agent.search.recorder import Recorder

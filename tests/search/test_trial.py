@@ -17,7 +17,8 @@ from eureka_agent.designer.given import given_reward
 from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.jobs import TrainingResult
 from eureka_agent.fleet.problem import Problem
-from eureka_agent.journal.entries import BaseEntry, TrainingEnded
+from eureka_agent.journal.entries import BaseEntry
+from eureka_agent.journal.progress import TrainingEnded
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.trial import TrialRequest, TrialRunner

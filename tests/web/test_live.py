@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from eureka_agent.report.state import SearchView
 from page_runs import add_trained, finish, new_run
 
 from eureka_agent.archive.run_lock import locked
 from eureka_agent.journal import entries
 from eureka_agent.report.html.charts import Curve
-from eureka_agent.report.state import SearchView
 from eureka_agent.web import live
 from eureka_agent.web.live import ENDED, Feeds, LiveRun, Parts, Watcher, message
 from eureka_agent.web.run_page import under_way
@@ -154,11 +154,11 @@ def test_what_is_training_is_drawn_as_far_as_it_has_come() -> None:
     for number in range(6):
         kind = "final" if number == 5 else "search"
         job = f"job {number}"
-        queued = entries.TrainingQueued(job=job, label=f"1-{number:02}", training=kind, seed=1)
+        queued = progress.TrainingQueued(job=job, label=f"1-{number:02}", training=kind, seed=1)
         view.apply(queued, 0.0)
         points = [(100, float(number)), (200, None), (300, number + 2.0)]
-        progress = tuple(entries.Progress(env_steps=at, fitness=value) for at, value in points)
-        view.apply(entries.TrainingProgress(job=job, points=progress), 1.0)
+        progress = tuple(progress.Progress(env_steps=at, fitness=value) for at, value in points)
+        view.apply(progress.TrainingProgress(job=job, points=progress), 1.0)
     drawn = under_way(view)
     assert [each.name for each in drawn] == [f"1-0{place} (in training)" for place in (4, 3, 2, 1)]
     assert drawn[0].curves == (Curve((100, 200, 300), (4.0, 4.0, 6.0)),)

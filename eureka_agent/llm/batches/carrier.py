@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from eureka_agent.batch_records import RequestBatch
-from eureka_agent.journal.entries import (
-    Notice,
-    Observer,
+from eureka_agent.journal.entries import Notice, Observer
+from eureka_agent.journal.progress import (
     RequestBatchAwaited,
     RequestBatchEnded,
     RequestBatchPlanned,

@@ -36,8 +36,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from eureka_agent import wording
+from eureka_agent.attempt_words import measure_of
 from eureka_agent.records import BASELINES, Attempt, Score
-from eureka_agent.report.entries import measure_of
 from eureka_agent.report.iterations import iterations
 from eureka_agent.report.sparkline import resample
 from eureka_agent.text import escape_unprintable

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eureka_agent import wording
+from eureka_agent.attempt_words import discard_reason
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt
-from eureka_agent.report.entries import discard_reason
 from eureka_agent.text import escape_unprintable, one_line
 
 if TYPE_CHECKING:

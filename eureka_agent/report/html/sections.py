@@ -13,13 +13,12 @@ from pathlib import Path
 from eureka_agent import wording
 from eureka_agent.archive.artefacts import BEST, VIDEO
 from eureka_agent.archive.safe_files import open_plain
+from eureka_agent.attempt_words import discard_reason, measure_of, merit_words, origin
 from eureka_agent.designer.differences import difference
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Diagnosis, Stage
 from eureka_agent.report.attempt_page import COMPARED
-from eureka_agent.report.entries import discard_reason, measure_of, merit_words, origin
 from eureka_agent.report.facts import errors_by_code, rejected
-from eureka_agent.report.ledger import format_money
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.text import one_line
 
@@ -62,7 +61,7 @@ def tiles(report: RunReport) -> list[tuple[str, str]]:
         found.append((f"{trained:,} of {len(report.attempts):,}", "attempts trained"))
     found.append((wording.duration(report.seconds), "wall time"))
     if report.cost.money:
-        found.append((format_money(report.cost.money), "for models"))
+        found.append((wording.money(report.cost.money), "for models"))
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,8 @@ from typing import Any
 from eureka_agent.designer.named_constants import tunable_constants
 from eureka_agent.errors import EurekaError
 from eureka_agent.feedback.standing import choices_of, latest_importance, what_ranks
-from eureka_agent.feedback_records import MOST_CLIPS, Given, Importance, Wish
+from eureka_agent.feedback_records import MOST_CLIPS, Given, Importance, Wish, feedback_line
 from eureka_agent.records import Verdict
-from eureka_agent.report.feedback import feedback_line
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.search.clips import CLIP_SECONDS, CLIP_STARTS
 from eureka_agent.search.table import Table
@@ -51,10 +49,10 @@ def page(report: RunReport, session: RefineSession | None) -> str:
 
 def now(session: RefineSession) -> str:
     """Trainings under way; empty while the person is asked."""
-    run = session.view.run
+    run = session.view.state.started
     if session.phase is not Phase.TRAINING or run is None:
         return ""
-    values = now_values(session.view, time.monotonic())
+    values = now_values(session.view)
     return render("parts/now.html", running=True, env_steps=run.settings.env_steps, **values)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,8 +16,8 @@ from eureka_agent.errors import EurekaError
 from eureka_agent.feedback_records import Reading, Wish
 from eureka_agent.invocation import command
 from eureka_agent.journal.entries import BaseEntry
-from eureka_agent.report.log_file import LogFile
-from eureka_agent.report.state import SearchView
+from eureka_agent.report.live import LogFile
+from eureka_agent.report.progress import Watched
 from eureka_agent.search.resumption import is_own
 from eureka_agent.search.session import refine
 from eureka_agent.search.table import Decision, Table
@@ -56,7 +55,7 @@ class RefineSession:
         """Number of phases so far, by which a browser knows whether it shows this one."""
         self.fault: EurekaError | None = None
         """Reason for an end by itself."""
-        self.view = SearchView()
+        self.view = Watched()
         self.pending: PendingWish | None = None
         self._folder = folder
         self._table: Table | None = None
@@ -122,7 +121,7 @@ class RefineSession:
 
     def _observe(self, entry: BaseEntry) -> None:
         self._log(entry)
-        self.view.apply(entry, time.monotonic())
+        self.view.see(entry)
 
     async def _work(self) -> None:
         ticking = asyncio.create_task(self._tick())

@@ -1,60 +1,14 @@
-"""Entries of the view model, and attempts in words."""
+"""Attempts and their scores in words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from eureka_agent import wording
-from eureka_agent.journal.entries import Progress, TrainingKind
-from eureka_agent.records import BASELINES, Attempt, Outcome, Proposal, RungScore, Score, Stage
-from eureka_agent.report.sparkline import History
+from eureka_agent.records import Attempt, Outcome, Proposal, RungScore, Score, Stage
 
 TIME_OUT = "time_out"
 """Cause of an episode that ended by its time limit."""
-
-
-@dataclass
-class TrainingView:
-    """A queued or running training."""
-
-    job: str
-    label: str
-    kind: TrainingKind
-    seed: int
-    role: str = ""
-    """Operator of a candidate, or number of a final or baseline training."""
-    env_steps: int = 0
-    fitness: float | None = None
-    history: History = field(default_factory=History)
-
-    @property
-    def is_baseline(self) -> bool:
-        return self.kind in BASELINES
-
-    def add(self, points: tuple[Progress, ...]) -> None:
-        """Add points to the curve."""
-        for point in points:
-            if point.fitness is not None:
-                self.fitness = point.fitness
-            self.history.append(self.fitness)  # level where no episode ended
-            self.env_steps = max(self.env_steps, point.env_steps)
-
-    def restart(self) -> None:
-        """Drop the curve: the training restarts from its first step."""
-        self.env_steps, self.fitness, self.history = 0, None, History()
-
-
-@dataclass
-class SeedScores:
-    """Trainings behind one final score."""
-
-    kind: TrainingKind
-    planned: int
-    queued: int = 0
-    ended: int = 0
-    fitness: list[float | None] = field(default_factory=list)
-    score: Score | None = None
 
 
 def episode_length(attempt: Attempt) -> float | None:
