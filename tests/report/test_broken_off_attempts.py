@@ -8,18 +8,15 @@ from dataclasses import replace
 from io import StringIO
 
 import pytest
-from eureka_agent.report.plain import event_line
-from eureka_agent.report.state import SearchView
 from rich.console import Console
-from told import ended, proposed
+from told import Story, ended, proposed, started
 
 from eureka_agent.attempt_words import early_ends
-from eureka_agent.journal.entries import RungScored, RunStarted
+from eureka_agent.journal.entries import RungScored
 from eureka_agent.records import Attempt, RungScore, Stage
 from eureka_agent.report.as_json import attempt_to_json
 from eureka_agent.report.attempt_page import render_attempt
 from eureka_agent.report.markdown import markdown
-from eureka_agent.report.panels import search_lines
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.tables import render_run
 
@@ -100,27 +97,14 @@ def test_one_attempt_and_its_json_have_the_score(stopped: Attempt) -> None:
     ]
 
 
-@pytest.mark.parametrize(("stage", "words"), [(Stage.FAILED, "failed in training")])
 def test_the_log_and_the_live_view_say_why_it_ended(
-    report: RunReport, stopped: Attempt, stage: Stage, words: str
+    report: RunReport, stopped: Attempt, attempt: Callable[..., Attempt]
 ) -> None:
-    view, end = SearchView(), ended(stopped.model_copy(update={"stage": stage}))
+    story, end = Story(attempt), ended(stopped)
     rungs = [RungScored(attempt="1-04", score=score) for score in stopped.rungs]
-    started = RunStarted(
-        run_folder=report.folder,
-        run_name=report.run_name,
-        description=report.description,
-        sentence=report.sentence,
-        settings=report.settings,
-        wall="process",
-        designer="offline",
-    )
-    view.apply(started, 0.0)
-    for entry in (proposed(stopped), *rungs, end):
-        view.apply(entry, 1.0)
-    assert event_line(end, view) == f"1-04 {words}: {REASON}"
-    lines = ["".join(text for text, _ in line) for line in search_lines(view, 1.0, 80, 24)]
-    assert any(line.split(maxsplit=1) == ["1-04", REASON] for line in lines)
+    story.tell(started(report.description, report.settings), proposed(stopped), *rungs, end)
+    assert end.line(story.state) == f"1-04 failed in training: {REASON}"
+    assert any(line.split(maxsplit=1) == ["1-04", REASON] for line in story.picture())
 
 
 def test_how_the_winners_episodes_ended(report: RunReport) -> None:

@@ -15,8 +15,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from eureka_agent.report.plain import PlainLog
-from eureka_agent.report.state import SearchView
 from rich.console import Console
 from told import ended, judged, progress, proposed
 
@@ -30,19 +28,18 @@ from eureka_agent.journal.entries import (
     Judged,
     Notice,
     RunEnded,
-    RungScored,
     RunStarted,
 )
 from eureka_agent.journal.progress import TrainingEnded, TrainingProgress, TrainingQueued
 from eureka_agent.records import (
     Attempt,
-    RungScore,
     RunStatus,
     Stage,
     TaskDescription,
     Verdict,
 )
-from eureka_agent.report.follow import Follower, RunClock
+from eureka_agent.report.follow import Follower
+from eureka_agent.report.live import PlainLog
 from eureka_agent.settings import SearchSettings
 
 
@@ -54,18 +51,16 @@ def run(tmp_path: Path, description: TaskDescription, settings: SearchSettings) 
 
 
 class Told:
-    """Records what a follower is told, by a clock that a test moves."""
+    """Records what a follower is told, with the time of the run."""
 
     def __init__(self, run: Run) -> None:
-        self.now = 0.0
-        self.clock = RunClock(lambda: self.now)
         self.entries: list[BaseEntry] = []
         self.seconds: list[float] = []
-        self.follower = Follower(run.folder, self, self.clock)
+        self.follower = Follower(run.folder, self)
 
     def __call__(self, entry: BaseEntry, /) -> None:
         self.entries.append(entry)
-        self.seconds.append(self.clock())
+        self.seconds.append(self.follower.state.seconds)
 
 
 def start(run: Run, **values: object) -> RunStarted:
@@ -79,24 +74,19 @@ def start(run: Run, **values: object) -> RunStarted:
     ).model_copy(update=values)
 
 
-def test_what_is_new_is_told_once_and_the_clock_goes_on_from_the_last_entry(run: Run) -> None:
+def test_what_is_new_is_told_once_with_the_time_of_the_run(run: Run) -> None:
     told = Told(run)
     run.archive.clock = lambda: 7.0
     with locked(run.folder):
         run.archive.append(start(run))
         assert told.follower.poll()
         assert [type(each).__name__ for each in told.entries] == ["RunCreated", "RunStarted"]
-        assert told.seconds == [0.0, 7.0]
-        at_first = told.clock()
-        assert 7.0 <= at_first < 9.0  # a time has whole seconds
-        told.now = 60.0
-        assert told.clock() == at_first + 60.0
+        assert 7.0 <= told.seconds[1] < 9.0  # a time has whole seconds
         assert told.follower.poll()
-        assert told.clock() == at_first + 60.0
         run.archive.clock = lambda: 70.0
         run.archive.append(IterationStarted(iteration=0, round=0, samples=3))
         assert told.follower.poll()
-    assert told.seconds == [0.0, 7.0, 70.0]
+    assert 70.0 <= told.seconds[2] < 72.0
     run.archive.append(RunEnded(status=RunStatus.FAILED, message="no luck"))
     assert not told.follower.poll()
     assert told.entries[3:] == [RunEnded(status=RunStatus.FAILED, message="no luck")]
@@ -112,7 +102,7 @@ def test_a_wait_that_began_before_is_as_long_as_it_is(run: Run) -> None:
     told = Told(run)
     with locked(run.folder):
         assert told.follower.poll()
-    assert 110.0 <= told.clock() < 113.0
+    assert 110.0 <= told.seconds[-1] < 113.0
 
 
 def test_a_run_whose_process_was_killed_is_told_as_stopped(run: Run) -> None:
@@ -120,7 +110,7 @@ def test_a_run_whose_process_was_killed_is_told_as_stopped(run: Run) -> None:
     told = Told(run)
     assert not told.follower.poll()
     assert told.entries[2:] == [RunEnded(status=RunStatus.STOPPED)]
-    assert told.clock() == 0.0  # nothing passes any more
+    assert told.follower.state.status is RunStatus.STOPPED  # nothing passes any more
 
 
 def test_a_run_that_is_killed_in_the_middle_of_a_write_is_followed_to_its_end(
@@ -159,66 +149,35 @@ def test_an_entry_on_an_attempt_that_nobody_proposed_is_one_clear_error(run: Run
             (entry.model_dump_json(),),
         )
     connection.close()
-    log = PlainLog(Console(file=io.StringIO()), RunClock())
     with pytest.raises(RunFolderError, match="entry 2 is about '9-99'"):
-        Follower(run.folder, log, RunClock()).poll()
+        Follower(run.folder, PlainLog(Console(file=io.StringIO()))).poll()
 
 
-def test_who_follows_two_processes_sees_what_the_second_one_shows(
+def test_a_follower_and_the_archive_come_to_the_same_state(
     run: Run, attempt: Callable[..., Attempt]
 ) -> None:
-    """The second process knows the attempts that have ended, and the follower has read them."""
-    first, second = attempt("1-01", Stage.TRAINED, 1.5), attempt("1-02", Stage.ACCEPTED)
-    rejected = attempt("1-03", Stage.REJECTED, reason="no code")
-    begin = IterationStarted(iteration=0, round=0, samples=3)
-    queued = [
-        TrainingQueued(job=f"{name}@7", label=name, training="search", seed=7)
-        for name in ("1-01", "1-02")
-    ]
-    earlier: list[tuple[float, BaseEntry]] = [
-        (0.0, start(run)),
-        (0.0, begin),
-        *[
-            (1.0, entry)
-            for each in (first, second, rejected)
-            for entry in (proposed(each), judged(each))
-        ],
-        *[(2.0, each) for each in queued],
-        (3.0, TrainingProgress(job="1-01@7", points=(progress(500, 1.0),))),
-        (4.0, TrainingProgress(job="1-02@7", points=(progress(900, 1.0),))),
-        (5.0, TrainingProgress(job="1-01@7", points=(progress(1000, 1.0),))),
-        (5.0, TrainingEnded(job="1-01@7", label="1-01", training="search", fitness=1.5)),
-        (5.0, ended(first)),
-        (6.0, RungScored(attempt="1-02", score=RungScore(env_steps=700, fitness=1.0))),
-    ]  # and then it is killed
-    resumed = start(run, resumed=True, seconds_before=6.0)
-    later: list[tuple[float, BaseEntry]] = [
-        (7.0, begin),
-        (8.0, queued[1]),
-        (9.0, TrainingProgress(job="1-02@7", points=())),
-        (19.0, TrainingProgress(job="1-02@7", points=(progress(200, 1.0),))),
-    ]
-    onlooker, own = SearchView(), SearchView()
-    for now, entry in (*earlier, (6.0, resumed), *later):
-        onlooker.apply(entry, now)
-    own.apply(resumed.model_copy(update={"known": (first, second, rejected)}), 6.0)
-    for now, entry in later:
-        own.apply(entry, now)
-    for view in (onlooker, own):
-        # 1000 env steps of 1-01 and 200 of 1-02; 20 a second in the ten that it trains
-        assert (view.trainings_done, view.env_steps_done) == (1, 1200)
-        assert (list(view.running), list(view.queued)) == (["1-02@7"], [])
-        assert view.steps_per_second == pytest.approx(20.0)
-        assert view.elapsed(19.0) == 19.0
-        assert view.phase == "iteration 1 of 2"
-        assert (view.attempts.proposed, view.attempts.accepted, view.attempts.rejected) == (3, 2, 1)
-    assert onlooker.trainings_total == own.trainings_total
-    assert onlooker.env_steps_total == own.env_steps_total
-    leaders = [(each.id, each.stage, each.fitness_per_seed) for each in own.attempts.leaderboard]
-    assert leaders == [
-        (each.id, each.stage, each.fitness_per_seed) for each in onlooker.attempts.leaderboard
-    ]
-    assert onlooker.seconds_left(19.0) == own.seconds_left(19.0)
+    """What a decision rests on is the same for one who has seen every entry; only texts are cut."""
+    trained = attempt("1-01", Stage.TRAINED, 1.5)
+    told = Told(run)
+    for entry in (
+        start(run),
+        IterationStarted(iteration=0, round=0, samples=3),
+        proposed(trained),
+        judged(trained),
+        TrainingQueued(job="1-01@7", label="1-01", training="search", seed=7),
+        TrainingProgress(job="1-01@7", points=(progress(500, 1.0),)),
+        TrainingEnded(job="1-01@7", label="1-01", training="search", fitness=1.5),
+        ended(trained),
+        RunEnded(status=RunStatus.STOPPED),
+        start(run, resumed=True),
+    ):
+        run.archive.append(entry)
+    told.follower.poll()
+    seen, archived = told.follower.state, Archive(run.folder, reading=True).state
+    assert seen.by_id["1-01"].proposal.reasoning == ""
+    assert [each.fitness for each in seen.attempts()] == [1.5]
+    for name in ("created", "iterations_ended", "plans", "finalists", "by_training", "feedback"):
+        assert getattr(seen, name) == getattr(archived, name), name
 
 
 def test_a_journal_of_many_parts_is_read_in_order_and_holds_no_writer_up(run: Run) -> None:

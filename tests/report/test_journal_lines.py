@@ -10,14 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from eureka_agent.report.journal_lines import entry_to_json, journal_lines, kind_of
-from told import ended, judged, progress, proposed
+from told import ended, judged, proposed
+from told import progress as point
 
 from eureka_agent.archive.run_folder import Run, create_run
 from eureka_agent.batch_records import BatchedRequest, RequestBatch
 from eureka_agent.feedback_records import Wish
 from eureka_agent.journal import entries as journal
-from eureka_agent.journal.entries import KINDS, BaseEntry
+from eureka_agent.journal import progress
+from eureka_agent.journal.entries import KINDS, BaseEntry, kind_of
 from eureka_agent.journal.state import Recorded
 from eureka_agent.randomisation_records import (
     CurriculumStage,
@@ -40,6 +41,7 @@ from eureka_agent.records import (
     TaskDescription,
     Verdict,
 )
+from eureka_agent.report.follow import entry_to_json, journal_lines
 from eureka_agent.settings import SearchSettings
 
 EVIL = "[red]red[/red]\x1b[2J\x1b]0;owned\x07\x9b31m\u202e\nnext line"
@@ -141,12 +143,12 @@ def story(
             "search training of 1-01 from seed 7 waits for a slot",
         ),
         (
-            progress.TrainingProgress(job="1-01@7", points=(progress(2000, 1.5),)),
+            progress.TrainingProgress(job="1-01@7", points=(point(2000, 1.5),)),
             "1-01@7 at 2.00k env steps: fitness 1.50",
         ),
         (progress.TrainingRetried(job="1-01@7", reason="it died"), "1-01 starts again: it died"),
         (
-            progress.TrainingResumed(job="1-01@7", label="1-01", points=(progress(500, None),)),
+            progress.TrainingResumed(job="1-01@7", label="1-01", points=(point(500, None),)),
             "training of 1-01 goes on at 500 env steps",
         ),
         (
@@ -224,7 +226,7 @@ def test_every_kind_of_entry_has_a_line_and_comes_back_from_its_json(
     for each in recorded(entries):
         content = json.loads(json.dumps(entry_to_json(each)))
         entry = {"kind": content.pop("kind"), **content.pop("fields")}
-        version = 2 if kind_of(each.entry) in ("proposed", "attempt-imported") else 1
+        version = 2 if kind_of(each.entry) == "proposed" else 1
         place = {"number": each.number, "time": each.time, "seconds": 2.5}
         assert content == place | {"version": version}
         model = type(each.entry)

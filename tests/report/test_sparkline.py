@@ -1,4 +1,4 @@
-"""Sparklines, progress bars and the bounded history of a curve."""
+"""Sparklines and the bounded history of a curve."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from eureka_agent.report.sparkline import History, progress_bar, resample, sparkline
+from eureka_agent.journal.under_way import History
+from eureka_agent.report.sparkline import resample, sparkline
 
 
 def test_values_map_to_eight_heights() -> None:
@@ -32,13 +33,6 @@ def test_edge_cases(values: list[float | None], drawn: str) -> None:
 
 def test_ascii_only() -> None:
     assert sparkline([0, 7], 8, ascii_only=True) == "_@"
-    assert progress_bar(0.5, 4, ascii_only=True) == ("##", "--")
-
-
-@pytest.mark.parametrize(("share", "done"), [(0.0, 0), (0.25, 2), (1.0, 8), (1.7, 8), (-1.0, 0)])
-def test_progress_bar_keeps_its_width(share: float, done: int) -> None:
-    full, empty = progress_bar(share, 8)
-    assert (len(full), len(full) + len(empty)) == (done, 8)
 
 
 def test_history_keeps_the_shape_in_bounded_memory() -> None:

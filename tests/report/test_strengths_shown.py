@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from io import StringIO
-from pathlib import Path
 
 import pytest
 from rich.console import Console, RenderableType
-from told import ended, judged, proposed
+from told import Story, ended, judged, proposed, started
 
 from eureka_agent.feedback.agreement import Agreement
 from eureka_agent.feedback.standing import preferences_of, with_strengths
 from eureka_agent.feedback_records import Comparison, Feedback, Given, Judge, Judgement, Withdrawal
-from eureka_agent.journal.entries import FeedbackGiven, IterationEnded, RunStarted
-from eureka_agent.records import TaskDescription
+from eureka_agent.journal.entries import FeedbackGiven, IterationEnded
+from eureka_agent.records import Attempt, TaskDescription
 from eureka_agent.report.as_json import best_to_json, to_json
 from eureka_agent.report.attempt_page import render_attempt
 from eureka_agent.report.html.document import html_report
+from eureka_agent.report.live import PlainLog
 from eureka_agent.report.markdown import markdown
-from eureka_agent.report.panels import search_lines
-from eureka_agent.report.plain import PlainLog
+from eureka_agent.report.progress import leaderboard
 from eureka_agent.report.run_report import ByModel, ByStrength, RunReport
-from eureka_agent.report.state import SearchView
 from eureka_agent.report.tables import render_run, render_runs
 from eureka_agent.report.verdict import verdict
 from eureka_agent.settings import SearchSettings
@@ -128,61 +127,46 @@ def test_json_tells_both_apart(strong: RunReport, report: RunReport) -> None:
     assert {each["strength"] for each in to_json(report)["attempts"]} == {None}
 
 
-def told(number: int, feedback: Feedback) -> FeedbackGiven:
-    return FeedbackGiven(who="openai/eye", feedback=feedback, number=number)
+def said(feedback: Feedback) -> FeedbackGiven:
+    return FeedbackGiven(who="openai/eye", feedback=feedback)
 
 
-def started(description: TaskDescription, feedback: tuple[Given, ...] = ()) -> RunStarted:
-    return RunStarted(
-        run_folder=Path("runs/jumper"),
-        run_name="20261121-035500_jumper_jump",
-        description=description,
-        sentence="jump",
-        settings=SETTINGS,
-        wall="process",
-        designer="openai/tiny",
-        feedback=feedback,
-    )
+@pytest.fixture
+def story(
+    report: RunReport, description: TaskDescription, attempt: Callable[..., Attempt]
+) -> Story:
+    """The report's run, whose attempts a model compares."""
+    story = Story(attempt)
+    story.tell(said(Judge(by="model")), started(description, SETTINGS))
+    return story
 
 
-@pytest.mark.parametrize("before", [True, False])
-def test_the_live_view_follows_what_is_said(
-    report: RunReport, description: TaskDescription, before: bool
-) -> None:
-    view = SearchView()
-    # of the process itself it comes with the start, of another one's journal before it
-    if not before:
-        view.apply(told(1, Judge(by="model")), 0.0)
-    view.apply(started(description, FEEDBACK[:1] if before else ()), 0.0)
+def tell_attempts(story: Story, report: RunReport) -> None:
     for each in report.attempts:
         if each.outcome is not None:
-            for entry in (proposed(each), judged(each), ended(each)):
-                view.apply(entry, 0.0)
-    view.apply(told(2, EYE), 0.0)
-    assert [each.id for each in view.attempts.leaderboard] == ["2-02", "1-01", "2-01"]
-    text = "\n".join("".join(part for part, _ in line) for line in search_lines(view, 1.0, 120, 40))
-    board = text.partition("leaderboard")[2]
+            story.tell(proposed(each), judged(each), ended(each))
+
+
+def test_the_live_view_follows_what_is_said(report: RunReport, story: Story) -> None:
+    tell_attempts(story, report)
+    story.tell(said(EYE))
+    assert [each.id for each in leaderboard(story.state)] == ["2-02", "1-01", "2-01"]
+    board = "\n".join(story.picture(120, 40)).partition("leaderboard")[2]
     assert board.index("strength") < board.index("2-02") < board.index("1-01")
     assert words(report, "2-02") in board
-    view.apply(told(3, Withdrawal(of=2)), 0.0)
-    assert {each.strength.mean for each in view.attempts.leaderboard if each.strength} == {0.0}
-    view.apply(told(4, Judge(by="fitness")), 0.0)
-    assert [each.id for each in view.attempts.leaderboard] == ["2-01", "1-01", "2-02"]
+    story.tell(said(Withdrawal(of=story.entries[-1].number)))
+    assert {each.strength.mean for each in leaderboard(story.state) if each.strength} == {0.0}
+    story.tell(said(Judge(by="fitness")))
+    assert [each.id for each in leaderboard(story.state)] == ["2-01", "1-01", "2-02"]
 
 
-def test_the_log_tells_judgements_and_no_fitness(
-    report: RunReport, description: TaskDescription
-) -> None:
+def test_the_log_tells_judgements_and_no_fitness(report: RunReport, story: Story) -> None:
     output = StringIO()
-    log = PlainLog(Console(file=output, width=160), lambda: 0.0)
-    log(started(description, FEEDBACK[:1]))
-    for each in report.attempts:
-        if each.outcome is not None:
-            for entry in (proposed(each), judged(each), ended(each)):
-                log(entry)
-    log(told(2, EYE))
-    log(IterationEnded(iteration=1, best="2-02"))
+    story.observers = (PlainLog(Console(file=output, width=160), lambda: 0.0),)
+    story.tell(started(report.description, SETTINGS))
+    tell_attempts(story, report)
+    story.tell(said(EYE), IterationEnded(iteration=1, best="2-02"))
     text = " ".join(output.getvalue().split())
     assert "2-02 trained (different)" in text
     assert "openai/eye compares pictures: 2-02 is better than 2-01" in text
-    assert f"best so far is 2-02 with strength {words(report, '2-02')}" in text
+    assert text.endswith("best so far is 2-02")

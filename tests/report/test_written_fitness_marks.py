@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from io import StringIO
-from pathlib import Path
 
 import pytest
 from rich.console import Console, RenderableType
+from told import Story, started
 
-from eureka_agent.journal.entries import Notice, RunStarted
-from eureka_agent.records import Finding, RunStatus, TaskDescription, Verdict, WrittenFitness
+from eureka_agent.journal.entries import Notice
+from eureka_agent.records import (
+    Attempt,
+    Finding,
+    RunStatus,
+    TaskDescription,
+    Verdict,
+    WrittenFitness,
+)
 from eureka_agent.report.as_json import attempt_in_full_to_json, to_json
 from eureka_agent.report.attempt_page import render_attempt
 from eureka_agent.report.fitness import render_fitness
-from eureka_agent.report.live import LiveView
+from eureka_agent.report.live import LiveView, PlainLog
 from eureka_agent.report.markdown import markdown
-from eureka_agent.report.panels import header_lines, search_lines
-from eureka_agent.report.plain import PlainLog
 from eureka_agent.report.run_report import RunReport
-from eureka_agent.report.state import SearchView
 from eureka_agent.report.tables import render_end, render_run, render_runs
 from eureka_agent.report.verdict import verdict
 from eureka_agent.settings import SearchSettings
@@ -127,56 +132,16 @@ def test_json_has_it(report: RunReport, written: RunReport) -> None:
     assert attempt_in_full_to_json(written.best, ORIGIN)["fitness_origin"] == ORIGIN
 
 
-def started(description: TaskDescription, settings: SearchSettings, origin: str) -> RunStarted:
-    return RunStarted(
-        run_folder=Path("runs/jumper"),
-        run_name="20261121-035500_jumper_jump",
-        description=description,
-        sentence="jump",
-        settings=settings,
-        wall="process",
-        designer="openai/tiny",
-        fitness_origin=origin,
-    )
-
-
 def test_the_head_of_the_live_view_and_the_first_line_of_the_log(
-    description: TaskDescription, settings: SearchSettings
+    description: TaskDescription, settings: SearchSettings, attempt: Callable[..., Attempt]
 ) -> None:
-    view = SearchView()
-    view.apply(started(description, settings, ORIGIN), 0.0)
-    heads = ["".join(text for text, _ in line) for line in header_lines(view, 120)]
-    assert heads[2] == f"{ORIGIN}: highest point of the foot"
-    assert all(len(line[0][0]) <= 40 for line in header_lines(view, 40))
-    view.apply(started(description, settings, ""), 0.0)
-    assert len(header_lines(view, 120)) == 2
     output = StringIO()
-    log = PlainLog(Console(file=output, width=160), lambda: 5.0)
-    log(started(description, settings, ORIGIN))
+    story = Story(attempt, PlainLog(Console(file=output, width=160), lambda: 5.0))
+    story.tell(started(description, settings, fitness_origin=ORIGIN))
+    assert story.picture(120)[2] == f"{ORIGIN}: highest point of the foot"
     assert output.getvalue().count(ORIGIN) == 1
-
-
-def test_what_is_told_before_a_run_begins_has_its_own_clock(
-    description: TaskDescription, settings: SearchSettings
-) -> None:
-    output = StringIO()
-    times = iter((5000.0, 5002.5, 5003.0))
-    log = PlainLog(Console(file=output, width=160), lambda: next(times))
-    log(Notice(text="openai/tiny writes a fitness"))
-    log(Notice(text="and mends it"))
-    log(started(description, settings, ORIGIN))
-    assert [line[:11] for line in output.getvalue().splitlines()] == [
-        "[    0.0 s]",
-        "[    2.5 s]",
-        "[    0.0 s]",  # the run, and its fitness
-        "[    0.0 s]",
-    ]
-    view = SearchView()
-    view.apply(Notice(text="openai/tiny writes a fitness"), 1.0)
-    assert [line[0][0] for line in search_lines(view, 1.0, 80, 20)] == [
-        "starting",
-        "openai/tiny writes a fitness",
-    ]
+    story.tell(started(description, settings, sentence=description.sentence))
+    assert "highest point" not in "".join(story.picture(120))
 
 
 def test_a_paused_view_draws_nothing_and_then_goes_on() -> None:
@@ -188,8 +153,8 @@ def test_a_paused_view_draws_nothing_and_then_goes_on() -> None:
             view(Notice(text="nobody sees this yet"))
             console.print("a question")
             assert output.getvalue()[len(before) :].strip() == "a question"
-        view._live.refresh()
-        assert "nobody sees this yet" in output.getvalue()
+        view.tick()
+        assert "starting" in output.getvalue()[len(before) :]
 
 
 def test_who_is_asked_sees_what_it_measures_and_what_the_critic_remarks() -> None:

@@ -21,8 +21,9 @@ from scripted_search import (
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.errors import SettingsError
 from eureka_agent.journal.entries import IterationEnded, Notice, RunStarted
+from eureka_agent.journal.state import Recorded, RunState
 from eureka_agent.records import TaskDescription
-from eureka_agent.report.state import SearchView
+from eureka_agent.report.progress import trainings_total
 from eureka_agent.search.budget import parse_budget, steps_text, time_text
 from eureka_agent.search.budget_plan import CostModel, plan
 from eureka_agent.search.capacity import plan_capacity
@@ -259,20 +260,18 @@ def test_plan_slots_and_live_view_count_the_same_trainings(
         }
     )
     assert TrainingCounts.of(settings, baselines=missing(settings)) == planned
-    view = SearchView()
-    view.apply(
-        RunStarted(
-            run_folder=Path(),
-            run_name="",
-            description=description,
-            sentence="",
-            settings=settings,
-            wall="",
-            designer="",
-        ),
-        0.0,
+    state = RunState()
+    started = RunStarted(
+        run_folder=Path(),
+        run_name="",
+        description=description,
+        sentence="",
+        settings=settings,
+        wall="",
+        designer="",
     )
-    assert view.trainings_total == planned.likely(iterations) == likely
+    state.apply(Recorded(1, "", 0.0, started))
+    assert trainings_total(state) == planned.likely(iterations) == likely
     costs = CostModel(parse_budget("1G"), missing)
     assert costs.env_steps(settings) == 1000 * most  # a budget is kept to
     # all in one worker, one at a time: as many slots as the largest group that trains at once

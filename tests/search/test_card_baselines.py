@@ -14,9 +14,10 @@ from outcomes import make_outcome
 from eureka_agent.archive.baseline_cache import trainer_files
 from eureka_agent.archive.run_folder import versions
 from eureka_agent.cards import TRAINER, TRAINER_FILES, Card, CardReward, card_path, read_card
-from eureka_agent.journal.entries import RunStarted
+from eureka_agent.journal.entries import RunCreated, RunStarted
+from eureka_agent.journal.state import Recorded, RunState
 from eureka_agent.records import BASELINES, FinalTraining, TaskDescription
-from eureka_agent.report.state import SearchView
+from eureka_agent.report.progress import trainings_total
 from eureka_agent.rewards import baseline
 from eureka_agent.search.card import final_trainings_of, why_stale
 from eureka_agent.search.lineage import seed_spread
@@ -164,11 +165,12 @@ def test_another_process_that_follows_a_run_waits_for_no_baseline_of_its_card(
         settings=settings,
         wall="",
         designer="",
-        card=card,
     )
-    view = SearchView()
-    view.apply(RunStarted.model_validate_json(started.model_dump_json()), 0.0)
-    assert view.trainings_total == 1 + 5
+    state = RunState()
+    for number, entry in enumerate((RunCreated(card=card), started)):
+        read = type(entry).model_validate_json(entry.model_dump_json())
+        state.apply(Recorded(number, "", 0.0, read))
+    assert trainings_total(state) == 1 + 5
 
 
 def test_a_baseline_that_always_comes_to_the_same_tells_nothing_of_noise(card: Card) -> None:

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from eureka_agent.report.plain import event_line
-from eureka_agent.report.state import SearchView
 from outcomes import make_outcome
 from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, TableTrials, reward
 
@@ -15,6 +13,7 @@ from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.errors import EurekaError
 from eureka_agent.journal.entries import Notice
 from eureka_agent.journal.progress import TrainingEnded
+from eureka_agent.journal.state import RunState
 from eureka_agent.rewards import baseline
 from eureka_agent.search.assembly import keeping_best
 from eureka_agent.search.final import keep_best
@@ -133,9 +132,8 @@ async def test_a_baseline_of_an_earlier_run_is_not_trained(make_run: MakeRun) ->
     third = four_proposals(make_run(**settings), {}, observer=told.append)
     await third.finals.baselines()
     assert third.trials.requests == []
-    view = SearchView()
     assert Counter(
-        event_line(event, view) for event in told if isinstance(event, TrainingEnded)
+        event.line(RunState()) for event in told if isinstance(event, TrainingEnded)
     ) == {
         "training of the human reward is taken from an earlier run: fitness 6.50": 1,
         "training of the human reward is taken from an earlier run: fitness 6.00": 1,

@@ -21,7 +21,7 @@ from eureka_agent.journal.entries import (
     RunStarted,
 )
 from eureka_agent.records import Attempt, RunStatus
-from eureka_agent.report.follow import Follower, RunClock
+from eureka_agent.report.follow import Follower
 from eureka_agent.search.pruning import prune, prune_plan, remove_leftovers
 
 MakeRun = Callable[..., Run]
@@ -126,7 +126,7 @@ def test_a_view_that_follows_a_pruned_run_sees_how_it_ended(copied: CommandLine)
     folder = copied.run_folder()
     prune(prune_plan(folder))
     seen: list[object] = []
-    assert not Follower(folder, seen.append, RunClock()).poll()
+    assert not Follower(folder, seen.append).poll()
     assert [each.status for each in seen if isinstance(each, RunEnded)] == [RunStatus.FINISHED]
 
 

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from eureka_agent.report.state import SearchView
 from page_runs import add_trained, finish, new_run
 
 from eureka_agent.archive.run_lock import locked
-from eureka_agent.journal import entries
+from eureka_agent.journal import progress
+from eureka_agent.journal.state import Recorded, RunState
 from eureka_agent.report.html.charts import Curve
 from eureka_agent.web import live
 from eureka_agent.web.live import ENDED, Feeds, LiveRun, Parts, Watcher, message
@@ -30,7 +30,7 @@ class Views:
         self.runs.add(id(run))
         self.slow += slow
         self.quick += not slow
-        return {"now": f"<p>{run.view.attempts.proposed} attempts</p>"}
+        return {"now": f"<p>{len(run.state.by_id)} attempts</p>"}
 
 
 @pytest.fixture
@@ -149,17 +149,18 @@ def test_no_line_of_a_part_ends_a_message() -> None:
 
 def test_what_is_training_is_drawn_as_far_as_it_has_come() -> None:
     """The best four candidates, their points equally far apart; finals are not candidates."""
-    view = SearchView()
-    view.apply(entries.Notice(text="begin"), 0.0)
+    state = RunState()
     for number in range(6):
         kind = "final" if number == 5 else "search"
         job = f"job {number}"
-        queued = progress.TrainingQueued(job=job, label=f"1-{number:02}", training=kind, seed=1)
-        view.apply(queued, 0.0)
-        points = [(100, float(number)), (200, None), (300, number + 2.0)]
-        progress = tuple(progress.Progress(env_steps=at, fitness=value) for at, value in points)
-        view.apply(progress.TrainingProgress(job=job, points=progress), 1.0)
-    drawn = under_way(view)
+        values = [(100, float(number)), (200, None), (300, number + 2.0)]
+        points = tuple(progress.Progress(env_steps=at, fitness=value) for at, value in values)
+        for entry in (
+            progress.TrainingQueued(job=job, label=f"1-{number:02}", training=kind, seed=1),
+            progress.TrainingProgress(job=job, points=points),
+        ):
+            state.apply(Recorded(number, "", 0.0, entry))
+    drawn = under_way(state.under_way)
     assert [each.name for each in drawn] == [f"1-0{place} (in training)" for place in (4, 3, 2, 1)]
     assert drawn[0].curves == (Curve((100, 200, 300), (4.0, 4.0, 6.0)),)
     assert under_way(None) == []

@@ -1,0 +1,366 @@
+"""Numbers of a run under way, from the entries of its journal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from told import Story, progress, started
+
+from eureka_agent.journal.entries import (
+    AttemptRepeated,
+    ConfirmationStarted,
+    FinalRound,
+    FinalStarted,
+    FinalTrained,
+    IterationEnded,
+    IterationStarted,
+    RandomisationStarted,
+    RandomisedTrained,
+    Reviewed,
+    RunStarted,
+    Scored,
+)
+from eureka_agent.journal.progress import (
+    RequestBatchAwaited,
+    RequestBatchEnded,
+    RequestEnded,
+    RequestStarted,
+    TrainingEnded,
+    TrainingProgress,
+    TrainingQueued,
+    TrainingResumed,
+    TrainingRetried,
+)
+from eureka_agent.records import (
+    Attempt,
+    Cost,
+    FinalTraining,
+    Message,
+    Repeat,
+    Score,
+    Stage,
+    TaskDescription,
+)
+from eureka_agent.report import progress as shown
+from eureka_agent.report.ledger import Ledger
+from eureka_agent.settings import SearchSettings
+
+COST = Cost(prompt_tokens=3000, completion_tokens=400, seconds=12.0, money=Decimal("0.0123"))
+
+
+@pytest.fixture
+def begin(description: TaskDescription, settings: SearchSettings) -> Callable[..., RunStarted]:
+    """The start of a run of 2 generations of 3 trainings, with changed settings."""
+    return lambda **changes: started(description, settings.model_copy(update=changes))
+
+
+@pytest.fixture
+def story(attempt: Callable[..., Attempt]) -> Story:
+    return Story(attempt)
+
+
+def first_round(number: int = 0, round_number: int = 0, samples: int = 3) -> IterationStarted:
+    return IterationStarted(iteration=number, round=round_number, samples=samples)
+
+
+def final(name: str, seed: int, story: Story, **values: Any) -> FinalTrained:
+    outcome = story.make("1-01", Stage.TRAINED, 1.25).outcome
+    return FinalTrained(training=FinalTraining(name=name, seed=seed, outcome=outcome, **values))
+
+
+def counts(story: Story) -> tuple[int, int]:
+    """Trainings done, and all of them."""
+    return shown.trainings_done(story.state), shown.trainings_total(story.state)
+
+
+def steps(story: Story) -> tuple[int, int]:
+    return shown.env_steps_done(story.state), shown.env_steps_total(story.state)
+
+
+def test_trainings_and_env_steps_are_counted(story: Story, begin: Any) -> None:
+    story.tell(begin(), first_round())
+    # 2 iterations × 3 samples + 3 seeds of the winner + likely 1 of the other finalist (1.3,
+    # rounded) + 2 baselines × 3 seeds
+    assert counts(story) == (0, 16)
+    assert steps(story) == (0, 16_000)
+    story.accept("1-01")
+    story.accept("1-02")
+    story.reject("1-03", "unknown variable 'heigth'")
+    story.tell(TrainingProgress(job="1-01@7", points=(progress(400, 1.0),)))
+    story.tell(TrainingProgress(job="1-02@7", points=(progress(300, None),)))
+    assert steps(story) == (700, 16_000)
+    story.finish("1-01", 1.5)
+    assert (counts(story), steps(story)[0]) == ((1, 16), 1000 + 300)
+    story.finish("1-02", 2.5)
+    story.tell(IterationEnded(iteration=0, best="1-02"))
+    assert counts(story) == (2, 15)  # the rejected proposal will not be trained
+    assert [each.id for each in shown.leaderboard(story.state)] == ["1-02", "1-01"]
+    assert shown.attempt_counts(story.state) == {
+        "proposed": "3 proposals",
+        "rejected": "1 thrown out by the critic",
+    }
+
+
+def test_a_training_ends_with_a_whole_iteration(story: Story, begin: Any) -> None:
+    story.tell(begin(env_steps=950))
+    # 950 steps are nine and a half iterations of 10 environments and 10 steps
+    assert steps(story) == (0, 16_000)
+
+
+def test_a_training_that_a_review_ends_counts_as_none(story: Story, begin: Any) -> None:
+    story.tell(begin(), first_round())
+    story.accept("1-01")
+    verdict = story.make("1-01", Stage.REJECTED, reason="turned down by its review").verdict
+    failed = {"fitness": None, "failure": "turned down"}
+    story.tell(
+        Reviewed(attempt="1-01", verdict=verdict),
+        TrainingEnded(job="1-01@7", label="1-01", training="search", **failed),
+    )
+    assert counts(story) == (0, 16)
+    story.accept("1-01-r1")
+    story.finish("1-01-r1", 2.5)
+    assert counts(story) == (1, 16)
+
+
+def test_what_is_trained_again_is_counted(story: Story, begin: Any) -> None:
+    story.tell(begin(confirm=2, confirm_seeds=1, strategy="greedy"), first_round())
+    assert counts(story) == (0, 16 + 2)  # two between the iterations
+    for name, fitness in (("1-01", 8.0), ("1-02", 7.0), ("1-03", 1.0)):
+        story.accept(name)
+        story.finish(name, fitness)
+    story.tell(ConfirmationStarted(iteration=0, attempts=("1-01", "1-02"), trainings=2))
+    for name in ("1-01", "1-02"):
+        outcome = story.make(name, Stage.TRAINED, 4.0).outcome
+        made = Repeat(iteration=0, seed=9, outcome=outcome)
+        story.tell(AttemptRepeated(attempt=name, repeat=made))
+    assert counts(story) == (5, 18)
+    story.tell(IterationEnded(iteration=0, best=None), first_round(1))
+    story.tell(IterationEnded(iteration=1, best=None))
+    assert counts(story) == (5, 5 + 4 + 6)  # none of the second iteration was trained
+
+
+def test_a_search_that_ends_early_has_only_its_finals_to_train(story: Story, begin: Any) -> None:
+    story.tell(begin(iterations=5, confirm=2, strategy="greedy"), first_round())
+    for number in (1, 2, 3):
+        story.accept(f"1-0{number}")
+        story.finish(f"1-0{number}", float(number))
+    story.tell(IterationEnded(iteration=0, best=None))
+    # 5 generations of 3, 2 confirmed after each of the 3 to come that have one after them, 3 seeds
+    # of the winner and 1 of the other finalist, 2 baselines x 3 seeds
+    assert counts(story) == (3, 15 + 6 + 4 + 6)
+    story.tell(FinalStarted(attempts=("1-03", "1-02")))
+    assert counts(story) == (3, 3 + 4 + 6)
+    story.tell(FinalRound(seeds={"1-03": 1, "1-02": 1}), FinalRound(seeds={"1-03": 2, "1-02": 2}))
+    assert counts(story) == (3, 3 + 4 + 6)
+    for seed in (1, 2):
+        story.tell(final("1-03", seed, story), final("1-02", seed, story))
+    story.tell(FinalRound(seeds={"1-02": 3}))  # the winner's seeds: 2 + 3 in all
+    assert counts(story) == (7, 3 + 5 + 6)
+    story.tell(final("1-02", 3, story))
+    assert counts(story) == (8, 8 + 6)
+
+
+def test_finals_that_would_tell_nothing_are_not_counted(story: Story, begin: Any) -> None:
+    story.tell(begin(), first_round())
+    for number in (1, 2, 3):
+        story.accept(f"1-0{number}")
+        story.finish(f"1-0{number}", 0.0)
+    story.tell(FinalStarted(attempts=(), skipped="all ended at a fitness of 0"))
+    assert counts(story) == (3, 3 + 6)
+
+
+def test_baselines_of_earlier_runs_leave_nothing_to_train(story: Story, begin: Any) -> None:
+    story.tell(begin())
+    for seed in (1, 2, 3):
+        story.tell(final("human", seed, story, cached=True))
+    assert counts(story) == (0, 6 + 4 + 3)
+    assert steps(story) == (0, 13_000)
+
+
+def test_trainings_under_distributions_are_counted(story: Story, begin: Any) -> None:
+    story.tell(begin(randomise=4, baselines=False))
+    # 2 iterations x 3 samples + 3 seeds of the winner and 1 of the other + 4 distributions x 3
+    # seeds
+    assert counts(story) == (0, 22)
+    story.tell(RandomisationStarted(winner="1-01", distributions=4, seeds=3))
+    assert shown.phase(story.state) == "distributions of parameters"
+    training = final("d1", 7, story).training
+    story.tell(RandomisedTrained(winner="1-01", training=training))
+    assert counts(story)[0] == 1
+    assert [
+        (row.name, len(row.trainings), row.planned) for row in shown.final_rows(story.state)
+    ] == [("d1", 1, 3)]
+
+
+def test_a_run_that_goes_on_counts_what_was_there(story: Story, begin: Any) -> None:
+    story.tell(begin(), first_round())
+    story.accept("1-01")
+    story.finish("1-01", 1.5)
+    story.reject("1-02", "no code")
+    story.accept("1-03")
+    story.tell(TrainingProgress(job="1-03@7", points=(progress(900, 1.0),)), seconds=5.0)
+    # it is killed; the other process goes on from a saved state
+    story.tell(begin().model_copy(update={"resumed": True}), first_round(), seconds=1.0)
+    assert (counts(story), steps(story)[0]) == ((1, 16), 1000)
+    story.tell(TrainingQueued(job="1-03@7", label="1-03", training="search", seed=7))
+    story.tell(TrainingResumed(job="1-03@7", label="1-03", points=(progress(600, 1.0),)))
+    story.tell(TrainingProgress(job="1-03@7", points=()))
+    story.tell(TrainingProgress(job="1-03@7", points=(progress(700, 1.0),)), seconds=10.0)
+    assert steps(story)[0] == 1000 + 700
+    # 100 env steps in the 10 s of this process
+    assert story.state.under_way.steps_per_second == pytest.approx(10.0)
+    story.finish("1-03", 2.0)
+    story.tell(IterationEnded(iteration=0, best="1-03"))
+    assert counts(story) == (2, 2 + 3 + 10)
+
+
+def test_phases_have_names(story: Story, begin: Any) -> None:
+    phases = []
+    for entry in (
+        begin(),
+        first_round(),
+        first_round(round_number=1),
+        first_round(1),
+        ConfirmationStarted(iteration=0, attempts=(), trainings=2),
+        IterationEnded(iteration=0, best=None),
+        ConfirmationStarted(iteration=1, attempts=(), trainings=2),
+        IterationEnded(iteration=1, best=None),
+        first_round(2),  # a person goes on
+        FinalStarted(attempts=("1-01",)),
+    ):
+        story.tell(entry)
+        phases.append(shown.phase(story.state))
+    assert phases == [
+        "starting",
+        "iteration 1 of 2",
+        "iteration 1 of 2, round 2",
+        "iterations 1 (round 2) and 2 of 2",
+        "iterations 1 (the best again) and 2 of 2",
+        "iteration 2 of 2",
+        "iteration 2 of 2, the best again",
+        "iteration 2 of 2, the best again",
+        "iteration 3 of 3",
+        "final trainings",
+    ]
+
+
+@pytest.mark.parametrize("video", [True, False])
+def test_what_follows_the_last_training_has_its_name(story: Story, begin: Any, video: bool) -> None:
+    rest = "scores, video and report" if video else "scores and report"
+    story.tell(begin(video=video, baselines=False, final_seeds=1, finalists=1))
+    story.tell(FinalStarted(attempts=("1-01",)), FinalRound(seeds={"1-01": 1}))
+    job = {"job": "1-01@7", "label": "1-01", "training": "final"}
+    story.tell(TrainingQueued(**job, seed=7), TrainingProgress(job="1-01@7", points=()))
+    story.tell(TrainingProgress(job="1-01@7", points=(progress(500, 1.0),)), seconds=5.0)
+    line = shown.progress_line(story.state, story.now, 150)
+    # the other 500 of its 1000 env steps
+    assert line.endswith("about 5.0 s left" + ", then the video" * video)
+    story.tell(TrainingProgress(job="1-01@7", points=(progress(1000, 1.0),)), seconds=5.0)
+    assert " left" not in shown.progress_line(story.state, story.now, 150)  # not "about 0.0 s"
+    story.tell(TrainingEnded(**job, fitness=1.0), final("1-01", 7, story))
+    line = shown.progress_line(story.state, story.now, 150)
+    assert line == f"{rest}, 1 of 1 done, 1.00k of 1.00k env steps"
+    assert shown.phase(story.state) == rest
+
+
+def test_speed_and_time_left(story: Story, begin: Any) -> None:
+    story.tell(begin(), first_round())
+    story.accept("1-01")
+    assert shown.seconds_left(story.state, story.now) is None
+    story.tell(TrainingProgress(job="1-01@7", points=()))
+    story.tell(TrainingProgress(job="1-01@7", points=(progress(500, 1.0),)), seconds=5.0)
+    assert story.state.under_way.steps_per_second == pytest.approx(100.0)
+    assert shown.seconds_left(story.state, story.now) == pytest.approx(15_500 / 100.0)
+    # time passes without an env step, such as for a model's reply: 500 in 10 s
+    assert shown.seconds_left(story.state, story.now + 5.0) == pytest.approx(15_500 / 50.0)
+    # a rate is one of the last twenty seconds
+    for step in range(501, 531):
+        story.tell(TrainingProgress(job="1-01@7", points=(progress(step, 1.0),)), seconds=1.0)
+    assert story.state.under_way.steps_per_second == pytest.approx(1.0)
+    story.tell(TrainingEnded(job="1-01@7", label="1-01", training="search", fitness=1.0))
+    assert story.state.under_way.steps_per_second is None
+
+
+def test_a_training_that_starts_again_has_lost_its_steps(story: Story, begin: Any) -> None:
+    story.tell(begin(), first_round())
+    story.accept("1-01")
+    story.tell(TrainingProgress(job="1-01@7", points=(progress(400, 1.0),)))
+    story.tell(TrainingRetried(job="1-01@7", reason="its worker died"))
+    under_way = story.state.under_way
+    assert (list(under_way.running), list(under_way.queued)) == ([], ["1-01@7"])
+    assert steps(story) == (0, 16_000)
+    assert under_way.notices[-1].text == "training of 1-01 starts again: its worker died"
+    story.tell(TrainingProgress(job="1-01@7", points=(progress(100, 1.0),)))
+    assert steps(story)[0] == 100
+
+
+def test_curves_are_level_where_no_episode_ended(story: Story, begin: Any) -> None:
+    story.tell(begin())
+    story.accept("1-01")
+    values = (None, 1.0, None, 3.0, None)
+    points = tuple(progress(step, value) for step, value in enumerate(values))
+    story.tell(TrainingProgress(job="1-01@7", points=points))
+    training = story.state.under_way.running["1-01@7"]
+    assert (training.history.values, training.fitness) == ([None, 1.0, 1.0, 3.0, 3.0], 3.0)
+
+
+def test_finals_have_their_seeds_and_then_a_score(story: Story, begin: Any) -> None:
+    story.tell(begin(baselines=False), FinalStarted(attempts=("1-01",)))
+    assert shown.final_rows(story.state) == []
+    story.tell(FinalRound(seeds={"1-01": 3}))
+    for seed in (100, 101):
+        job = {"job": f"1-01@{seed}", "label": "1-01", "training": "final"}
+        story.tell(TrainingQueued(**job, seed=seed))
+    roles = [each.role for each in story.state.under_way.queued.values()]
+    assert roles == ["final, seed 1", "final, seed 2"]
+    story.tell(final("1-01", 100, story))
+    (row,) = shown.final_rows(story.state)
+    assert (len(row.trainings), row.planned, row.score) == (1, 3, None)
+    score = Score(name="1-01", seeds=(1,), fitness=(1.0,), mean=1.0, std=None)
+    story.tell(Scored(score=score))
+    assert shown.final_rows(story.state)[0].score == score
+
+
+# ── requests to models ────────────────────────────────────────────────────────────────────────────
+
+
+def sent(number: int, what: str) -> RequestStarted:
+    return RequestStarted(number=number, model="openai/tiny", purpose=what)
+
+
+def answered(number: int, what: str, cost: Cost | None = COST) -> RequestEnded:
+    return RequestEnded(request=sent(number, what), cost=cost)
+
+
+def test_replies_are_awaited_and_counted(story: Story, begin: Any) -> None:
+    message = Message(role="designer", model="openai/tiny", request="", reply="", cost=COST)
+    story.tell(begin().model_copy(update={"asked": Ledger((message,)).asked}))
+    under_way = story.state.under_way
+    assert shown.account(under_way) == "1 reply · 3.40k tokens · $0.0123"
+    story.tell(sent(0, "design of 1-01"), sent(1, "design of 1-02"))
+    story.tell(sent(2, "revision 1-03-r1"), sent(3, "review of 1-04"), seconds=15.0)
+    # the oldest was sent 42 s ago
+    assert shown.awaited(under_way, 42.0, 90) == (
+        "4 replies awaited for 0:42: design of 1-01, 1-02; revision 1-03-r1; review of 1-04"
+    )
+    assert shown.awaited(under_way, 42.0, 80) == (
+        "4 replies awaited for 0:42: 2 designs, 1 revision, 1 review"
+    )
+    story.tell(answered(0, "design of 1-01"), answered(1, "design of 1-02", None))
+    assert shown.account(under_way) == "2 replies · 6.80k tokens · $0.0246"
+    story.tell(answered(3, "review of 1-04", Cost()))
+    assert shown.account(under_way) == "3 replies · 6.80k tokens and 1 uncounted · cost unknown"
+    assert shown.awaited(under_way, 50.0, 80) == "1 reply awaited for 0:20: revision 1-03-r1"
+
+
+def test_batches_say_how_many_requests_wait_and_since_when(story: Story, begin: Any) -> None:
+    story.tell(begin(), *(sent(number, "design of 1-01") for number in range(9)))
+    # taken up by a resumed run, ten minutes after it was sent
+    story.tell(RequestBatchAwaited(id="b1", model="openai/tiny", requests=7, seconds=600.0))
+    waiting = "7 requests wait in a batch of openai/tiny, since 12 min; 2 other replies awaited"
+    assert shown.awaited(story.state.under_way, 120.0, 80) == waiting
+    story.tell(RequestBatchEnded(id="b1", unanswered=()))
+    assert "batch" not in shown.awaited(story.state.under_way, 130.0, 80)
