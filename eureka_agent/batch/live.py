@@ -88,8 +88,7 @@ class BatchView:
         hidden = max(0, len(shown) - max(0, (options.height or console.height) - 5))
         table = Table(box=None, pad_edge=False, header_style="dim", expand=True)
         for title in ("search", "phase", "trainings", "best", "now", "left"):
-            right = "right" if title in ("trainings", "best", "left") else "left"
-            table.add_column(title, no_wrap=True, justify=right, overflow="ellipsis")
+            table.add_column(title, no_wrap=True, overflow="ellipsis")
         for name, watched in shown[: len(shown) - hidden]:
             table.add_row(*self._cells(name, watched))
         if shown:

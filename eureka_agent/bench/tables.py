@@ -20,7 +20,7 @@ from eureka_agent.batch.summary import plain_cell
 from eureka_agent.bench.results import Cell, Results
 from eureka_agent.bench.statistics import Estimate
 from eureka_agent.bench.summary import MethodSummary, summaries
-from eureka_agent.report.console import unwrapped
+from eureka_agent.report.terminal import unbroken
 from eureka_agent.text import one_line
 
 _CSV_COLUMNS = (
@@ -56,7 +56,7 @@ def render(results: Results, title: str, again: str, width: int) -> RenderableTy
     for heading, entries in _lists(results).items():
         parts += [Text(f"{heading}:"), *(Text(f"  {each}") for each in entries), Text()]
     if _goes_on(results):
-        parts += [unwrapped(f"Go on with:  {again}"), Text()]
+        parts += [unbroken(f"Go on with:  {again}"), Text()]
     return Group(*parts)
 
 

@@ -25,8 +25,10 @@ def confirmation(
     """Function that asks for consent. `yes`: do not ask; `paused`: frees the terminal."""
 
     async def confirm(fitness: WrittenFitness, verdict: Verdict, kept: Path) -> Acceptance | None:
-        from eureka_agent.report.console import CleanConsole
-        from eureka_agent.report.fitness import render_fitness
+        from eureka_agent.report.attempt_page import render_findings
+        from eureka_agent.report.console import CleanConsole, panel
+        from eureka_agent.report.sections import fitness_blocks
+        from eureka_agent.report.terminal import render_block
 
         on_stderr = output_format == "json" or not sys.stdout.isatty()
         output = sys.stderr if on_stderr else sys.stdout
@@ -38,7 +40,13 @@ def confirmation(
                 " not written again",
             )
         with paused():
-            CleanConsole(stderr=on_stderr).print(render_fitness(fitness, verdict))
+            console = CleanConsole(stderr=on_stderr)
+            console.print(
+                *(part for each in fitness_blocks(fitness) for part in render_block(each))
+            )
+            if verdict.findings:
+                title = "what the critic remarks (it calls it a reward)"
+                console.print(panel(render_findings(verdict), title, "yellow"))
             if yes:
                 return "accepted by --yes at the start"
             accepted = await is_yes(QUESTION, on_stderr=on_stderr)

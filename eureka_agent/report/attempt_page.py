@@ -19,9 +19,10 @@ from eureka_agent.attempt_words import (
     rung_reached,
 )
 from eureka_agent.records import Attempt, CurvePoint, Stage, Verdict
-from eureka_agent.report.console import PythonSource, panel, unwrapped
-from eureka_agent.report.reasoning import reasoning_panel
+from eureka_agent.report.blocks import Quote
+from eureka_agent.report.console import PythonSource, panel
 from eureka_agent.report.sparkline import common_scale, sparkline
+from eureka_agent.report.terminal import render_block, unbroken
 
 CURVE_WIDTH = 24
 STAGE_STYLES = {
@@ -67,9 +68,9 @@ def render_attempt(
     parts.append(Text())
     if attempt.reason:
         parts += [Text(attempt.reason, style=style), Text()]
-    parts.append(source_panel(attempt, whole=True))
+    parts.append(_source_panel(attempt))
     if proposal.reasoning.strip():
-        parts.append(reasoning_panel(proposal.reasoning))
+        parts += render_block(Quote(proposal.reasoning))
     if attempt.verdict is not None:
         parts.append(_verdict_panel(attempt.verdict))
     if points:
@@ -78,7 +79,7 @@ def render_attempt(
     if attempt.diagnosis is not None:
         parts.append(panel(Text(attempt.diagnosis.text.strip()), "diagnosis"))
     if folder is not None:
-        parts.append(unwrapped(f"files: {folder}", "dim"))
+        parts.append(unbroken(f"files: {folder}", "dim"))
     return Group(*parts)
 
 
@@ -183,13 +184,9 @@ def _verdict_panel(result: Verdict) -> Panel:
     return panel(body, f"critic: {word}")
 
 
-def source_panel(attempt: Attempt, *, whole: bool = False) -> Panel:
-    """Panel with an attempt's source; `whole`: with the comments below its last line of code."""
+def _source_panel(attempt: Attempt) -> Panel:
     title = f"reward function of attempt {attempt.id}"
     source = attempt.proposal.reward.source.rstrip()
     if not source:
         return panel(Text("the designer's reply held no code", style="dim"), title, "none")
-    shown = source if whole else wording.without_trailing_comments(source)
-    hidden = sum(line.startswith("#") for line in source.splitlines()[len(shown.splitlines()) :])
-    subtitle = f"and {wording.plural(hidden, 'line')} of comments" if hidden else None
-    return panel(PythonSource(shown), title, "none", subtitle)
+    return panel(PythonSource(source), title, "none")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -50,11 +49,6 @@ def list_console() -> CleanConsole:
     if console.is_terminal or "COLUMNS" in os.environ:
         return console
     return CleanConsole(width=_UNBOUNDED)
-
-
-def unwrapped(text: str | Path, style: str = "") -> Text:
-    """One line for a path or a command, however narrow the terminal is."""
-    return Text(str(text), style=style, no_wrap=True, overflow="ignore")
 
 
 def facts_grid(facts: Mapping[str, RenderableType], style: str = "bold") -> Table:

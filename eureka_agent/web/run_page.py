@@ -16,32 +16,21 @@ from markupsafe import Markup
 from eureka_agent import wording
 from eureka_agent.archive.artefacts import BEST
 from eureka_agent.archive.safe_files import open_plain
-from eureka_agent.attempt_words import fitness_per_seed
 from eureka_agent.errors import RunFolderError
 from eureka_agent.invocation import command
 from eureka_agent.journal.under_way import TrainingUnderWay, UnderWay
 from eureka_agent.ranking import ranked
-from eureka_agent.records import BASELINES, Attempt, RunStatus, Stage
-from eureka_agent.report import progress, randomisation
-from eureka_agent.report.cost import cost_sentence, remarks
-from eureka_agent.report.html.charts import (
-    Curve,
-    Trainings,
-    figure,
-    fitness_per_iteration,
-    learning_curves,
-    scores_with_error_bars,
-)
-from eureka_agent.report.html.document import CURVES_NOTE, ITERATIONS_NOTE
-from eureka_agent.report.html.lineage import draw, lineage
-from eureka_agent.report.html.training_curves import final_curves, search_curves
-from eureka_agent.report.ledger import SUMMED_TIME
+from eureka_agent.records import Attempt, RunStatus, Stage
+from eureka_agent.report import progress
+from eureka_agent.report.html.charts import Curve, Trainings, figure, learning_curves
+from eureka_agent.report.html.document import section_html
+from eureka_agent.report.html.training_curves import search_curves
 from eureka_agent.report.metric import metric_lines
 from eureka_agent.report.panels import most_interesting
 from eureka_agent.report.progress import Watched
 from eureka_agent.report.run_report import RunReport
+from eureka_agent.report.sections import CURVES_NOTE, run_charts, run_document
 from eureka_agent.report.sparkline import common_scale, sparkline
-from eureka_agent.report.verdict import verdict
 from eureka_agent.web.code import code_lines
 from eureka_agent.web.live import LiveRun, Parts
 from eureka_agent.web.rendering import render
@@ -56,10 +45,9 @@ CURVES_UNDER_WAY = 4
 LOG_LINES = 40
 LOG_BYTES = 16_384
 QUICK_PARTS = ("status", "now", "log")
-SLOW_PARTS = (
-    *("verdict", "videos", "scores", "leaderboard", "randomised"),
-    *("lineage", "cost", "charts"),
-)
+SECTIONS = ("verdict", "scores", "randomised", "lineage", "cost")
+"""Parts that are sections of a run's report."""
+SLOW_PARTS = (*SECTIONS, "videos", "leaderboard", "charts")
 ORDERS = {
     "best": "best first",
     "newest": "newest first",
@@ -85,8 +73,18 @@ class Row:
 
 
 def run_parts(report: RunReport, live: LiveRun | None, names: Sequence[str]) -> Parts:
-    """HTML of these parts by their names."""
-    return {name: render(f"parts/{name}.html", **_values(name, report, live)) for name in names}
+    """HTML of these parts by their names: sections of the report, or templates of their own."""
+    sections = {each.name: each for each in run_document(report).sections}
+
+    def link(attempt: str) -> str:
+        return address(report.run_name, "attempts", attempt)
+
+    return {
+        name: section_html(sections[name], link)
+        if name in SECTIONS
+        else render(f"parts/{name}.html", **_values(name, report, live))
+        for name in names
+    }
 
 
 def _values(name: str, report: RunReport, live: LiveRun | None) -> dict[str, Any]:
@@ -101,23 +99,10 @@ def _values(name: str, report: RunReport, live: LiveRun | None) -> dict[str, Any
             values |= {"env_steps": report.settings.env_steps}
         case "log":
             values |= {"lines": log_tail(report.folder / "log.txt")}
-        case "verdict":
-            found = verdict(report)
-            values |= {"lines": found.lines(), "advice": found.advice, "command": found.command}
         case "videos":
             values |= {"names": _videos(report), "making": video_command(report)}
-        case "scores":
-            values |= {"rows": _scores(report)}
         case "leaderboard":
             values |= _leaderboard(report)
-        case "randomised":
-            values |= {"found": report.randomisation, "randomisation": randomisation}
-        case "lineage":
-            values |= _lineage(report)
-        case "cost":
-            ledger = report.ledger
-            values |= {"sentence": cost_sentence(report), "remarks": remarks(report)}
-            values |= {"lines": (*ledger.by_role, ledger.total), "note": SUMMED_TIME}
         case "charts":
             values |= {"charts": charts(report, None if live is None else live.state.under_way)}
     return values
@@ -177,20 +162,6 @@ def _videos(report: RunReport) -> tuple[str, ...]:
         return ()
 
 
-def _scores(report: RunReport) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": score.name,
-            "is_baseline": score.name in BASELINES,
-            "is_best": report.best is not None and score.name == report.best.id,
-            "fitness": wording.plus_minus(score.mean, score.std),
-            "normalized": score.human_normalized,
-            "per_seed": fitness_per_seed(score),
-        }
-        for score in report.scores
-    ]
-
-
 def _leaderboard(report: RunReport) -> dict[str, Any]:
     rows = rows_of(report, "best")
     return {"rows": rows[:BOARD_ROWS], "hidden": len(report.attempts) - len(rows[:BOARD_ROWS])}
@@ -215,41 +186,13 @@ def rows_of(report: RunReport, order: str) -> list[Row]:
     return [Row(places.get(each.id), each, each.id == best) for each in chosen]
 
 
-def _lineage(report: RunReport) -> dict[str, Any]:
-    best, run = "" if report.best is None else report.best.id, report.run_name
-    drawn = lineage(report.attempts, best)
-    drawing = draw(drawn, report.merit_unit_note, lambda name: address(run, "attempts", name))
-    return {"drawing": drawing if len(report.attempts) > 1 else "", "left_out": drawn.left_out}
-
-
 def charts(report: RunReport, now: UnderWay | None = None) -> dict[str, Markup]:
-    """Figures by name; those without data are empty. `now`: with what is training now."""
-    best = "" if report.best is None else report.best.id
-    baselines = [score for score in report.scores if score.name in BASELINES]
-    own, unit = report.of_own_reward, report.unit_note
-    per_iteration = None if own else fitness_per_iteration(report.attempts, baselines, unit)
-    return {
-        "scores": figure(
-            scores_with_error_bars(report.scores, best, unit, own=own), "Scores from fresh seeds"
-        ),
-        "finals": figure(
-            learning_curves(final_curves(report), unit) if report.finalists else None,
-            "Final trainings, from fresh seeds",
-            CURVES_NOTE,
-        ),
-        "search": figure(
-            learning_curves([*search_curves(report), *under_way(now)], unit)
-            if report.is_measured
-            else None,
-            "Best attempts in the search",
-            CURVES_NOTE,
-        ),
-        "iterations": figure(
-            per_iteration,
-            f"{report.measure.capitalize()} per iteration",
-            ITERATIONS_NOTE if report.measure == "fitness" else "",
-        ),
-    }
+    """Figures of curves by name. `now`: with what is training now."""
+    found = run_charts(report)
+    if now is not None and report.is_measured:
+        curves = learning_curves([*search_curves(report), *under_way(now)], report.unit_note)
+        found["search"] = figure(curves, "Best attempts in the search", CURVES_NOTE)
+    return found
 
 
 def under_way(now: UnderWay | None) -> list[Trainings]:

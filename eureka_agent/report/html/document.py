@@ -1,71 +1,78 @@
-"""`report.html`: what was asked, what won, how sure that is, and how it came about.
+"""Blocks of a document as HTML, and `report.html`.
 
-One file without any address: it holds its scripts, styles, charts and the clip, and a policy that
-lets a browser load nothing else. Texts of models, persons and environments are escaped by the
-template; characters that nobody sees are written as in Python.
+The report is one file without any address: it holds its scripts, styles, charts and the clip, and a
+policy that lets a browser load nothing else. All text is escaped, and characters that nobody sees
+are written as in Python.
 """
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from eureka_agent import wording
-from eureka_agent.invocation import command, executable
+from markupsafe import Markup, escape
+
 from eureka_agent.markup import LONGEST_QUOTATION
-from eureka_agent.records import BASELINES
-from eureka_agent.report import facts, randomisation
-from eureka_agent.report.cost import cost_sentence, remarks
-from eureka_agent.report.fitness import fitness_facts
-from eureka_agent.report.html import sections
-from eureka_agent.report.html.assets import SCRIPTS, STYLES, asset, content_security_policy
-from eureka_agent.report.html.charts import (
-    figure,
-    fitness_per_iteration,
-    learning_curves,
-    scores_with_error_bars,
+from eureka_agent.report.blocks import (
+    Block,
+    Drawing,
+    Facts,
+    Folded,
+    Grid,
+    Items,
+    NextStep,
+    Quote,
+    Section,
+    Source,
+    Words,
 )
-from eureka_agent.report.html.lineage import draw, lineage
-from eureka_agent.report.html.source import difference_to_parent, highlighted
-from eureka_agent.report.html.training_curves import final_curves, search_curves
-from eureka_agent.report.ledger import SUMMED_TIME
-from eureka_agent.report.metric import metric_lines
-from eureka_agent.report.run_report import RunReport
-from eureka_agent.report.verdict import verdict
+from eureka_agent.report.html.assets import SCRIPTS, STYLES, asset, content_security_policy
+from eureka_agent.report.html.source import highlighted
+from eureka_agent.report.sections import run_document
 from eureka_agent.text import clipped, escape_unprintable
 
 if TYPE_CHECKING:
     import jinja2
-    from markupsafe import Markup
+
+    from eureka_agent.report.run_report import RunReport
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
-CURVES_NOTE = (
-    "Fitness with exploration noise. A line is the mean over the trainings of a reward. A band, of"
-    " the best and of the baselines, is ± the standard deviation of their trainings."
-)
-ITERATIONS_NOTE = "The mean of an attempt's trainings in the search, without exploration noise."
+Link = Callable[[str], str]
+"""Address of an attempt by its id; empty for none."""
 
 
 def write_html_report(path: Path, report: RunReport) -> None:
     """Write the document; an existing one is replaced."""
-    with path.open("w", encoding="utf-8") as stream:
-        stream.writelines(html_report(report))
+    path.write_text(html_report(report), encoding="utf-8")
 
 
-def html_report(report: RunReport) -> Iterator[str]:
-    """The document in parts of bounded size."""
-    return templates().get_template("report.html.j2").generate(**_values(report))
+def html_report(report: RunReport) -> str:
+    """The report of a run."""
+    document = run_document(report)
+    scripts, styles = tuple(map(asset, SCRIPTS)), tuple(map(asset, STYLES))
+    sections = ((each, blocks_html(each.blocks)) for each in document.sections)
+    return (
+        templates()
+        .get_template("report.html.j2")
+        .render(
+            title=document.title,
+            head=blocks_html(document.head),
+            sections=[(each, html) for each, html in sections if html],
+            policy=content_security_policy(scripts, styles),
+            scripts=scripts,
+            styles=styles,
+        )
+    )
 
 
 @cache
 def templates() -> jinja2.Environment:
     """Environment of the templates in this folder, which escapes all values."""
-    import jinja2
+    import jinja2  # slow to import
 
-    templates = jinja2.Environment(
+    return jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
         finalize=_visible,
@@ -73,8 +80,6 @@ def templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters |= {"inline_code": _inline_code, "quoted": _quoted}
-    return templates
 
 
 def _visible(value: object) -> object:
@@ -82,104 +87,89 @@ def _visible(value: object) -> object:
     return value if hasattr(value, "__html__") else escape_unprintable(str(value), keep="\n\t")
 
 
-def _inline_code(sentence: str) -> Markup:
-    """Sentence with the parts in backticks as code."""
-    from markupsafe import Markup, escape
+def section_html(section: Section, link: Link = lambda name: "") -> Markup:
+    """A section with its title; empty without blocks."""
+    body = blocks_html(section.blocks, link)
+    title = Markup('<h2 id="{}">{}</h2>').format(section.name, section.title)
+    return title + body if body else body
 
-    parts = escape_unprintable(sentence).split("`")
+
+def blocks_html(blocks: Iterable[Block], link: Link = lambda name: "") -> Markup:
+    """Elements of blocks. `link`: for the names of attempts in tables."""
+    return Markup().join(_block(block, link) for block in blocks)
+
+
+def _block(block: Block, link: Link) -> Markup:
+    match block:
+        case Words():
+            return Markup('<p class="{}">{}</p>').format(block.style, _words(block.text))
+        case Facts():
+            rows = (
+                Markup('<dt>{}</dt><dd class="{}">{}</dd>').format(
+                    name, "strong" if name == block.strong else "", _words(text)
+                )
+                for name, text in block.rows.items()
+            )
+            return Markup('<dl class="facts">{}</dl>').format(Markup().join(rows))
+        case NextStep():
+            step = Markup('<dl class="facts"><dt>next</dt><dd>{}: <code>{}</code></dd></dl>')
+            return step.format(_words(block.advice), _text(block.command))
+        case Grid():
+            return _grid(block, link) if block.rows else Markup()
+        case Source(language="python"):
+            return highlighted(block.text)
+        case Source():
+            return Markup('<pre class="words"><code>{}</code></pre>').format(_text(block.text))
+        case Quote():
+            title = Markup("<h3>{}</h3>").format(_text(block.title)) if block.title else Markup()
+            quoted = _text(clipped(block.text.strip(), LONGEST_QUOTATION))
+            return title + Markup("<blockquote>{}</blockquote>").format(quoted)
+        case Items():
+            lines = (Markup("<li>{}</li>").format(_words(line)) for line in block.lines)
+            return Markup("<ul>{}</ul>").format(Markup().join(lines))
+        case Drawing():
+            return Markup('<div class="wide">{}</div>').format(block.html())
+        case Folded():
+            inner = blocks_html(block.blocks, link)
+            folded = Markup("<details><summary>{}</summary>{}</details>")
+            return folded.format(_text(block.summary), inner)
+
+
+def _grid(grid: Grid, link: Link) -> Markup:
+    """A table, whose rows are stacked where a screen is narrow."""
+    kinds = ["number" if title in grid.numbers else "text" for title in grid.titles]
+    heads = (
+        Markup('<th scope="col" class="{}">{}</th>').format(kind, _text(title))
+        for kind, title in zip(kinds, grid.titles, strict=True)
+    )
+    rows = []
+    for place, row in enumerate(grid.rows):
+        name = grid.id_of(place)
+        address = link(name) if name else ""
+        first = Markup('<a href="{}">{}</a>').format(address, row[0]) if address else _words(row[0])
+        cells = [Markup('<th scope="row" class="name">{}</th>').format(first)]
+        cells += [
+            Markup('<td data-title="{}" class="{}">{}</td>').format(title, kind, _words(cell))
+            for title, kind, cell in zip(grid.titles[1:], kinds[1:], row[1:], strict=True)
+        ]
+        anchor = Markup(' id="attempt-{}"').format(name) if name and not address else ""
+        best = Markup(' class="best"') if name and name == grid.best else ""
+        rows.append(Markup("<tr{}{}>{}</tr>").format(anchor, best, Markup().join(cells)))
+    head = Markup('<div class="wide"><table class="stacked"><thead><tr>{}</tr></thead>')
+    body = Markup("<tbody>{}</tbody></table></div>").format(Markup().join(rows))
+    return head.format(Markup().join(heads)) + body
+
+
+def _words(text: str) -> Markup:
+    """Text with its parts in backticks as code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # a backtick of its own
+        return _text(text)
     code = Markup("<code>{}</code>")
     return Markup().join(
-        code.format(part) if place % 2 else escape(part) for place, part in enumerate(parts)
+        code.format(_text(part)) if place % 2 else _text(part) for place, part in enumerate(parts)
     )
 
 
-def _quoted(text: str) -> str:
-    return clipped(text.strip(), LONGEST_QUOTATION)
-
-
-def _values(report: RunReport) -> dict[str, Any]:
-    """Values of the template."""
-    scripts, styles = tuple(map(asset, SCRIPTS)), tuple(map(asset, STYLES))
-    folder = shlex.quote(str(report.folder))
-    fitness = report.written_fitness
-    changed, other_settings = facts.changed_settings(report)
-    return {
-        "report": report,
-        "facts": facts,
-        "randomisation": randomisation,
-        "policy": content_security_policy(scripts, styles),
-        "scripts": scripts,
-        "styles": styles,
-        "title": wording.title(report.sentence),
-        "metric": metric_lines(report),
-        "verdict": verdict(report),
-        "tiles": sections.tiles(report),
-        "written": fitness,
-        "written_facts": fitness_facts(fitness) if fitness is not None else {},
-        "highlighted": highlighted,
-        **_winner(report),
-        **_charts(report),
-        "failures": sections.failures(report),
-        "rows": sections.shown_attempts(report.attempts),
-        "cost": [cost_sentence(report), facts.restarts(report), *remarks(report)],
-        "summed_time": SUMMED_TIME,
-        "changed": changed,
-        "other_settings": other_settings,
-        "show": command(f"show {folder}"),
-        "tensorboard": f"{executable('tensorboard')} --logdir {folder}",
-    }
-
-
-def _winner(report: RunReport) -> dict[str, Any]:
-    """Values on the best attempt."""
-    best = report.best
-    if best is None:
-        return {"best": None}
-    parent, clip = sections.parent_of(report), sections.clip_of(report)
-    embedded = clip is not None and clip[1] <= sections.LARGEST_CLIP
-    source = wording.without_trailing_comments(best.proposal.reward.source)
-    before = wording.without_trailing_comments(parent.proposal.reward.source) if parent else ""
-    return {
-        "best": best,
-        "making": "" if report.of_own_reward else sections.making(best, parent),
-        "source": source,
-        "parent": parent,
-        "difference": difference_to_parent(before, source) if parent else "",
-        "terms": sections.terms(best.diagnosis),
-        "training": facts.training_name(best),
-        "clip": sections.clip_parts(clip[0]) if clip is not None and embedded else None,
-        "clip_file": clip[0] if clip is not None else None,
-        "clip_command": command(shlex.join(["video", str(report.folder)])),
-    }
-
-
-def _charts(report: RunReport) -> dict[str, Any]:
-    """Figures; those without data are empty."""
-    unit, own = report.unit_note, report.of_own_reward
-    best = report.best.id if report.best is not None else ""
-    baselines = [score for name in BASELINES if (score := report.score(name)) is not None]
-    finals = learning_curves(final_curves(report), unit) if report.finalists else None
-    shown = report.is_measured and not (own and finals)
-    searched = learning_curves(search_curves(report), unit) if shown else None
-    per_iteration = fitness_per_iteration(report.attempts, baselines, unit)
-    if per_iteration is not None and len(per_iteration["x"]["values"]) == 1:
-        per_iteration = None
-    drawn, merit_unit = lineage(report.attempts, best), report.merit_unit_note
-    rows = {attempt.id for attempt in sections.shown_attempts(report.attempts)}
-    return {
-        "scores_chart": figure(
-            scores_with_error_bars(report.scores, best, unit, own=own),
-            "Scores from fresh seeds" if not own else "Scores",
-        ),
-        "finals_chart": figure(finals, "Final trainings, from fresh seeds", CURVES_NOTE),
-        "search_chart": figure(searched, "Best attempts in the search", CURVES_NOTE),
-        "iterations_chart": figure(
-            per_iteration,
-            f"{report.measure.capitalize()} per iteration",
-            ITERATIONS_NOTE if report.measure == "fitness" else "",
-        ),
-        "lineage": draw(drawn, merit_unit, lambda name: f"#attempt-{name}" if name in rows else "")
-        if len(report.attempts) > 1
-        else "",
-        "lineage_left_out": drawn.left_out,
-    }
+def _text(text: str) -> Markup:
+    return escape(escape_unprintable(text, keep="\n\t"))

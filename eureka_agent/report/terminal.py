@@ -1,0 +1,113 @@
+"""Blocks of a document for a terminal, as rich renderables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from eureka_agent.report.blocks import (
+    Block,
+    Drawing,
+    Facts,
+    Folded,
+    Grid,
+    Items,
+    NextStep,
+    Quote,
+    Section,
+    Source,
+    Words,
+)
+from eureka_agent.report.console import PythonSource, facts_grid, panel
+
+WIDE = 100
+"""Columns from which a table has room for its spare columns."""
+_LONG_ADVICE = 60
+"""Characters of a next step from which on its command stands on a line of its own."""
+_STYLES = {"": "", "muted": "dim", "strong": "bold", "warn": "yellow"}
+
+
+def render_sections(sections: Sequence[Section]) -> Iterator[RenderableType]:
+    """The blocks of sections with an empty line after each; titles only where a terminal would not
+    know what follows."""
+    for section in sections:
+        shown = [part for block in section.blocks for part in render_block(block)]
+        if shown:
+            yield from shown
+            yield Text()
+
+
+def render_block(block: Block) -> list[RenderableType]:
+    """A block; nothing for one that only a browser shows."""
+    match block:
+        case Words():
+            return [Text(block.text.replace("`", ""), style=_STYLES[block.style])]
+        case Facts():
+            texts = {
+                name: Text(text, style="bold" if name == block.strong else "")
+                for name, text in block.rows.items()
+            }
+            return [facts_grid(texts, "dim")]
+        case NextStep():
+            return [_next_step(block)]
+        case Grid():
+            return [_Grid(block)] if block.rows else []
+        case Source(language="python"):
+            shown = PythonSource(block.text)
+            return [panel(shown, block.title, "none") if block.title else shown]
+        case Source():
+            return [unbroken(block.text)]
+        case Quote():
+            from rich.markdown import Markdown  # slow to import, and most tables quote nobody
+
+            quoted = Markdown(block.text.strip(), hyperlinks=False)
+            return [panel(quoted, block.title or "reasoning")]
+        case Items():
+            return [Text(f"- {line}".replace("`", "")) for line in block.lines]
+        case Drawing():
+            return [Text(block.text)] if block.text else []
+        case Folded():
+            return []
+
+
+def unbroken(text: str, style: str = "") -> Text:
+    """One line for a path or a command, however narrow the terminal is."""
+    return Text(text, style=style, no_wrap=True, overflow="ignore")
+
+
+def _next_step(step: NextStep) -> RenderableType:
+    """Advice with its command, which is not wrapped, so that it can be pasted."""
+    command = unbroken(step.command, "bold")
+    if len(step.advice) > _LONG_ADVICE:
+        return Group(facts_grid({"next": Text(f"{step.advice}:")}, "dim"), command)
+    line = unbroken("")
+    return line.append("next       ", "dim").append(f"{step.advice}: ").append(command)
+
+
+class _Grid:
+    """A table; a narrow terminal leaves its spare columns out."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        grid, wide = self._grid, options.max_width >= WIDE
+        kept = [place for place, title in enumerate(grid.titles) if wide or title not in grid.spare]
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        for place in kept:
+            last = place == len(grid.titles) - 1
+            is_number = grid.titles[place] in grid.numbers
+            table.add_column(
+                grid.titles[place],
+                style="bold" if place == 0 else "",
+                justify="right" if is_number else "left",
+                no_wrap=not last,
+                ratio=1 if last and not is_number else None,
+            )
+        for place, row in enumerate(grid.rows):
+            best = bool(grid.best) and grid.id_of(place) == grid.best
+            table.add_row(*(Text(row[cell]) for cell in kept), style="green" if best else "")
+        yield table
