@@ -33,8 +33,6 @@ WIDE = 100
 """Columns from which tables have their extra columns."""
 MOST_DISCARDED = 4
 MOST_NOTICES = 2
-_HEAD_LINES = 8
-"""Most lines above the tables."""
 
 
 def search_panel(
@@ -51,8 +49,8 @@ def search_panel(
     # tables have a heading and titles
     wanted = [len(rows) + 2 if rows else 0 for rows in (trainings, board, finals)]
     wanted += [len(discarded) + 1 if discarded else 0]
-    given = share_rows(height - _HEAD_LINES - 2 * len(notices), wanted, [5, 5, 7, 2])
-    parts = [*_header(state), *_budget(state, now), *_models(state, now, width)]
+    parts = [*_header(state), *_budget(state, now), *_models(state, now, width)]  # a line each
+    given = share_rows(height - len(parts) - len(notices), wanted, [5, 5, 7, 2])
     if given[0] > 2:
         parts += _trainings(state, trainings, given[0] - 2, width, ascii_only=ascii_only)
     if given[1] > 2:
@@ -257,7 +255,7 @@ def _discarded(attempts: list[Attempt]) -> list[RenderableType]:
     styles = {Stage.REJECTED: "red", Stage.FAILED: "yellow"}
     lines = []
     for each in attempts:
-        line = _one_line(f"  {each.id:<10} {discard_reason(each)}")
-        line.stylize(styles.get(each.stage, "dim"), 2, 2 + len(each.id))
-        lines.append(line)
+        line = _one_line(discard_reason(each))
+        name = Text(f"  {each.id:<10} ", styles.get(each.stage, "dim"))
+        lines.append(Text.assemble(name, line, no_wrap=True, overflow="ellipsis"))
     return [_heading("discarded"), *lines]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from told import Story, progress, started
 
+from eureka_agent.batch_records import RequestBatch
 from eureka_agent.journal.entries import (
     AttemptRepeated,
     ConfirmationStarted,
@@ -26,6 +27,7 @@ from eureka_agent.journal.entries import (
 from eureka_agent.journal.progress import (
     RequestBatchAwaited,
     RequestBatchEnded,
+    RequestBatchPlanned,
     RequestEnded,
     RequestStarted,
     TrainingEnded,
@@ -353,12 +355,15 @@ def test_replies_are_awaited_and_counted(story: Story, begin: Any) -> None:
     assert shown.account(under_way) == "2 replies · 6.80k tokens · $0.0246"
     story.tell(answered(3, "review of 1-04", Cost()))
     assert shown.account(under_way) == "3 replies · 6.80k tokens and 1 uncounted · cost unknown"
-    assert shown.awaited(under_way, 50.0, 80) == "1 reply awaited for 0:20: revision 1-03-r1"
+    # it was sent at 15 s
+    assert shown.awaited(under_way, 50.0, 80) == "1 reply awaited for 0:35: revision 1-03-r1"
 
 
 def test_batches_say_how_many_requests_wait_and_since_when(story: Story, begin: Any) -> None:
     story.tell(begin(), *(sent(number, "design of 1-01") for number in range(9)))
     # taken up by a resumed run, ten minutes after it was sent
+    batch = RequestBatch(id="b1", model="openai/tiny", requests=(), planned_at=1.0)
+    story.tell(RequestBatchPlanned(batch=batch))
     story.tell(RequestBatchAwaited(id="b1", model="openai/tiny", requests=7, seconds=600.0))
     waiting = "7 requests wait in a batch of openai/tiny, since 12 min; 2 other replies awaited"
     assert shown.awaited(story.state.under_way, 120.0, 80) == waiting
