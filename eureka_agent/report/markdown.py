@@ -7,7 +7,6 @@ from pathlib import Path
 from eureka_agent.markup import Markup, code, escaped, fenced, quoted, table
 from eureka_agent.report.blocks import (
     Block,
-    Document,
     Drawing,
     Facts,
     Folded,
@@ -25,11 +24,12 @@ from eureka_agent.report.sections import run_document
 
 def write_report(path: Path, report: RunReport) -> None:
     """Write the report; an existing one is replaced."""
-    path.write_text(markdown(run_document(report)), encoding="utf-8")
+    path.write_text(markdown(report), encoding="utf-8")
 
 
-def markdown(document: Document) -> str:
-    """The whole document."""
+def markdown(report: RunReport) -> str:
+    """The report of a run."""
+    document = run_document(report)
     head = " ".join(_words(each.text) for each in document.head)
     parts = [f"# {escaped(document.title)}", head, *map(_section, document.sections)]
     return "\n\n".join(filter(None, parts)) + "\n"

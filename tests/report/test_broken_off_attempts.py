@@ -54,22 +54,10 @@ def printed(report: RunReport, width: int) -> str:
 
 def test_the_report_shows_the_score_at_the_rung_and_why_it_ended(earlier: RunReport) -> None:
     text = markdown(earlier)
-    assert f"| 1-04 | fresh |  | stopped | 7.89 at 70 % |  | {REASON} |" in text
+    assert f"| 1-04 | fresh |  | failed | 7.89 at 70 % |  | {REASON} |" in text
     assert "| 1-03 | fresh |  | failed | – |  | the reward \\| turned NaN |" in text
     assert "is the score after that part of a training" in text
     assert "after that part" not in markdown(replace(earlier, attempts=earlier.attempts[4:]))
-
-
-def test_the_bars_say_what_they_leave_out(earlier: RunReport, stopped: Attempt) -> None:
-    first, second = (
-        line
-        for line in markdown(earlier).splitlines()
-        if "median" in line and "best" in line and "all" in line
-    )
-    assert first.endswith(" (1 stopped, 1 failed left out)")  # the rejected one was no training
-    assert "left out" not in second
-    alone = replace(earlier, attempts=(stopped, *earlier.attempts[4:]))
-    assert "  1  nothing trained: 1 stopped\n" in markdown(alone)
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -80,7 +68,7 @@ def test_the_table_of_attempts_is_broken_between_words(earlier: RunReport, width
     for words in (REASON, "height makes up 97 % of the reward"):
         assert all(word in rows for word in words.split())
     (row,) = [line for line in rows.splitlines() if line.startswith("1-04")]
-    assert "  stopped  7.89 at 70 %  " in row.replace("   ", "  ")
+    assert "  failed  7.89 at 70 %  " in row.replace("   ", "  ")
     # what a narrow one has no room for
     assert ("parents" in rows) == ("seeds" in rows) == (width == 120)
 
@@ -88,7 +76,7 @@ def test_the_table_of_attempts_is_broken_between_words(earlier: RunReport, width
 def test_one_attempt_and_its_json_have_the_score(stopped: Attempt) -> None:
     console = Console(file=StringIO(), width=100)
     console.print(render_attempt(stopped, 1000))
-    assert "attempt 1-04  stopped  fitness 7.89 at 70 % of its training" in console.file.getvalue()  # type: ignore[attr-defined]
+    assert "attempt 1-04  failed  fitness 7.89 at 70 % of its training" in console.file.getvalue()  # type: ignore[attr-defined]
     content = attempt_to_json(stopped)
     assert content["fitness"] is None
     assert content["rungs"] == [

@@ -163,7 +163,7 @@ def test_the_values_that_work_are_marked(report: RunReport) -> None:
 def test_every_report_has_it(report: RunReport) -> None:
     text = markdown(report)
     section = text.partition("## Under other parameters")[2].partition("\n## ")[0]
-    page = re.sub("<[^>]*>", " ", "".join(html_report(report)))
+    page = re.sub("<[^>]*>", " ", html_report(report))
     live = re.sub("<[^>]*>", " ", run_parts(report, None, ["randomised"])["randomised"])
     terminal = rendered(render_run(report), 100)
     for part in ("Randomising helped", "3.20 ± 0.20", "from 50 %: mass=0.5..2"):

@@ -6,12 +6,13 @@ import io
 
 from rich.console import Console
 
-from eureka_agent.report.reasoning import reasoning_panel
+from eureka_agent.report.blocks import Quote
+from eureka_agent.report.terminal import render_block
 
 
 def shown(text: str, width: int = 60) -> list[str]:
     console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
-    console.print(reasoning_panel(text))
+    console.print(*render_block(Quote(text)))
     assert isinstance(console.file, io.StringIO)
     return [line.strip("│ ") for line in console.file.getvalue().splitlines()[1:-1]]
 

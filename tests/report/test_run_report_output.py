@@ -40,21 +40,23 @@ def test_report_answers_in_order(report: RunReport, tmp_path: Path) -> None:
     ]
     assert titles == [
         "# jump as high as you can",
+        "## Verdict",
         "## Scores",
         "## The best reward function",
-        "## Fitness per iteration",
+        "## How it came about",
+        "## A clip of its policy",
+        "## Lineage",
+        "## What failed, and why",
         "## All attempts",
-        "## What the critic threw out",
-        "## Cost",
-        "## Settings",
-        "## How to reproduce",
+        "## Cost and time",
+        "## How to reproduce it",
         "## Where the files are",
     ]
     lines = [line for line in text.splitlines() if line]
-    assert lines[1].startswith(
+    assert (
         "Fitness is the metric of the environment's own task 'jump': highest point of the foot."
-    )
-    assert [line.partition("**: ")[0] for line in lines[2:6]] == [
+    ) in lines[1]
+    assert [line.partition("**: ")[0] for line in lines[3:7]] == [
         "- **best",
         "- **against",
         "- **certainty",
@@ -64,22 +66,20 @@ def test_report_answers_in_order(report: RunReport, tmp_path: Path) -> None:
 
 def test_report_says_what_happened(report: RunReport) -> None:
     text = markdown(report)
-    assert "| **attempt 2-01** | 2.50 ± 0.50 | 1.50 | 2.00, 2.50, 3.00 | 1, 2, 3 |" in text
+    assert "| **2-01 (best)** | 2.50 ± 0.50 | 1.50 | 2.00, 2.50, 3.00 |" in text
     assert "1.00, failed, 2.00" in text
     assert "> height is what counts" in text
     assert "The analyzer found nothing wrong in its training." in text
     first = markdown(replace(report, best=report.attempts[0]))
-    assert (
-        "- **dominant-component**: height makes up 97 % of the reward Try: scale it down." in first
-    )
+    assert "- dominant-component: height makes up 97 % of the reward Try: scale it down." in first
     assert "| 2-01 | improve | 1-01 | trained | 2.50 |" in text
     assert "the reward \\| turned NaN" in text
-    assert "- `1-02`: C102 line 3: unknown variable 'heigth'" in text
-    assert "| human | 2.00 ± 0.10 | 1.00 | 1.90, 2.00, 2.10 (from the cache) | 1, 2, 3 |" in text
+    assert "| C102 | 1 × | 1-02: C102 line 3: unknown variable 'heigth' |" in text
+    assert "| human | 2.00 ± 0.10 | 1.00 | 1.90, 2.00, 2.10 (from the cache) |" in text
     assert "An earlier run trained the rewards from the cache" in text
     assert "1 training started again because a worker died." in text
-    assert "| `samples` | `3` | `8` |" in text
-    assert "`discount`" not in text
+    assert "| samples | 3 | 8 |" in text
+    assert "| discount" not in text
     assert "eureka search 'jump as high as you can' --env jumper" in text
 
 
@@ -114,13 +114,13 @@ def test_settings_are_those_that_differ_from_what_the_task_has_by_default(
     }
     settings = SearchSettings(env="jumper", **given)
     text = markdown(replace(report, description=description, settings=settings)).partition(
-        "## Settings"
+        "| setting | value | default |"
     )[2]
-    rows = [line for line in text.partition("## How")[0].splitlines() if line.startswith("| `")]
+    rows = [line for line in text.splitlines()[2:] if line.startswith("| ")]
     assert rows == [
-        "| `num_envs` | `8` | `4` |",
-        "| `env` | `jumper` | `cartpole` |",
-        "| `model` | `openai/a, openai/b` | `offline` |",
+        "| num_envs | 8 | 4 |",
+        "| env | jumper | cartpole |",
+        "| model | openai/a, openai/b | offline |",
     ]
     assert (
         f"{len(SearchSettings.model_fields) - 3} other settings at the default:"
@@ -128,7 +128,7 @@ def test_settings_are_those_that_differ_from_what_the_task_has_by_default(
     )
     on_gpu = description.model_copy(update={"gpu_overrides": {"num_envs": 8}})
     there = replace(report, description=on_gpu, settings=settings, devices=("cuda:0 (A)",))
-    assert "| `num_envs` |" not in markdown(there)
+    assert "| num_envs |" not in markdown(there)
 
 
 def test_whose_metric_counts_is_said_first(report: RunReport) -> None:
@@ -159,11 +159,11 @@ def test_whose_metric_counts_is_said_first(report: RunReport) -> None:
 def test_what_was_not_understood_stands_in_the_report(report: RunReport) -> None:
     told = replace(report, not_understood=("and do not\n jump", "halve the speed"))
     said = "did not understand 'and do not jump'; 'halve the speed', so it made no term of it"
-    page = html.unescape("".join(html_report(told)))
+    page = html.unescape(html_report(told))
     for text in (markdown(told), printed(render_run(told)), page):
         words = " ".join(text.split())
         assert words.count(said) == 1
-    assert "not understand" not in markdown(report) + "".join(html_report(report))
+    assert "not understand" not in markdown(report) + html_report(report)
 
 
 def test_curves_that_add_up_are_on_one_scale(point: Callable[..., CurvePoint]) -> None:
@@ -181,39 +181,6 @@ def test_curves_that_add_up_are_on_one_scale(point: Callable[..., CurvePoint]) -
     assert "▁█" in lines["reward"]
     assert "▁▇" in lines["big"]
     assert "▁▂" in lines["small"]
-
-
-def test_the_spreads_of_iterations_are_on_one_scale(
-    report: RunReport, attempt: Callable[..., Attempt]
-) -> None:
-    fitness = {"1-01": 0.0, "1-02": 1.0, "2-01": 6.0, "2-02": 7.0}
-    attempts = tuple(attempt(name, Stage.TRAINED, value) for name, value in fitness.items())
-    text = markdown(replace(report, attempts=attempts))
-    assert [line.partition("all ")[2] for line in text.splitlines() if "median" in line] == [
-        "▁▂",
-        "▇█",
-    ]
-
-
-def test_bars_are_in_proportion_to_the_best_of_an_iteration(report: RunReport) -> None:
-    bars = [
-        line.count("█") - line.partition("all")[2].count("█")
-        for line in markdown(report).splitlines()
-        if "median" in line
-    ]
-    assert bars == [24, 40]  # 1.5 and 2.5 of 2.5, in 40 characters
-
-
-def test_a_run_with_negative_fitness_has_bars(
-    report: RunReport, attempt: Callable[..., Attempt]
-) -> None:
-    attempts = (attempt("1-01", Stage.TRAINED, -100.0), attempt("2-01", Stage.TRAINED, -25.0))
-    bars = [
-        line.count("█") - line.partition("all")[2].count("█")
-        for line in markdown(replace(report, attempts=attempts, scores=())).splitlines()
-        if "median" in line
-    ]
-    assert bars == [1, 30]  # from -100 (one character at least) to 0: -25 is three quarters of 40
 
 
 @pytest.mark.parametrize("status", [RunStatus.STOPPED, RunStatus.FAILED])
@@ -235,15 +202,6 @@ def test_reports_are_named_only_where_they_exist(
         assert str(tmp_path / name) in printed(renderable, width=300)
 
 
-def test_the_report_lists_the_files_that_there_are(report: RunReport, tmp_path: Path) -> None:
-    run = replace(report, folder=tmp_path)
-    assert "- `report.html`: this report with charts" in markdown(run)
-    assert "video.mp4" not in markdown(run)
-    (tmp_path / "best").mkdir()
-    (tmp_path / "best" / "video.mp4").touch()
-    assert "and `video.mp4`, a clip of that policy" in markdown(run)
-
-
 def test_commands_are_quoted_for_the_shell(report: RunReport) -> None:
     run = replace(report, folder=Path("my runs/one"))
     assert "eureka show 'my runs/one' ATTEMPT" in printed(render_run(run))
@@ -255,7 +213,7 @@ def test_without_baselines_nothing_is_human_normalised(report: RunReport) -> Non
     )
     alone = replace(report, scores=scores)
     assert "uman-normalised" not in markdown(alone)
-    assert "| **attempt 2-01** | 2.50 ± 0.50 | 2.00, 2.50, 3.00 | 1, 2, 3 |" in markdown(alone)
+    assert "| **2-01 (best)** | 2.50 ± 0.50 | 2.00, 2.50, 3.00 |" in markdown(alone)
     assert "uman-normalised" not in printed(render_end(alone))
 
 
@@ -340,7 +298,7 @@ def test_long_paths_are_shown_whole(report: RunReport) -> None:
     assert f"policy  {folder}/best/policy.safetensors" in whole
 
 
-def test_comments_below_the_code_are_counted_not_shown(report: RunReport) -> None:
+def test_comments_below_the_code_are_not_shown(report: RunReport) -> None:
     assert report.best is not None
     reward = report.best.proposal.reward
     proposal = report.best.proposal.model_copy(
@@ -350,7 +308,6 @@ def test_comments_below_the_code_are_counted_not_shown(report: RunReport) -> Non
     text = printed(render_end(commented))
     assert "# first" in text
     assert "# data" not in text
-    assert "and 2 lines of comments" in text
     assert commented.best is not None
     assert "# data" in printed(render_attempt(commented.best, 1000))
 

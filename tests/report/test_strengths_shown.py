@@ -81,7 +81,7 @@ def test_reports_show_strengths_and_no_fitness(strong: RunReport) -> None:
     shown = {
         "show": printed(render_run(strong)),
         "report.md": markdown(strong),
-        "report.html": "".join(html_report(strong)),
+        "report.html": html_report(strong),
         "page": run_page(strong),
     }
     for place, text in shown.items():

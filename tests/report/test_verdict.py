@@ -19,9 +19,9 @@ from eureka_agent.posterior import posterior
 from eureka_agent.records import Attempt, FinalTraining, RunStatus, Score, Stage
 from eureka_agent.report.belief import belief_in_best, lead, lead_of_best
 from eureka_agent.report.console import CleanConsole
-from eureka_agent.report.cost import cost_sentence
 from eureka_agent.report.markdown import markdown
 from eureka_agent.report.run_report import RunCost, RunReport
+from eureka_agent.report.sections import cost_lines
 from eureka_agent.report.tables import render_end, render_run
 from eureka_agent.report.verdict import verdict, why_not_normalized
 from eureka_agent.simulation.catalogue import find_folder
@@ -448,21 +448,21 @@ def test_unknown_cost_is_not_called_zero(
     report: RunReport, money: Decimal | None, words: str
 ) -> None:
     cost = RunCost(requests=4, prompt_tokens=9000, completion_tokens=1000, money=money)
-    assert f"gpt-x was asked 4 times (10.0k tokens) {words}" in cost_sentence(
+    assert f"gpt-x was asked 4 times (10.0k tokens) {words}" in cost_lines(
         replace(report, designer="gpt-x", cost=cost)
-    )
+    )[0]
 
 
 def test_a_replay_asks_nobody(report: RunReport) -> None:
     cost = RunCost(requests=4, money=Decimal(0))
     settings = report.settings.model_copy(update={"model": ("replay:recorded",)})
-    sentence = cost_sentence(replace(report, settings=settings, cost=cost))
+    sentence = cost_lines(replace(report, settings=settings, cost=cost))[0]
     assert sentence.endswith("; 4 recorded replies were played back.")
 
 
 def test_what_a_run_took(report: RunReport) -> None:
     assert (
-        cost_sentence(report)
+        cost_lines(report)[0]
         == "It took 13 trainings (4 of proposals, 6 final, 3 of baselines), 13.0k env steps and 2"
         " min 5 s of wall time; no LLM was asked."
     )
@@ -475,7 +475,7 @@ def test_trainings_that_confirm_the_best_are_counted_apart(
     again = replace(
         report, attempts=(confirm(first, 1.0, 2.0), *others), cost=RunCost(search_trainings=6)
     )
-    assert "6 trainings (4 of proposals, 2 to train the best of them again)" in cost_sentence(again)
+    assert "6 trainings (4 of proposals, 2 to train the best of them again)" in cost_lines(again)[0]
 
 
 def test_a_missing_comparison_with_the_human_reward_has_its_reason(report: RunReport) -> None:

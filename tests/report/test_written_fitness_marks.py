@@ -7,25 +7,24 @@ from dataclasses import replace
 from io import StringIO
 
 import pytest
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from told import Story, started
 
 from eureka_agent.journal.entries import Notice
 from eureka_agent.records import (
     Attempt,
-    Finding,
     RunStatus,
     TaskDescription,
-    Verdict,
     WrittenFitness,
 )
 from eureka_agent.report.as_json import attempt_in_full_to_json, to_json
 from eureka_agent.report.attempt_page import render_attempt
-from eureka_agent.report.fitness import render_fitness
 from eureka_agent.report.live import LiveView, PlainLog
 from eureka_agent.report.markdown import markdown
 from eureka_agent.report.run_report import RunReport
+from eureka_agent.report.sections import fitness_blocks
 from eureka_agent.report.tables import render_end, render_run, render_runs
+from eureka_agent.report.terminal import render_block
 from eureka_agent.report.verdict import verdict
 from eureka_agent.settings import SearchSettings
 
@@ -87,7 +86,7 @@ def test_a_report_begins_with_whose_metric_it_is(report: RunReport, written: Run
     )
     stopped = replace(written, attempts=(), scores=(), best=None, status=RunStatus.STOPPED)
     for run in (written, stopped):
-        assert [line for line in markdown(run).splitlines() if line][1].startswith(begin)
+        assert begin in [line for line in markdown(run).splitlines() if line][1]
         assert begin in printed(render_run(run))
         assert "The scores hold for that fitness only" in printed(render_run(run))
         assert "own words" not in markdown(run)  # it measures the person's
@@ -100,13 +99,12 @@ def test_the_report_shows_the_fitness_itself(report: RunReport, written: RunRepo
     assert f"```python\n{FITNESS.source}```" in text
     assert text.index("## The written fitness") < text.index("## Scores")
     for part in (
-        "- measures: highest point of the foot",
+        "- **measures**: highest point of the foot",
         "best step of an episode",
-        "- solved: from 1.25 m on",
+        "- **solved**: from 1.25 m on",
         "> Height",
     ):
         assert part in text
-    assert "`fitness.py`" in text
     assert "The written fitness" not in markdown(report)
     assert (
         "--fitness written"
@@ -157,11 +155,11 @@ def test_a_paused_view_draws_nothing_and_then_goes_on() -> None:
         assert "starting" in output.getvalue()[len(before) :]
 
 
-def test_who_is_asked_sees_what_it_measures_and_what_the_critic_remarks() -> None:
-    remark = Finding(
-        code="D314", severity="warning", message="component 'height' is 0", line=2, hint="scale it"
-    )
-    text = printed(render_fitness(FITNESS, Verdict(findings=(remark,))))
+def test_who_is_asked_sees_what_it_measures() -> None:
+    def asked(fitness: WrittenFitness) -> str:
+        return printed(Group(*(part for b in fitness_blocks(fitness) for part in render_block(b))))
+
+    text = asked(FITNESS)
     for part in (
         "fitness written by openai/tiny",
         "jump as high as you can",
@@ -170,11 +168,8 @@ def test_who_is_asked_sees_what_it_measures_and_what_the_critic_remarks() -> Non
         "from 1.25 m on",
         "def compute_reward(height):",
         "Height is height.",
-        "2:0 D314 component 'height' is 0",
     ):
         assert part in text
     bare = FITNESS.model_copy(update={"unit": "1", "success_fitness": None, "reasoning": ""})
-    text = printed(render_fitness(bare, Verdict()))
-    assert "critic" not in text
-    assert "reasoning" not in text
-    assert "not said" in text
+    assert "reasoning" not in asked(bare)
+    assert "not said" in asked(bare)

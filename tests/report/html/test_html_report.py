@@ -11,7 +11,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -90,7 +89,7 @@ class Document(HTMLParser):
 
 
 def document(report: RunReport) -> Document:
-    return Document("".join(html_report(report)))
+    return Document(html_report(report))
 
 
 @pytest.fixture
@@ -116,10 +115,13 @@ def with_terms(report: RunReport) -> RunReport:
 def test_it_says_what_was_asked_what_won_and_why(with_terms: RunReport) -> None:
     found = document(with_terms)
     words = found.words
-    headings = re.findall(r"<h2>(.*?)</h2>", found.source)
+    headings = re.findall(r"<h2 .*?>(.*?)</h2>", found.source)
     assert headings == [
-        "What won",
+        "Verdict",
         "Scores",
+        "The best reward function",
+        "How it came about",
+        "A clip of its policy",
         "Curves",
         "Lineage",
         "What failed, and why",
@@ -137,8 +139,7 @@ def test_it_says_what_was_asked_what_won_and_why(with_terms: RunReport) -> None:
     )
     assert "effort 25 % costs 0.400 per step on average, from -0.500 at first" in words
     assert words.index("height 75 %") < words.index("effort 25 %")
-    assert found.attribute("progress", "value") == ["0.75", "0.25"]
-    assert "human 2.00 ± 0.10 1.00 1.90, 2.00, 2.10 (from the cache) 1, 2, 3" in words
+    assert "human 2.00 ± 0.10 1.00 1.90, 2.00, 2.10 (from the cache)" in words
     assert "eureka search 'jump as high as you can' --env jumper" in words
     assert "Commit abc123." in words
     scores, iterations = found.charts
@@ -154,19 +155,18 @@ def test_it_says_what_failed_and_why(report: RunReport, attempt: Callable[..., A
     )
     words = document(replace(report, attempts=(*report.attempts, *more))).words
     assert "C102 1 × 1-02: C102 line 3: unknown variable 'heigth'" in words
-    assert "failed: the reward | turned NaN 13 × 1-03, 3-01, 3-02" in words
-    assert "3-09, … and 3 more" in words
+    assert "failed: the reward | turned NaN 13 × 1-03; 3-01 … and 11 more" in words
     assert "dominant-component 1 × 1-01: height makes up 97 % of the reward" in words
 
 
 def test_the_difference_to_the_parent_is_shown(report: RunReport) -> None:
     assert report.best is not None
-    assert '<pre class="difference">' not in "".join(html_report(report))  # the same source
+    assert '<pre class="difference">' not in html_report(report)  # the same source
     changed = "def compute_reward(height):\n    return 2 * height, {'height': 2 * height}\n"
     proposal = report.best.proposal
     proposal = proposal.model_copy(update={"reward": proposal.reward.with_source(changed)})
     best = report.best.model_copy(update={"proposal": proposal})
-    text = "".join(html_report(replace(report, best=best)))
+    text = html_report(replace(report, best=best))
     lines = re.findall(r'<span class="(added|removed)">(.*?)</span>', text)
     assert lines == [
         ("removed", "-    return height, {&#39;height&#39;: height}"),
@@ -184,7 +184,7 @@ def test_a_run_without_any_attempt_has_a_document(report: RunReport, status: Run
     assert f"the run is {status.value}" in found.words
     assert found.charts == []
     assert "svg" not in found.elements
-    assert "What won" not in found.words
+    assert "best reward function" not in found.words
 
 
 def test_a_run_without_finals_shows_its_search(report: RunReport) -> None:
@@ -192,7 +192,7 @@ def test_a_run_without_finals_shows_its_search(report: RunReport) -> None:
     (iterations,) = found.charts
     assert [line["name"] for line in iterations["series"]] == ["best attempt", "median attempt"]
     assert "fitness 2.50 m in the search" in found.words
-    assert "Scores" not in re.findall(r"<h2>(.*?)</h2>", found.source)
+    assert "Scores" not in re.findall(r"<h2 .*?>(.*?)</h2>", found.source)
 
 
 def test_a_run_where_nothing_was_trained_says_why(
@@ -217,18 +217,12 @@ def test_a_persons_own_reward_is_called_theirs(report: RunReport) -> None:
         scores=report.scores[1:],
     )
     found = document(own)
-    assert "<h2>Your reward</h2>" in found.source
+    assert ">Your reward function</h2>" in found.source
     (scores,) = found.charts
     assert [row["name"] for row in scores["rows"]] == ["your reward", "human", "sparse"]
-    assert "What won" not in found.words
+    assert "best reward function" not in found.words
     assert "What failed" not in found.words
     assert "svg" not in found.elements  # one attempt has no lineage
-
-
-def test_what_models_cost_is_shown_where_they_cost(report: RunReport) -> None:
-    assert "for models" not in document(report).words
-    asked = replace(report, cost=replace(report.cost, requests=3, money=Decimal("1.25")))
-    assert "<li><b>$1.2500</b><span>for models</span></li>" in document(asked).source
 
 
 # ── what others wrote ─────────────────────────────────────────────────────────────────────────────
@@ -254,7 +248,7 @@ def test_nothing_that_others_wrote_is_live(report: RunReport, words: str) -> Non
 
 def test_control_characters_are_made_visible(report: RunReport) -> None:
     words = "\x1b[31mred\x1b[0m \x00 \u202egnp.exe \x9b2J \ud800 "
-    text = "".join(html_report(infected(report, words)))
+    text = html_report(infected(report, words))
     assert "\\x1b[31mred\\x1b[0m" in text
     assert "\\u202egnp.exe" in text
     assert {each for each in text if not each.isprintable()} <= {"\n", "\t"} | controls_of_scripts()
@@ -324,14 +318,12 @@ def test_a_thousand_attempts_are_shown_in_brief(
         )
         for place in range(1000)
     )
-    parts = list(html_report(replace(report, attempts=attempts, best=attempts[-1], scores=())))
-    text = "".join(parts)
+    text = html_report(replace(report, attempts=attempts, best=attempts[-1], scores=()))
     assert len(text) < 400_000
-    assert max(map(len, parts)) < 100_000
-    assert "The best 100 of 1,000 attempts" in text
+    assert "The first 100 of 1,000, best first." in text
     assert text.count('<tr id="attempt-') == 100
     assert "940 other attempts are left out" in text
-    assert 'dominant-component</td><td class="number">750&nbsp;×' in text
+    assert "dominant-component 750 × " in Document(text).words
 
 
 @pytest.mark.parametrize("size", [0, 1, 200_000, (8 << 20) + 1])
@@ -340,17 +332,16 @@ def test_a_clip_is_embedded_where_it_is_small(report: RunReport, tmp_path: Path,
     clip.parent.mkdir()
     clip.write_bytes(bytes(place % 251 for place in range(size)))
     run = replace(report, folder=tmp_path)
-    parts = list(html_report(run))
-    sources = Document("".join(parts)).attribute("video", "src")
+    text = html_report(run)
+    sources = Document(text).attribute("video", "src")
     if size > 8 << 20:
         assert sources == []
-        assert f"too large for this document: <code>{clip}" in "".join(parts)
+        assert f"too large for a document: <code>{clip}" in text
     else:
         (source,) = sources
         kind, _, content = source.partition(",")
         assert kind == "data:video/mp4;base64"
         assert base64.b64decode(content, validate=True) == clip.read_bytes()
-        assert max(map(len, parts)) < 300_000  # never whole in memory
 
 
 def test_a_missing_clip_has_a_command(report: RunReport) -> None:
@@ -371,6 +362,6 @@ def test_showing_a_run_imports_nothing_of_the_document() -> None:
     code = (
         "import sys, eureka_agent.report.tables, eureka_agent.search.summary,"
         " eureka_agent.report.html.document;"
-        "sys.exit(any(name in sys.modules for name in ('jinja2', 'pygments', 'markupsafe')))"
+        "sys.exit(any(name in sys.modules for name in ('jinja2', 'pygments')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
