@@ -10,7 +10,6 @@ import os
 import platform
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -48,8 +47,6 @@ REQUIRED_PACKAGES = (
     "tensorboard",
     "pyyaml",
     "av",
-    # Python 3.14 has it itself
-    *(("backports.zstd",) if sys.version_info < (3, 14) else ()),
     "pillow",
     "pygments",
     "starlette",

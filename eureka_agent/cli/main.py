@@ -42,7 +42,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "envs": ("envs", "List environments, show one, or check your own."),
     "sandbox": ("sandbox", "Build the Docker wall's image, list and clean up."),
     "doctor": ("doctor", "Tell what is installed and what works here."),
-    "install": ("install", "Put `eureka` on your PATH."),
     "completion": ("completion", "Print a completion script for your shell."),
 }
 

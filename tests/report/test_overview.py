@@ -156,7 +156,7 @@ def test_of_very_many_attempts_the_best_are_shown(
     assert [row for row in rows if row.startswith("3-")] == [
         f"3-{number:02}" for number in range(MOST_ATTEMPTS, 0, -1)
     ]
-    assert f"the best {MOST_ATTEMPTS} of {MOST_ATTEMPTS + 5} attempts; all of them:" in text
+    assert f"The first {MOST_ATTEMPTS} of {MOST_ATTEMPTS + 5}, best first." in text
 
 
 def test_what_another_process_writes_is_known_at_the_next_look(folder: Path) -> None:
