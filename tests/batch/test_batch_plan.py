@@ -19,7 +19,7 @@ from eureka_agent.batch.estimate import plan_batch
 from eureka_agent.batch.file import read_batch_file
 from eureka_agent.batch.matrix import expand
 from eureka_agent.errors import WorkerLostError
-from eureka_agent.search.estimate import Estimator
+from eureka_agent.search.estimator import Estimator
 
 pytestmark = pytest.mark.slow
 
