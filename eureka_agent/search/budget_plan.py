@@ -27,12 +27,10 @@ PLANNED_SETTINGS = {"iterations", "samples", "final_seeds", "finalists", "env_st
 MOST_SAMPLES, LEAST_SAMPLES, LEAST_FINAL_SEEDS = 16, 2, 3
 LEAST_BASELINE_SEEDS = 2
 """One seed of a baseline has no spread and so no comparison."""
-LEAST_PART_OF_ENV_STEPS = 4
-"""Shortest training: one over this of the task's env steps."""
-_PLAIN, _DRAFTED = (1, 8, 5), (2, 4, 12)
-"""Generations and samples that are wanted before anything else, and generations before a larger
-budget goes to more samples: five as in Eureka (Ma et al. 2023). With drafts each generation chooses
-by all trainings before it, so small ones find more (benchmarks/LOG.md)."""
+_PREFERRED_SAMPLES, _ENOUGH, _ENOUGH_DRAFTED = 8, 5, 12
+"""Samples that are wanted before anything else, and generations before a larger budget goes to more
+samples: five as in Eureka (Ma et al. 2023). With drafts each generation chooses by all trainings
+before it, so small ones find more (benchmarks/LOG.md)."""
 _REDUCED = ("baselines", "baseline_seeds", "final_seeds", "finalists", "env_steps")
 
 
@@ -108,64 +106,58 @@ def plan(
 ) -> tuple[SearchSettings, str]:
     """The largest search within the budget, and a sentence on it. Settings that are `given` stay.
 
-    Two generations of four with drafts, else one of eight, come first. For these baselines, then
-    final seeds, then finalists give way. Else the generation is smaller, at last with shorter
-    trainings. What is left goes to generations, samples, and generations again. Raises
-    SettingsError if nothing fits.
+    Two generations of four with drafts, else one of eight, come first; what they need gives way in
+    the order of `_reductions`. What is left goes to generations, then samples, then generations.
+    Raises SettingsError if nothing fits.
     """
 
     def changed(base: SearchSettings, **sizes: int) -> SearchSettings:
         return base.model_copy(update={key: sizes[key] for key in sizes if key not in given})
 
-    def grown(base: SearchSettings, name: str, most: int, unit: int = 1) -> SearchSettings:
-        """The settings with the largest value of one that fits, in whole units."""
-        least = math.ceil(getattr(base, name) / unit)
-        values = range(least + 1, 1 + (least if name in given else most))
-        over = bisect_left(
-            values, True, key=lambda value: not costs.fits(changed(base, **{name: value * unit}))
+    def grown(base: SearchSettings, name: str, most: int) -> SearchSettings:
+        """The settings with the largest value of one that fits."""
+        values = range(getattr(base, name) + 1, most + 1)
+        fitting = bisect_left(
+            values, True, key=lambda value: not costs.fits(changed(base, **{name: value}))
         )
-        return changed(base, **{name: (least + over) * unit}) if over else base
+        return changed(base, **{name: values.start - 1 + fitting})
 
-    shapes = [_PLAIN]
-    if settings.drafts_of_each > 1 and not ("iterations" in given and settings.iterations <= 1):
-        shapes = [_DRAFTED, _PLAIN]
-    reduced = settings
+    one = "iterations" in given and settings.iterations <= 1
+    drafted = settings.drafts_of_each > 1 and not one
+    search = changed(settings, iterations=1, samples=_PREFERRED_SAMPLES)
     for step in _reductions(settings):
-        wanted = [
-            changed(base, iterations=_PLAIN[0], samples=_PLAIN[1])
-            for base in (reduced, reduced.model_copy(update=step))
-        ]
-        cheaper = costs.env_steps(wanted[1]) < costs.env_steps(wanted[0])
-        if step and (step.keys() & set(given) or not cheaper):
+        smaller = search.model_copy(update=step)
+        cheaper = not step or costs.env_steps(smaller) < costs.env_steps(search)
+        if step.keys() & set(given) or not cheaper:
             continue
-        reduced = reduced.model_copy(update=step)
-        for generations, samples, enough in shapes:
-            search = changed(reduced, iterations=generations, samples=samples)
-            if costs.fits(search):
-                search = grown(grown(search, "iterations", enough), "samples", MOST_SAMPLES)
-                if "samples" in given or search.samples == MOST_SAMPLES:
-                    search = grown(search, "iterations", MOST_ITERATIONS)
-                return search, _sentence(settings, search, costs)
-    search = changed(reduced, iterations=1, samples=LEAST_SAMPLES)
-    if not costs.fits(search):
-        update = settings.num_envs * settings.horizon
-        least = math.ceil(settings.env_steps / (LEAST_PART_OF_ENV_STEPS * update)) * update
-        search = changed(search, env_steps=min(least, settings.env_steps))
-        if not costs.fits(search):
-            raise _too_small(search, costs)
-        search = grown(search, "env_steps", settings.env_steps // update, update)
-    search = grown(search, "samples", _PLAIN[1])
-    return search, _sentence(settings, search, costs)
+        search = smaller
+        shapes = [({"iterations": 2, "samples": 4}, _ENOUGH_DRAFTED)] if drafted else []
+        for shape, enough in [*shapes, ({}, _ENOUGH)]:
+            found = changed(search, **shape)
+            if costs.fits(found):
+                found = grown(grown(found, "iterations", enough), "samples", MOST_SAMPLES)
+                if "samples" in given or found.samples == MOST_SAMPLES:
+                    found = grown(found, "iterations", MOST_ITERATIONS)
+                return found, _sentence(settings, found, costs)
+    raise _too_small(search, costs)
 
 
 def _reductions(settings: SearchSettings) -> Iterator[dict[str, int | None]]:
-    """Changes of settings, nothing first, in the order in which they give way."""
+    """Changes of settings, nothing first, in the order in which they give way: baselines, final
+    seeds, finalists, samples, and at last the length of a training, down to a quarter."""
     yield {}
     for seeds in range(settings.seeds_of_baselines - 1, LEAST_BASELINE_SEEDS - 1, -1):
         yield {"baselines": True, "baseline_seeds": seeds}
     yield {"baselines": False, "baseline_seeds": None}
-    for name, least in (("final_seeds", LEAST_FINAL_SEEDS), ("finalists", 1)):
-        yield from ({name: value} for value in range(getattr(settings, name) - 1, least - 1, -1))
+    for name, value, least in (
+        ("final_seeds", settings.final_seeds, LEAST_FINAL_SEEDS),
+        ("finalists", settings.finalists, 1),
+        ("samples", _PREFERRED_SAMPLES, LEAST_SAMPLES),
+    ):
+        yield from ({name: fewer} for fewer in range(value - 1, least - 1, -1))
+    for percent in range(99, 24, -1):
+        updates = math.ceil(settings.updates * percent / 100)
+        yield {"env_steps": updates * settings.num_envs * settings.horizon}
 
 
 def _size(settings: SearchSettings) -> str:

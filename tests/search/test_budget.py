@@ -25,7 +25,7 @@ from eureka_agent.journal.entries import IterationEnded, Notice, RunStarted
 from eureka_agent.records import TaskDescription
 from eureka_agent.report.state import SearchView
 from eureka_agent.search.budget import parse_budget, steps_text, time_text
-from eureka_agent.search.budget_plan import CostModel, plan
+from eureka_agent.search.budget_plan import CostModel, plan, plan_within
 from eureka_agent.search.clock import plan_capacity
 from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.preparation import effective_settings
@@ -433,12 +433,13 @@ def test_few_seeds_and_finalists_of_the_persons_own_are_not_raised() -> None:
 # seeds, and the two others 3 together.
 
 
-def in_time(text: str, **options: Any) -> Any:
-    def seconds(settings: SearchSettings) -> float:
-        made = TrainingCounts.of(settings, baselines=missing(settings))
-        return 10.0 + 2.0 * made.likely(settings.iterations) * settings.env_steps / 1000
+def seconds_of(settings: SearchSettings) -> float:
+    made = TrainingCounts.of(settings, baselines=missing(settings))
+    return 10.0 + 2.0 * made.likely(settings.iterations) * settings.env_steps / 1000
 
-    return planned(text, seconds=seconds, **options)
+
+def in_time(text: str, **options: Any) -> Any:
+    return planned(text, seconds=seconds_of, **options)
 
 
 @pytest.mark.parametrize(
@@ -464,6 +465,23 @@ def test_too_short_a_time_says_what_the_shortest_is() -> None:
     ):
         in_time("16s", given=("baselines",))
     assert in_time("17s", given=("baselines",)).settings.env_steps == 300
+
+
+async def test_a_tighter_limit_of_time_chooses_in_place_of_the_budget() -> None:
+    async def clock(settings: SearchSettings) -> Any:
+        return SimpleNamespace(seconds=seconds_of)
+
+    async def within(max_time: str) -> tuple[SearchSettings, str]:
+        limits = {"budget": "10m", "max_time": max_time}
+        return await plan_within(SETTINGS.model_copy(update=limits), (), missing, clock)
+
+    found, text = await within("63s")
+    assert (found.iterations, found.samples) == (1, 8)
+    assert text.startswith("the budget of 63s (--max-time) gives 1 generation of 8, ")
+    assert text.endswith(": about 1 min 2 s")
+    with pytest.raises(SettingsError, match=r"^the budget of 5s \(--max-time\) is too") as caught:
+        await within("5s")
+    assert caught.value.hint.startswith("take --max-time 15s or more")
 
 
 # ── the end of a wall-time budget ─────────────────────────────────────────────────────────────────
