@@ -21,7 +21,7 @@ from eureka_agent.batch.limits import TimeLeft
 from eureka_agent.batch.machine_trouble import trouble_in
 from eureka_agent.batch.matrix import OF_THE_BATCH, PlannedSearch
 from eureka_agent.errors import EurekaError
-from eureka_agent.journal.entries import BaseEntry, Notice, Observer
+from eureka_agent.journal.entries import Observer
 from eureka_agent.report.console import facts_grid
 from eureka_agent.report.plan import (
     Estimate,
@@ -72,21 +72,12 @@ async def plan_batch(
     that fails its check, or another reason; and the machine's trouble, for which the file is not to
     blame.
     """
-    tasks = list(dict.fromkeys(_task(search) for search in searches))
     shared = {name: getattr(file.settings, name) for name in OF_THE_BATCH}
-    number = 0
-
-    def numbered(entry: BaseEntry) -> None:
-        if isinstance(entry, Notice):
-            text = f"{entry.text} (task {number} of {len(tasks)})"
-            observer(entry.model_copy(update={"text": text}))
 
     async def each(ask: Callable[[Mapping[str, Any]], Awaitable[Any]]) -> list[Any]:
-        nonlocal number
         found: list[Any] = []
         faults: dict[Fault, list[str]] = {}
         for search in searches:
-            number = tasks.index(_task(search)) + 1
             try:
                 found.append(await ask({**search.values, **shared}))
             except EurekaError as error:
@@ -101,7 +92,7 @@ async def plan_batch(
             raise BatchFileError(str(file.path), named)
         return found
 
-    async with Estimator(numbered, MOST_SECONDS) as estimator:
+    async with Estimator(observer, MOST_SECONDS) as estimator:
         await each(estimator.check)  # all mistakes are told before the first measurement
         plans: list[SearchPlan] = await each(partial(estimator.plan, timed=timed))
     total = _total(plans, file.settings.at_once)
@@ -116,10 +107,6 @@ async def plan_batch(
         )
     notes += dict.fromkeys(note for plan in plans for note in plan.notes)
     return BatchPlan(tuple(zip(searches, plans, strict=True)), total, tuple(notes))
-
-
-def _task(search: PlannedSearch) -> tuple[Any, Any]:
-    return search.values.get("env"), search.values.get("task")
 
 
 def _fault(file: BatchFile, search: PlannedSearch, error: EurekaError) -> Fault:

@@ -195,7 +195,9 @@ class Estimator:
         counts = TrainingCounts.of(settings, baselines=baselines(settings))
         self._trained[context(settings)] += counts.baselines
         trainings = counts.likely(settings.iterations)
-        roles = [] if live is None else await count_requests(live, settings, description)
+        roles: list[RoleEstimate] = []
+        if live is not None and settings.iterations:
+            roles = await count_requests(live, settings, description)
         estimate = Estimate(
             trainings=trainings,
             env_steps=trainings * settings.steps_of_a_training,
