@@ -24,7 +24,7 @@ from eureka_agent.errors import EurekaError
 from eureka_agent.journal.entries import Observer
 from eureka_agent.report.console import facts_grid
 from eureka_agent.report.plan import (
-    Estimate,
+    SearchEstimate,
     SearchPlan,
     asked_in_all,
     estimate_to_json,
@@ -45,7 +45,7 @@ class BatchPlan:
     first."""
 
     searches: tuple[tuple[PlannedSearch, SearchPlan], ...]
-    total: Estimate
+    total: SearchEstimate
     """Wall time is that of searches which share the machine."""
     notes: tuple[str, ...]
     """Sentences on limits, and on what the estimates assume."""
@@ -56,7 +56,7 @@ def not_begun(searches: Iterable[PlannedSearch], folder: Path) -> list[PlannedSe
     return [each for each in searches if not (folder / each.name / FILE_NAME).is_file()]
 
 
-def most_money(file: BatchFile, total: Estimate) -> Decimal:
+def most_money(file: BatchFile, total: SearchEstimate) -> Decimal:
     """US dollars that the batch is expected to spend at most, as far as prices are known."""
     money = total.money or Decimal(0)
     return money if file.settings.max_cost is None else min(money, file.settings.max_cost)
@@ -130,12 +130,12 @@ def _names(names: Sequence[str]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _total(plans: Sequence[SearchPlan], at_once: int) -> Estimate:
+def _total(plans: Sequence[SearchPlan], at_once: int) -> SearchEstimate:
     """The sums. Searches under way at a time wait for models together, but train in turns."""
     estimates = [plan.estimate for plan in plans]
     seconds = [each.seconds for each in estimates if each.seconds is not None]
     busy = sum(plan.busy_seconds or 0.0 for plan in plans)
-    return Estimate(
+    return SearchEstimate(
         trainings=sum(each.trainings for each in estimates),
         env_steps=sum(each.env_steps for each in estimates),
         seconds=max(busy, sum(seconds) / at_once, *seconds) if seconds else None,
@@ -143,7 +143,7 @@ def _total(plans: Sequence[SearchPlan], at_once: int) -> Estimate:
     )
 
 
-def _limits(settings: BatchSettings, total: Estimate) -> list[str]:
+def _limits(settings: BatchSettings, total: SearchEstimate) -> list[str]:
     """Sentences on limits of the batch that its estimate exceeds."""
     found = []
     if settings.max_cost is not None and (total.money or 0) > settings.max_cost:

@@ -20,7 +20,7 @@ _CENT = Decimal("0.01")
 
 
 @dataclass(frozen=True)
-class Estimate:
+class SearchEstimate:
     """The size of a search before it starts, as much as is likely."""
 
     trainings: int
@@ -51,7 +51,7 @@ class RoleEstimate:
 class SearchPlan:
     """A search that could be started, with its estimate."""
 
-    estimate: Estimate
+    estimate: SearchEstimate
     settings: SearchSettings
     """Settings of the run, with those that a budget chose."""
     description: TaskDescription
@@ -66,7 +66,7 @@ class SearchPlan:
     """Sentences on budget and limits, and on what is assumed."""
 
 
-def asked_in_all(parts: Sequence[Estimate | RoleEstimate]) -> dict[str, Any]:
+def asked_in_all(parts: Sequence[SearchEstimate | RoleEstimate]) -> dict[str, Any]:
     """The sums of requests, tokens and money by their names."""
     money = [each.money for each in parts]
     return {
@@ -116,7 +116,7 @@ def render_notes(notes: Sequence[str]) -> list[RenderableType]:
     return [*sentences, "Nothing was started."]
 
 
-def facts_of(estimate: Estimate) -> dict[str, str]:
+def facts_of(estimate: SearchEstimate) -> dict[str, str]:
     """The numbers of an estimate in words."""
     seconds, money = estimate.seconds, estimate.money
     models = (
@@ -159,7 +159,7 @@ def plan_to_json(plan: SearchPlan) -> dict[str, Any]:
     }
 
 
-def estimate_to_json(estimate: Estimate | RoleEstimate) -> dict[str, Any]:
+def estimate_to_json(estimate: SearchEstimate | RoleEstimate) -> dict[str, Any]:
     """An estimate; money is a decimal number in a string, None where unknown."""
     money = None if estimate.money is None else f"{estimate.money.normalize():f}"
     return {**asdict(estimate), "money": money}

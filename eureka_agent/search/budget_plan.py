@@ -13,7 +13,7 @@ from eureka_agent.archive.run_folder import runs_folder
 from eureka_agent.errors import SettingsError
 from eureka_agent.fleet.devices import Hardware
 from eureka_agent.records import TaskDescription
-from eureka_agent.search.budget import Budget, parse_budget, steps_text, time_text
+from eureka_agent.search.budget import SearchBudget, parse_budget, steps_text, time_text
 from eureka_agent.search.card import card_for
 from eureka_agent.search.clock import SearchClock
 from eureka_agent.search.seeds import final_seeds
@@ -38,7 +38,7 @@ _REDUCED = ("baselines", "baseline_seeds", "final_seeds", "finalists", "env_step
 class CostModel:
     """Costs of searches in the unit of a budget."""
 
-    budget: Budget
+    budget: SearchBudget
     baselines: Baselines
     seconds: Callable[[SearchSettings], float] | None = None
     """Wall time of a search, for a budget in wall time."""
@@ -70,7 +70,7 @@ async def plan_within(
         text = f"the budget of {budget.text} chooses nothing: all that it could is set by hand"
         return settings, text
     if budget.seconds is not None and (limit := time_limit(settings)) is not None:
-        budget = Budget(limit.text, limit.seconds)
+        budget = SearchBudget(limit.text, limit.seconds)
         samples = {} if "samples" in given else {"samples": MOST_SAMPLES}
         seconds = (await clock(settings.model_copy(update=samples))).seconds
     return plan(settings, given, CostModel(budget, baselines, seconds))

@@ -31,7 +31,7 @@ from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.problem import Problem
 from eureka_agent.journal.entries import Notice, Observer
 from eureka_agent.protocol.events import Opened
-from eureka_agent.report.plan import Estimate, RoleEstimate, SearchPlan, asked_in_all
+from eureka_agent.report.plan import RoleEstimate, SearchEstimate, SearchPlan, asked_in_all
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.budget import parse_budget
@@ -198,7 +198,7 @@ class Estimator:
         roles: list[RoleEstimate] = []
         if live is not None and settings.iterations:
             roles = await count_requests(live, settings, description)
-        estimate = Estimate(
+        estimate = SearchEstimate(
             trainings=trainings,
             env_steps=trainings * settings.steps_of_a_training,
             seconds=seconds,
@@ -240,7 +240,7 @@ def _within_time(settings: SearchSettings, clock: SearchClock, notes: list[str])
 def _notes_on_models(
     models: Models | None,
     settings: SearchSettings,
-    estimate: Estimate,
+    estimate: SearchEstimate,
     roles: Sequence[RoleEstimate],
 ) -> list[str]:
     """Sentences on limits that the estimate exceeds, and on what is assumed."""

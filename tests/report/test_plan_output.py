@@ -8,8 +8,8 @@ import pytest
 from eureka_agent.records import TaskDescription
 from eureka_agent.report.console import CleanConsole
 from eureka_agent.report.plan import (
-    Estimate,
     RoleEstimate,
+    SearchEstimate,
     SearchPlan,
     facts_of,
     plan_to_json,
@@ -25,7 +25,7 @@ ROLES = (
 
 
 def plan_of(description: TaskDescription, money: Decimal | None) -> SearchPlan:
-    estimate = Estimate(28, 280_000, 250.0, 17, 98_500, 10_025, money)
+    estimate = SearchEstimate(28, 280_000, 250.0, 17, 98_500, 10_025, money)
     counts = TrainingCounts(
         candidates=8, confirmations=4, confirmed=1, finals=15, likely_finals=8, baselines=0
     )
