@@ -128,7 +128,7 @@ def run_planned(
 def _show_plan(
     file: BatchFile, searches: tuple[PlannedSearch, ...], folder: Path, output_format: str
 ) -> None:
-    from eureka_agent.batch.plan import plan_as_json, render_plan
+    from eureka_agent.batch.estimate import plan_as_json, render_plan
     from eureka_agent.report.console import list_console
 
     found = _planned(file, searches, timed=True)
