@@ -42,9 +42,7 @@ async def estimate(values: dict[str, Any]) -> dict[str, float]:
         found = (await estimator.plan(values)).estimate
         first = time.perf_counter()
         for seed in range(FURTHER):
-            await estimator.plan(
-                {**values, "seed": seed, "samples": values["samples"] + seed % 4}
-            )
+            await estimator.plan({**values, "seed": seed, "samples": values["samples"] + seed % 4})
         further = time.perf_counter() - first
     assert found.seconds is not None
     return {

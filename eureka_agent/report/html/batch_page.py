@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from eureka_agent.report.html.assets import asset, content_security_policy
-from eureka_agent.report.html.document import templates
+from eureka_agent.report.html.document import asset, content_security_policy, templates
 
 
 def batch_page(

@@ -7,6 +7,8 @@ are written as in Python.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
@@ -28,7 +30,6 @@ from eureka_agent.report.blocks import (
     Source,
     Words,
 )
-from eureka_agent.report.html.assets import SCRIPTS, STYLES, asset, content_security_policy
 from eureka_agent.report.html.source import highlighted
 from eureka_agent.report.sections import run_document
 from eureka_agent.text import clipped, escape_unprintable
@@ -37,6 +38,32 @@ if TYPE_CHECKING:
     import jinja2
 
     from eureka_agent.report.run_report import RunReport
+
+FOLDER = Path(__file__).resolve().parent / "static"
+SCRIPTS = ("uPlot.iife.min.js", "charts.js")
+"""In the order in which they run; the last one draws the charts above it."""
+STYLES = ("uPlot.min.css", "style.css")
+
+
+@cache
+def asset(name: str) -> str:
+    """Text of a file in `static/`."""
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def content_security_policy(scripts: tuple[str, ...], styles: tuple[str, ...]) -> str:
+    """Policy that allows these inline scripts and styles, media within the document, and nothing
+    else, so no request leaves it."""
+    return (
+        f"default-src 'none'; script-src {_hashes(scripts)}; style-src {_hashes(styles)};"
+        " img-src data:; media-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hashes(texts: tuple[str, ...]) -> str:
+    digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in texts)
+    return " ".join(f"'sha256-{digest}'" for digest in digests)
+
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 Link = Callable[[str], str]

@@ -255,7 +255,7 @@ def test_control_characters_are_made_visible(report: RunReport) -> None:
 
 
 def controls_of_scripts() -> set[str]:
-    from eureka_agent.report.html.assets import SCRIPTS, STYLES, asset
+    from eureka_agent.report.html.document import SCRIPTS, STYLES, asset
 
     return {each for name in (*SCRIPTS, *STYLES) for each in asset(name) if not each.isprintable()}
 
