@@ -154,7 +154,8 @@ def _reductions(settings: SearchSettings) -> Iterator[dict[str, int | None]]:
         ("finalists", settings.finalists, 1),
         ("samples", _PREFERRED_SAMPLES, LEAST_SAMPLES),
     ):
-        yield from ({name: fewer} for fewer in range(value - 1, least - 1, -1))
+        for fewer in range(value - 1, least - 1, -1):
+            yield {name: fewer}
     for percent in range(99, 24, -1):
         updates = math.ceil(settings.updates * percent / 100)
         yield {"env_steps": updates * settings.num_envs * settings.horizon}

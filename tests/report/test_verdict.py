@@ -368,7 +368,7 @@ def test_a_persons_own_reward_is_called_theirs(report: RunReport) -> None:
     assert verdict(own).best.startswith("your reward (attempt 2-01): fitness 4.00 m")
     text = markdown(own)
     assert "## Your reward function" in text
-    assert "| **your reward** | 4.00 |" in text
+    assert "| **2-01 (yours)** | 4.00 |" in text
     assert "Taken from reward.py." in text
     for wrong in ("partly luck", "designer's reasoning", "best attempt", "Fitness per iteration"):
         assert wrong not in text
