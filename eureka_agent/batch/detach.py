@@ -16,13 +16,9 @@ OUTPUT = "output.txt"
 """Output of a detached batch, in its folder; its last line is `done`."""
 
 
-class NotDetachedError(EurekaError):
-    """A batch that did not start in the background."""
-
-
-def detach(arguments: list[str], folder: Path) -> str:
+def start_detached(arguments: list[str], folder: Path) -> str:
     """Start `eureka` with these arguments in a session of its own. Returns its line once it runs.
-    Raises NotDetachedError with its message where it does not."""
+    Raises EurekaError with its message where it does not."""
     with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
@@ -44,9 +40,7 @@ def detach(arguments: list[str], folder: Path) -> str:
     if ready:
         return ready
     status = process.wait()
-    with (folder / OUTPUT).open("rb") as written:
-        written.seek(begin)
-        said = written.read().decode(errors="replace").strip()
+    said = (folder / OUTPUT).read_bytes()[begin:].decode(errors="replace").strip()
     if status == 0:  # nothing is left to do
         return said
-    raise NotDetachedError(f"the batch did not start:\n{said}", "nothing runs in the background")
+    raise EurekaError(f"the batch did not start:\n{said}", "nothing runs in the background")

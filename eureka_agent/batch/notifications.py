@@ -36,36 +36,28 @@ class Notifications:
         self._tasks: set[asyncio.Task[None]] = set()
         self._told_failure = False
 
-    def started(self, batch: str, searches: int) -> None:
-        """Tell that a batch has started."""
-        self._send(f"{batch}: started", f"{searches} searches wait.")
-
     def failed(self, batch: str, search: str, message: str) -> None:
         """Tell of the first search that failed."""
         if not self._told_failure:
             self._told_failure = True
-            self._send(f"{batch}: {search} failed", message)
+            self.send(f"{batch}: {search} failed", message)
 
-    def ended(self, batch: str, text: str) -> None:
-        """Tell that a batch has ended."""
-        self._send(f"{batch}: ended", text)
+    def send(self, title: str, text: str) -> None:
+        """Send a notification in the background."""
+        if self._service is not None:
+            task = asyncio.create_task(self._deliver(self._service, title, text))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     async def finish(self) -> None:
         """Wait until all are sent, for a bounded time."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_TIMEOUT_S)
 
-    def _send(self, title: str, text: str) -> None:
-        if self._service is not None:
-            task = asyncio.create_task(self._deliver(title, text))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-
-    async def _deliver(self, title: str, text: str) -> None:
-        assert self._service is not None  # `_send` has looked
+    async def _deliver(self, service: Apprise, title: str, text: str) -> None:
         try:
             async with asyncio.timeout(_TIMEOUT_S):
-                arrived = bool(await self._service.async_notify(text, title))
+                arrived = bool(await service.async_notify(text, title))
         except (TimeoutError, OSError, TypeError):
             arrived = False
         if not arrived:

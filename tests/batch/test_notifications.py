@@ -43,10 +43,10 @@ async def test_start_first_failure_and_end_are_told(
     address, received = inbox
     warnings: list[str] = []
     told = Notifications(notifier({"EUREKA_NOTIFY": address}), warnings.append)
-    told.started("night", 12)
+    told.send("night: started", "12 searches wait.")
     told.failed("night", "ant-1", "no engine")
     told.failed("night", "ant-2", "no engine")
-    told.ended("night", "11 finished")
+    told.send("night: ended", "11 finished")
     await told.finish()
     assert sorted(each["title"] for each in received) == [
         "night: ant-1 failed",
@@ -64,7 +64,7 @@ async def test_one_that_does_not_arrive_is_a_warning_without_its_address(
     file.write_text(f"{address}/refuse-secret\n")
     warnings: list[str] = []
     told = Notifications(notifier({"EUREKA_NOTIFY_FILE": str(file)}), warnings.append)
-    told.started("night", 1)
+    told.send("night: started", "1 searches wait.")
     await told.finish()
     assert warnings == ["the notification 'night: started' did not arrive everywhere"]
 
