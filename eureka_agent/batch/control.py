@@ -1,4 +1,4 @@
-"""What a person asks of a batch: a line in its file, which the process at work hears."""
+"""What a person asks of a batch: a change of its file, which the process at work hears."""
 
 from __future__ import annotations
 
@@ -41,18 +41,38 @@ def ask_batch(
     Where no process works on the batch, `resume` lets a search wait in it, and others raise
     NobodyListensError. Raises EurekaError for what makes no sense.
     """
-    running = is_held(folder)
     with ExitStack() as stack:
-        if not running and action != "resume":
-            message = f"nobody works on the batch {folder.name!r}"
-            raise NobodyListensError(message, f"go on with it: `{_again(folder)}`")
-        if not running:
+        if not (running := is_held(folder)):
+            if action != "resume":
+                message = f"nobody works on the batch {folder.name!r}"
+                raise NobodyListensError(message, f"go on with it: `{_again(folder)}`")
             stack.enter_context(locked(folder, "batch", "give the same command again"))
         intents = IntentsFile(folder)
         known = {each.name: each for each in searches_of(intents, running)}
         if search is not None and search not in known:
             raise EurekaError(f"no search {search!r} in this batch", did_you_mean(search, known))
-        _ask(intents, action, known, search, changes or {}, running)
+        chosen = None if search is None else known[search]
+        match action:
+            case "cancel":
+                for each in known.values() if chosen is None else [chosen]:
+                    if each.state not in ENDED:
+                        intents.record(action, search=each.name, cancelled=True, paused=False)
+            case "stop" if not intents.now.stopping:
+                intents.record(action, stopping="a person asked for it")
+            case "pause" if chosen is None or chosen.state in UNDER_WAY:
+                intents.record(action, search=search, paused=True)
+            case "pause":
+                assert chosen is not None  # the case above has the others
+                message = f"the search {search!r} is {chosen.state}, and only one that"
+                hint = "cancel it, if it is not to begin"
+                raise EurekaError(f"{message} is under way can pause", hint)
+            case "resume" if chosen is not None and chosen.state is not SearchState.FINISHED:
+                back = {"cancelled": False, "failed": False, "paused": False, "tries": 0}
+                intents.record(action, search=search, **back)
+            case "resume" if chosen is None and running:
+                intents.record(action, paused=False)
+            case "retune":
+                _retune(intents, chosen, changes or {})
         end = time.monotonic() + _TIMEOUT_S
         while running and intents.now.unheard and is_held(folder):
             if time.monotonic() > end:
@@ -66,63 +86,27 @@ def ask_batch(
         return _status(intents, running)
 
 
-def _ask(
-    intents: IntentsFileFile,
-    action: str,
-    known: Mapping[str, BatchSearch],
-    search: str | None,
-    changes: Mapping[str, Any],
-    running: bool,
-) -> None:
-    """Record what is asked. Raises EurekaError for what makes no sense."""
-    now, chosen = intents.now, None if search is None else known[search]
-    match action:
-        case "pause" if chosen is not None and chosen.state not in UNDER_WAY:
-            raise EurekaError(
-                f"the search {search!r} is {chosen.state}, and only one that is under way can"
-                " pause",
-                "cancel it, if it is not to begin",
-            )
-        case "pause":
-            intents.record(action, search=search, paused=True)
-        case "resume" if chosen is None and running:
-            intents.record(action, paused=False)
-        case "resume" if chosen is not None and chosen.state is not SearchState.FINISHED:
-            back = {"cancelled": False, "failed": False, "paused": False, "tries": 0}
-            intents.record(action, search=search, **back)
-        case "cancel":
-            for each in known.values() if chosen is None else [chosen]:
-                if each.state not in ENDED:
-                    intents.record(action, search=each.name, cancelled=True, paused=False)
-        case "retune":
-            _check(intents, chosen, changes)
-            text = ", ".join(f"{name} = {value}" for name, value in changes.items())
-            if search is None:
-                intents.record(action, text, limits={**now.limits, **changes})
-            else:
-                retuned = {**now.searches[search].retuned, **changes}
-                intents.record(action, text, search, retuned=retuned)
-        case "stop" if not now.stopping:
-            intents.record(action, stopping="a person asked for it")
-
-
-def _check(intents: IntentsFile, chosen: BatchSearch | None, changes: Mapping[str, Any]) -> None:
-    """Raise SettingsError for changes that are not possible."""
+def _retune(intents: IntentsFile, chosen: BatchSearch | None, changes: Mapping[str, Any]) -> None:
+    """Record other settings of a search, or other limits. Raises SettingsError for what cannot
+    change."""
+    text = ", ".join(f"{name} = {value}" for name, value in changes.items())
     if chosen is not None:
         for name in changes:
             if name not in FREE_SETTINGS:
                 known = did_you_mean(name, FREE_SETTINGS)
                 raise SettingsError(f"{name!r} cannot change in a search that has begun", known)
         parse_settings(SearchSettings, {**chosen.settings, **changes}, "the request")
+        retuned = {**intents.now.searches[chosen.name].retuned, **changes}
+        intents.record("retune", text, chosen.name, retuned=retuned)
         return
+    limits = intents.now.limits
     # where the batch began without one, no price is known and no spending counted
-    new = {"max_cost", "max_tokens"} - set(intents.now.limits)
+    new = {"max_cost", "max_tokens"} - set(limits)
     if fixed := [name for name in changes if name in OF_THE_BATCH or name in new]:
-        raise SettingsError(
-            f"{fixed[0]} cannot change while the batch runs",
-            "stop the batch, change the file and start it again",
-        )
-    parse_settings(BatchSettings, {**intents.now.limits, **changes}, "the request")
+        hint = "stop the batch, change the file and start it again"
+        raise SettingsError(f"{fixed[0]} cannot change while the batch runs", hint)
+    parse_settings(BatchSettings, {**limits, **changes}, "the request")
+    intents.record("retune", text, limits={**limits, **changes})
 
 
 def status(folder: Path) -> dict[str, Any]:

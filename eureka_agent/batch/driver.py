@@ -47,12 +47,7 @@ from eureka_agent.wording import plural
 TICK_S = 0.5
 _PERMANENT = (SettingsError, EnvironmentLoadError)
 """Errors that another try does not mend."""
-_ACHIEVED = (
-    entries.Proposed,
-    entries.AttemptEnded,
-    entries.AttemptRepeated,
-    entries.FinalTrained,
-)
+_Achieved = entries.Proposed | entries.AttemptEnded | entries.AttemptRepeated | entries.FinalTrained
 """Entries on what is not to be done again."""
 
 
@@ -128,8 +123,8 @@ class BatchDriver:
                 if asked.under_way:  # there was no room to store that it had ended
                     self.intents.record("stopped", search=name, under_way=False)
             while self._trouble is None:
-                self.obey()
                 waiting = self._begin_waiting()
+                self.obey()
                 if not self.active and not (self.intents.now.paused and waiting):
                     return None
                 with suppress(TimeoutError):
@@ -175,7 +170,11 @@ class BatchDriver:
             self._left_out.clear()
         for active in self.active.values():
             asked = now.searches[active.search.name]
-            self._hold(active)
+            held = now.paused or bool(now.stopping) or asked.paused
+            (active.may_ask.clear if held else active.may_ask.set)()
+            if held != active.share.held:
+                active.share.held = held
+                self._machine.dispatch()
             if asked.cancelled or {**asked.settings, **asked.retuned} != active.search.settings:
                 active.end()  # with other settings it begins again
         count = self._machine.under_way
@@ -183,15 +182,6 @@ class BatchDriver:
             text = f"{now.stopping}; it ends after {plural(count, 'training')} under way"
             kind, text = ("stopping", text) if now.stopping else ("", "")
             self.record(kind, text, unheard=False, trainings=count)
-
-    def _hold(self, active: Active) -> None:
-        """Let nothing new begin in a search, or release it, by what was asked for."""
-        now = self.intents.now
-        held = now.paused or bool(now.stopping) or now.searches[active.search.name].paused
-        (active.may_ask.clear if held else active.may_ask.set)()
-        if held != active.share.held:
-            active.share.held = held
-            self._machine.dispatch()
 
     def record(self, kind: str, text: str = "", search: str | None = None, **changes: Any) -> None:
         """Record what need not be stored at once. A full disk is trouble for later."""
@@ -202,21 +192,18 @@ class BatchDriver:
 
     def _begin_waiting(self) -> list[BatchSearch]:
         """Begin searches while there is room for them. Returns those that still wait."""
+        begun = (*self.active, *self._left_out)
         waiting = [
             search
-            for search in searches_of(self.intents, running=False)
-            if search.state in (SearchState.WAITING, SearchState.STOPPED)
-            and search.name not in self.active
-            and search.name not in self._left_out
+            for search in searches_of(self.intents, running=True)
+            if search.state is SearchState.WAITING and search.name not in begun
         ]
         if self.intents.now.stopping or self.intents.now.paused:
             return waiting
         while waiting and len(self.active) < self._settings.at_once:
-            search = self._next(waiting)
-            waiting.remove(search)
+            waiting.remove(search := self._next(waiting))
             self.intents.record("running", search=search.name, under_way=True, message="")
             active = self.active[search.name] = Active(search)
-            self._hold(active)
             active.task = asyncio.create_task(self._search(active))
             active.task.add_done_callback(lambda task: self._changed.set())
         return waiting
@@ -264,7 +251,7 @@ class BatchDriver:
 
         def observe(entry: entries.BaseEntry) -> None:
             active.log(entry)
-            if isinstance(entry, _ACHIEVED):
+            if isinstance(entry, _Achieved):
                 self._waiting_for_machine.achieved()
             if isinstance(entry, entries.Notice) and entry.level == "warning":
                 self.record("warning", entry.text, name)
@@ -281,14 +268,14 @@ class BatchDriver:
             self._breakers,
             self.folder / name,
         )
-        if has_begun(self.folder / name):
-            changes = _changes(active.search, self.folder / name, self._trust)
-            run = await resume(self.folder / name, observe, changes, context)
+        if has_begun(folder := self.folder / name):
+            changes = _changes(active.search, folder, self._trust)
+            run = await resume(folder, observe, changes, context)
         else:
             run = await start(active.search.settings, None, self._command, observe, None, context)
         run.archive.close()
         reason = self._read(name)
-        if not has_finished(self.folder / name):
+        if not has_finished(folder):
             raise LimitReachedError(reason or "its run has not ended")
 
     def _read(self, name: str) -> str:

@@ -27,16 +27,11 @@ from pydantic_core import ErrorDetails
 from eureka_agent.batch.faults import Fault, Place, located
 from eureka_agent.batch.intents import NAME
 from eureka_agent.errors import SettingsError, did_you_mean
-from eureka_agent.search.budget import parse_budget, wall_time
+from eureka_agent.search.budget import wall_time
 from eureka_agent.settings import THE_FLAGS, Amount, checked_cluster, parse_settings, value_fault
 from eureka_agent.settings_files import line_numbers, read_settings_file
 
 _TIME_HINT = "write 90s, 10m, 8h or 1h30m"
-
-
-def env_steps_of(text: str) -> int | None:
-    """Env steps of `"5M"`; None for another text."""
-    return parse_budget(text).env_steps
 
 
 def seconds_of(text: str) -> float | None:
@@ -58,11 +53,6 @@ def _read_by(read: Callable[[str], object], expected: str) -> AfterValidator:
 
 _is_time_of_day = re.compile(r"([01]?\d|2[0-3]):[0-5]\d").fullmatch
 _Time = Annotated[str, _read_by(seconds_of, f"expected a wall time: {_TIME_HINT}")]
-_EnvSteps = Annotated[
-    str,
-    BeforeValidator(lambda value: str(value) if type(value) is int else value),
-    _read_by(env_steps_of, "expected env steps such as 500k, 5M or 2G"),
-]
 _TimeOfDay = Annotated[str, _read_by(_is_time_of_day, 'expected a time of the day such as "07:30"')]
 
 
@@ -79,7 +69,7 @@ class BatchSettings(BaseModel):
     """US dollars that all searches together may spend on models."""
     max_tokens: Amount | None = Field(None, gt=0, le=10**15)
     """Tokens that they may spend."""
-    max_env_steps: _EnvSteps | None = None
+    max_env_steps: Amount | None = Field(None, gt=0, le=10**15)
     """Env steps that they may train, such as 50M."""
     max_time: _Time | None = None
     """Wall time of one call of the command, such as 9h."""
@@ -101,8 +91,8 @@ class BatchSettings(BaseModel):
 
     @property
     def env_steps(self) -> int | None:
-        """The limit of env steps as a number."""
-        return None if self.max_env_steps is None else env_steps_of(self.max_env_steps)
+        """The limit of env steps."""
+        return self.max_env_steps
 
     def end_time(self, now: Callable[[], float] = time.time) -> float | None:
         """The next time of the day at which the batch ends, in seconds since 1970."""

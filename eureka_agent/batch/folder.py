@@ -20,7 +20,7 @@ from eureka_agent.archive.storage_errors import FILE_NAME
 from eureka_agent.batch.intents import Asked, IntentsFile
 from eureka_agent.batch.limits import cut_short
 from eureka_agent.batch.matrix import PlannedSearch
-from eureka_agent.errors import EurekaError, RunFolderError, did_you_mean
+from eureka_agent.errors import RunFolderError, SettingsError, did_you_mean
 from eureka_agent.invocation import command
 from eureka_agent.records import RunStatus
 from eureka_agent.search.typed_settings import value_text
@@ -30,7 +30,6 @@ from eureka_agent.wording import plural
 STOP_FILE = "STOP"
 BATCH_COPY = "batch.yaml"
 """Copy of the batch file, as it was last started."""
-_NOT_IN_FILE = "it is not in the batch file any more"
 
 
 class SearchState(StrEnum):
@@ -38,16 +37,12 @@ class SearchState(StrEnum):
 
     WAITING = "waiting"
     RUNNING = "running"
-    PAUSED = "paused"
-    """Under way, but nothing new begins in it."""
-    CANCELLING = "cancelling"
-    """Under way until its trainings are saved."""
-    STOPPED = "stopped"
-    """Saved when the batch ended; the next call goes on with it."""
+    PAUSED = "paused"  # under way, but nothing new begins in it
+    CANCELLING = "cancelling"  # under way until its trainings are saved
+    STOPPED = "stopped"  # saved when the batch ended; the next call goes on with it
     FINISHED = "finished"
     FAILED = "failed"
-    CANCELLED = "cancelled"
-    """Ended by a person; only `eureka batch resume` goes on with it."""
+    CANCELLED = "cancelled"  # by a person; only `eureka batch resume` goes on with it
 
 
 UNDER_WAY = (SearchState.RUNNING, SearchState.PAUSED, SearchState.CANCELLING)
@@ -67,10 +62,6 @@ class BatchSearch:
     """The last error, or how to go on."""
 
 
-class BatchChangedError(EurekaError):
-    """A batch file in which searches that have begun have other settings."""
-
-
 def searches_of(intents: IntentsFile, running: bool | None = None) -> tuple[BatchSearch, ...]:
     """All searches of a batch. `running`: True while a process works on it; None: look."""
     works = is_held(intents.folder) if running is None else running
@@ -85,20 +76,19 @@ def searches_of(intents: IntentsFile, running: bool | None = None) -> tuple[Batc
 def _state(folder: Path, name: str, asked: Asked, works: bool) -> tuple[SearchState, str]:
     """The state of a search, and what there is to say about it."""
     if works and asked.under_way:
-        if asked.cancelled:
-            return SearchState.CANCELLING, ""
-        return (SearchState.PAUSED if asked.paused else SearchState.RUNNING), asked.message
+        state = SearchState.PAUSED if asked.paused else SearchState.RUNNING
+        return (SearchState.CANCELLING if asked.cancelled else state), asked.message
     if has_finished(folder / name):
         return SearchState.FINISHED, ""
     if not asked.in_file:
-        return SearchState.CANCELLED, _NOT_IN_FILE
+        return SearchState.CANCELLED, "it is not in the batch file any more"
     if asked.cancelled:
         again = command(shlex.join(["batch", "resume", str(folder), name]))
         return SearchState.CANCELLED, f"`{again}` brings it back"
     if asked.failed:
         return SearchState.FAILED, asked.message
-    begun = not works and (folder / name / FILE_NAME).is_file()
-    return (SearchState.STOPPED if begun else SearchState.WAITING), asked.message
+    stopped = not (works or asked.message) and (folder / name / FILE_NAME).is_file()
+    return (SearchState.STOPPED if stopped else SearchState.WAITING), asked.message
 
 
 def has_finished(run: Path) -> bool:
@@ -145,18 +135,14 @@ def find_batch(word: str) -> Path:
 
 def check_folder(folder: Path) -> None:
     """Raise RunFolderError for a folder that holds something else."""
-    if (folder / FILE_NAME).is_file():
-        raise RunFolderError(
-            f"{str(folder)!r} is a run of its own", "name another folder with --folder"
-        )
-    if folder.is_dir() and not (folder / BATCH_FILE).is_file() and list_runs(folder):
-        raise RunFolderError(
-            f"{str(folder)!r} holds runs and no batch", "name another folder with --folder"
-        )
+    is_run = (folder / FILE_NAME).is_file()
+    if is_run or (not (folder / BATCH_FILE).is_file() and list_runs(folder)):
+        holds = "is a run of its own" if is_run else "holds runs and no batch"
+        raise RunFolderError(f"{str(folder)!r} {holds}", "name another folder with --folder")
 
 
 def plan_searches(intents: IntentsFile, searches: Sequence[PlannedSearch]) -> None:
-    """Record the searches of the batch file, and their settings. Raises BatchChangedError with
+    """Record the searches of the batch file, and their settings. Raises SettingsError with
     every difference in those that have begun, and records nothing then."""
     known = intents.now.searches
     planned = {search.name: search.values for search in searches}
@@ -168,7 +154,7 @@ def plan_searches(intents: IntentsFile, searches: Sequence[PlannedSearch]) -> No
     ]
     if differences:
         listed = "".join(f"\n  {difference}" for difference in differences)
-        raise BatchChangedError(
+        raise SettingsError(
             f"the batch file has changed for searches that have begun:{listed}",
             "put the old values back, or give the changed searches another name: they run beside"
             " the old ones",
@@ -198,11 +184,12 @@ def differences_of(
     name: str, before: Any, now: Any, free: Collection[str] = FREE_SETTINGS
 ) -> list[str]:
     """Differences between two settings of a search, but of those that are free to change."""
-    found = []
-    for key in sorted({*before, *now}):
-        old, new = before.get(key), now.get(key)
-        if key in free or old == new:
-            continue
-        shown = [value_text(value) if value is not None else "not set" for value in (old, new)]
-        found.append(f"{name}: {key} was {shown[0]} and is {shown[1]}")
-    return found
+    return [
+        f"{name}: {key} was {_shown(before.get(key))} and is {_shown(now.get(key))}"
+        for key in sorted({*before, *now} - {*free})
+        if before.get(key) != now.get(key)
+    ]
+
+
+def _shown(value: Any) -> str:
+    return "not set" if value is None else value_text(value)

@@ -1,7 +1,7 @@
 """Intents of a batch: `batch.json` in its folder says what was asked of it, and what it decided.
 
-Nothing that a search has found stands in it: that is in the search's run folder. A change is stored
-before anything acts on it. The file is not trusted: it is plain and short, and all of it is checked.
+Nothing that a search has found stands in it: that is in the search's run folder. A change is
+stored before anything acts on it. The file is not trusted: it is plain, short, and checked.
 """
 
 from __future__ import annotations
@@ -146,9 +146,8 @@ class IntentsFile:
         return found.st_ino, found.st_mtime_ns, found.st_size
 
     def record(self, kind: str, text: str = "", search: str | None = None, **changes: Any) -> None:
-        """Store changes of a search's `Asked`, or of the batch's `Intents`, with an event for people
-        where it has a kind. Raises DiskFullError where there is no room to store them: then they
-        hold in this process."""
+        """Store changes of a search's `Asked`, or of the batch's `Intents`, with an event where it
+        has a kind. Raises DiskFullError where there is no room: then they hold in this process."""
         with locked(self.folder, "batch", "try again", _CHANGES_LOCK):
             if self._stamp is not None:
                 self.read()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,19 +16,9 @@ from eureka_agent.errors import EurekaError, did_you_mean
 from eureka_agent.settings import SearchSettings, parse_settings
 
 MOST_SEARCHES = 1000
-OWN_FILES = (
-    "batch.json",
-    "batch.yaml",
-    "defects.log",
-    "output.txt",
-    "stop",
-    "summary.csv",
-    "summary.html",
-    "summary.md",
-)
+_OWN_FILES = r"batch\.(json|yaml)|defects\.log|output\.txt|stop|summary\.(csv|html|md)"
 """Names of files in the folder of a batch, in small letters."""
-_LONGEST_NAME = 100
-_LONGEST_WORD = 40
+_LONGEST_NAME, _LONGEST_WORD = 100, 40
 OF_THE_BATCH = ("workers", "cluster", "sandbox")
 """Settings that all searches of a batch share."""
 AT_THE_TOP = "at the top of the file"
@@ -199,17 +190,13 @@ def _check_settings(
 
 
 def _check_names(file: BatchFile, searches: list[PlannedSearch], faults: list[Fault]) -> None:
-    first: dict[str, PlannedSearch] = {}
-    told = set()
-    for search in searches:
-        if search.name.lower() in OWN_FILES:
-            message = (
-                f"no search can have the name {search.name!r}: a batch has a file of that name"
-            )
-            faults.append(file.fault(search.place, message, "give the group another name"))
-        same = first.setdefault(search.name.lower(), search)  # some disks ignore capitals
-        if same is not search and search.name not in told:
-            told.add(search.name)
-            message = f"two searches have the name {search.name!r}"
+    names = Counter(search.name.lower() for search in searches)  # some disks ignore capitals
+    for search in {each.name.lower(): each for each in searches}.values():
+        message, hint = f"two searches have the name {search.name!r}", ""
+        if re.fullmatch(_OWN_FILES, search.name.lower()):
+            message = f"no search can have the name {search.name!r}: a batch has such a file"
+            hint = "give the group another name"
+        elif names[search.name.lower()] > 1:
             hint = "give the cases of a matrix a `name`, or the group another one"
+        if hint:
             faults.append(file.fault(search.place, message, hint))

@@ -75,25 +75,20 @@ def notifier(environment: Mapping[str, str] = os.environ) -> Apprise | None:
             addresses += Path(path).read_text(encoding="utf-8").split()
         except (OSError, UnicodeDecodeError) as error:
             reason = system_reason(error) if isinstance(error, OSError) else "it is not UTF-8"
-            raise SettingsError(
-                f"the file with addresses for notifications {path!r} cannot be read: {reason}",
-                f"mend it, or unset {FILE_VARIABLE}",
-            ) from None
+            message = f"the file with addresses for notifications {path!r} cannot be read: {reason}"
+            raise SettingsError(message, f"mend it, or unset {FILE_VARIABLE}") from None
     if not addresses:
         return None
     try:
         import apprise
     except ImportError:
-        raise SettingsError(
-            f"{origin} asks for notifications, and Apprise, which sends them, is not installed",
-            f"install it: {install_extra('notify')}",
-        ) from None
+        message = f"{origin} asks for notifications, and Apprise, which sends them, is not"
+        hint = f"install it: {install_extra('notify')}"
+        raise SettingsError(f"{message} installed", hint) from None
     logging.getLogger("apprise").setLevel(logging.CRITICAL)  # its lines may hold addresses
     service = apprise.Apprise()
     for number, address in enumerate(addresses, start=1):
         if not service.add(address):
-            raise SettingsError(
-                f"address {number} in {origin} is none that Apprise knows",
-                "see github.com/caronc/apprise/wiki for their forms",
-            )
+            message = f"address {number} in {origin} is none that Apprise knows"
+            raise SettingsError(message, "see github.com/caronc/apprise/wiki for their forms")
     return service

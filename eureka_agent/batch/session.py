@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,19 +48,6 @@ SUMMARY_S = 30.0
 """Seconds between two summaries while nothing ends."""
 
 
-@dataclass
-class BatchEnd:
-    """State of a batch at the end of a call of the command."""
-
-    rows: list[SummaryRow]
-    message: str
-
-    @property
-    def states(self) -> dict[str, str]:
-        """State of each search by its name."""
-        return {row.search: row.state for row in self.rows}
-
-
 async def run_batch(
     file: BatchFile,
     searches: Sequence[PlannedSearch],
@@ -71,11 +57,12 @@ async def run_batch(
     *,
     trust: bool = False,
     ready: Callable[[Mapping[str, Any]], None] = lambda facts: None,
-) -> BatchEnd:
-    """Run the searches that have not ended. `ready` gets id and folder once the batch runs.
+) -> tuple[list[SummaryRow], str]:
+    """Run the searches that have not ended. `ready` gets id and folder once the batch runs. Returns
+    the summary, and why the batch ended.
 
-    Raises RunFolderError for a folder that is another's or in use, BatchChangedError for a file
-    that has changed.
+    Raises RunFolderError for a folder that is another's or in use, SettingsError for a file that
+    has changed.
     """
     service = notifier()
     check_folder(folder)
@@ -92,7 +79,7 @@ async def run_batch(
         summary = Summary(folder)
         states = {each.state for each in searches_of(intents, running=False)}
         if states <= {SearchState.FINISHED, SearchState.CANCELLED}:
-            return _end(intents, summary, "nothing is left to do")
+            return _end(intents, summary), "nothing is left to do"
         async with AsyncExitStack() as stack:
             wall = choose_wall(file.settings.sandbox)
             scratch = stack.enter_context(driver_scratch())
@@ -127,12 +114,10 @@ async def run_batch(
                 await driver.run()
             finally:
                 task.cancel()
-                stopping = intents.now.stopping
-                reason = stopping and f"stopped because {stopping}"
-                end = _end(intents, summary, reason)
-                told.send(f"{folder.name}: ended", counted(end.states.values()))
+                rows = _end(intents, summary)
+                told.send(f"{folder.name}: ended", counted(row.state for row in rows))
                 await told.finish()
-        return end
+        return rows, (reason := intents.now.stopping) and f"stopped because {reason}"
 
 
 async def _keep_current(
@@ -154,13 +139,12 @@ async def _keep_current(
         await asyncio.sleep(20 * (time.monotonic() - began))
 
 
-def _end(intents: IntentsFile, summary: Summary, message: str) -> BatchEnd:
+def _end(intents: IntentsFile, summary: Summary) -> list[SummaryRow]:
     searches = searches_of(intents, running=False)
     try:
-        rows = summary.write(searches, state_in_words(searches, running=False))
+        return summary.write(searches, state_in_words(searches, running=False))
     except DiskFullError:  # it must not hide the error that ends the batch
-        rows = summary.rows(searches)
-    return BatchEnd(rows, message)
+        return summary.rows(searches)
 
 
 async def _budget(settings: BatchSettings, intents: IntentsFile) -> Budget | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
@@ -48,12 +49,11 @@ _STYLES = {
 
 @dataclass(frozen=True)
 class SummaryRow:
-    """One search in the summary."""
+    """One search in the summary. Texts have units and deviations."""
 
     search: str
     state: str
     task: str = ""
-    """Environment and task."""
     sentence: str = ""
     designer: str = ""
     seed: int | None = None
@@ -63,16 +63,13 @@ class SummaryRow:
     """Attempts that were trained to their end."""
     attempts: int = 0
     best: str = ""
-    """Best fitness with its deviation over fresh seeds and its unit, as text."""
     best_fitness: float | None = None
     human: str = ""
-    """The human reward's fitness with its unit, as text."""
     human_fitness: float | None = None
     fitness_unit: str = ""
     human_normalized: float | None = None
     """1 is the human reward, 0 the sparse one."""
     why_not_normalized: str = ""
-    """Why there is no such number, in few words."""
     env_steps: int = 0
     money: Decimal | None = None
     """US dollars; None where unknown."""
@@ -158,15 +155,14 @@ def _row_of(report: RunReport, search: BatchSearch, ended: int) -> SummaryRow:
 
 def counts(rows: Sequence[SummaryRow]) -> dict[str, str]:
     """Totals of a batch, by their names."""
-    states = [row.state for row in rows]
-    known = [row.money for row in rows if row.money is not None]
     unknown = any(row.money is None for row in rows if row.attempts)
+    money = sum((row.money or Decimal(0) for row in rows), Decimal(0))
     return {
         "searches": str(len(rows)),
-        **{state: str(states.count(state)) for state in dict.fromkeys(states)},
+        **{state: str(number) for state, number in Counter(row.state for row in rows).items()},
         "trained": f"{sum(row.trained for row in rows):,}",
         "env steps": wording.count(sum(row.env_steps for row in rows)),
-        "on models": wording.MISSING if unknown else f"${sum(known):,.2f}",
+        "on models": wording.MISSING if unknown else f"${money:,.2f}",
     }
 
 
@@ -189,12 +185,15 @@ def by_column(row: SummaryRow) -> dict[str, str]:
 def markdown(title: str, state: str, rows: Sequence[SummaryRow]) -> str:
     """The summary as Markdown."""
     facts = ", ".join(f"{value} {name}" for name, value in counts(rows).items())
+    table = [COLUMNS, ["---"] * len(COLUMNS), *map(cells, rows)]
     lines = [f"# {title}", "", f"{state}. {facts}.", "", LEGEND, ""]
-    lines += [f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}"]
-    for row in rows:
-        lines.append(f"| {' | '.join(cell.replace('|', '¦') for cell in cells(row))} |")
-    told = [f"- **{row.search}**: {one_line(row.message, 300)}" for row in rows if row.message]
+    lines += [f"| {' | '.join(cell.replace('|', '¦') for cell in line)} |" for line in table]
+    told = [f"- **{name}**: {text}" for name, text in _messages(rows)]
     return "\n".join([*lines, *([""] if told else []), *told]) + "\n"
+
+
+def _messages(rows: Sequence[SummaryRow]) -> list[tuple[str, str]]:
+    return [(row.search, one_line(row.message, _LONGEST_TEXT)) for row in rows if row.message]
 
 
 def as_csv(rows: Sequence[SummaryRow]) -> str:
@@ -222,8 +221,8 @@ def render_rows(rows: Sequence[SummaryRow]) -> RenderableType:
         name, state, *rest = cells(row)
         table.add_row(name, Text(state, _STYLES.get(state, "")), *rest)
     totals = ", ".join(f"{number} {name}" for name, number in counts(rows).items())
-    told = [f"{row.search}: {one_line(row.message, _LONGEST_TEXT)}" for row in rows if row.message]
-    return Group(table, Text(totals, style="dim"), *map(Text, told))
+    told = [Text(f"{name}: {text}") for name, text in _messages(rows)]
+    return Group(table, Text(totals, style="dim"), *told)
 
 
 class BatchView:

@@ -23,7 +23,7 @@ from eureka_agent.wording import plural
 if TYPE_CHECKING:
     from eureka_agent.batch.file import BatchFile
     from eureka_agent.batch.matrix import PlannedSearch
-    from eureka_agent.batch.session import BatchEnd
+    from eureka_agent.batch.summary import SummaryRow
 
 START = "start"
 CONFIRM_ABOVE = 10.0
@@ -134,10 +134,11 @@ def start(
     )
     if end is None:
         return
+    states = {row.search: row.state for row in end[0]}
     if output_format == "json":
-        print_json({"folder": str(target), "states": end.states, "message": end.message})
+        print_json({"folder": str(target), "states": states, "message": end[1]})
     say("done", err=output_format == "json")
-    if "failed" in end.states.values():
+    if "failed" in states.values():
         sys.exit(1)
 
 
@@ -152,9 +153,9 @@ def run_planned(
     confirm_above: float | None,
     trust: bool = False,
     ready_fd: int | None = None,
-) -> BatchEnd | None:
-    """Run a batch file in its folder; with `plan` print its plan, and return None. `again`: the
-    command that goes on with it. `confirm_above`: see `_check`."""
+) -> tuple[list[SummaryRow], str] | None:
+    """Run a batch file in its folder. Returns the summary and why it ended; None where only its
+    `plan` is printed. `again`: the command that goes on with it. `confirm_above`: see `_check`."""
     from eureka_agent.archive.run_folder import command_line
     from eureka_agent.batch.estimate import plan_batch
     from eureka_agent.batch.plan import plan_as_json, render_plan
@@ -182,7 +183,7 @@ def run_planned(
 
     try:
         with view:
-            end = run_stoppable(
+            rows, message = run_stoppable(
                 lambda: run_batch(
                     file, searches, folder, command_line(), view, trust=trust, ready=ready
                 )
@@ -191,9 +192,9 @@ def run_planned(
         say(f"Stopped. Go on with:  {again}", err=as_json)
         raise click.exceptions.Abort from None
     if not as_json:
-        list_console().print("", render_rows(end.rows), sep="\n")
-        say("\n".join(filter(None, (end.message, f"summary {folder / 'summary.html'}"))))
-    return end
+        list_console().print("", render_rows(rows), sep="\n")
+        say("\n".join(filter(None, (message, f"summary {folder / 'summary.html'}"))))
+    return rows, message
 
 
 def _check(

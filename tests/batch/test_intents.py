@@ -71,6 +71,7 @@ def test_a_state_follows_from_what_was_asked(
         (True, {"cancelled": True}, "finished"),
         (True, {"in_file": False}, "finished"),
         (False, {}, "stopped"),
+        (False, {"message": "no money is left"}, "waiting"),
         (False, {"failed": True}, "failed"),
     ],
 )
@@ -78,7 +79,7 @@ def test_a_state_follows_from_the_run_folder(
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
     finished: bool,
-    changes: dict[str, bool],
+    changes: dict[str, Any],
     state: str,
 ) -> None:
     (folder / "one").mkdir()
