@@ -31,8 +31,8 @@ from eureka_agent.batch.folder import (
 from eureka_agent.batch.intents import Asked, BatchEvent, IntentsFile
 from eureka_agent.batch.limits import shared_budget
 from eureka_agent.batch.matrix import PlannedSearch
-from eureka_agent.batch.notifications import Notifications, notifier
 from eureka_agent.batch.summary import BatchView, Summary, SummaryRow
+from eureka_agent.batch.unattended import notifier, notify
 from eureka_agent.cluster.ray_cluster import connected
 from eureka_agent.errors import DiskFullError, RunFolderError
 from eureka_agent.fleet.machine import Machine
@@ -87,15 +87,21 @@ async def run_batch(
             machine = Machine(wall, scratch, file.settings.workers, cluster)
             await stack.enter_async_context(machine)
             budget = await _budget(file.settings, intents)
-            told = Notifications(service, lambda text: driver.record("warning", text))
             due = asyncio.Event()
+            told: dict[str, asyncio.Task[None]] = {}
+            """Notifications that are sent, each once."""
+
+            async def tell(title: str, text: str) -> None:
+                if fault := await notify(service, f"{folder.name}: {title}", text):
+                    driver.record("warning", fault)
 
             def observe(event: BatchEvent) -> None:
                 view.event(event)
                 if event.search is not None and event.kind != "warning":
                     due.set()
-                if event.search is not None and event.kind == "failed":
-                    told.failed(folder.name, event.search, event.text)
+                if event.kind == "failed" and "failed" not in told:
+                    failure = tell(f"{event.search} failed", event.text)
+                    told["failed"] = asyncio.create_task(failure)
 
             intents.observer = observe
             limits = file.settings.model_dump(mode="json", exclude_none=True)
@@ -109,14 +115,15 @@ async def run_batch(
             ready({"id": folder.name, "folder": str(folder.resolve())})
             task = asyncio.create_task(_keep_current(driver, summary, view, due))
             left = [each for each in searches_of(intents, running=True) if each.state not in ENDED]
-            told.send(f"{folder.name}: started", f"{len(left)} searches wait.")
+            started = tell("started", f"{len(left)} searches wait.")
+            told["started"] = asyncio.create_task(started)
             try:
                 await driver.run()
             finally:
                 task.cancel()
                 rows = _end(intents, summary)
-                told.send(f"{folder.name}: ended", counted(row.state for row in rows))
-                await told.finish()
+                await tell("ended", counted(row.state for row in rows))
+                await asyncio.wait(told.values())
         return rows, (reason := intents.now.stopping) and f"stopped because {reason}"
 
 

@@ -113,7 +113,7 @@ def start(
     target = runs_folder() / file.stem if folder is None else folder
     context = click.get_current_context()
     if detach and not plan:
-        from eureka_agent.batch.detach import start_detached
+        from eureka_agent.batch.unattended import start_detached
 
         _check(read, searches, target, None if yes else confirm_above)
         own = ("ready_fd", "detach", "folder", "yes", "confirm_above", "output_format")

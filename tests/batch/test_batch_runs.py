@@ -207,17 +207,27 @@ def test_a_batch_that_cannot_start_is_no_batch_in_the_background(eureka: Command
     assert not (night(eureka) / "batch.json").exists()
 
 
-def test_a_failed_search_is_tried_again_and_the_others_go_on(eureka: CommandLine) -> None:
+def test_failed_searches_are_tried_again_the_others_go_on_and_the_first_failure_is_told(
+    eureka: CommandLine, inbox: tuple[str, list[dict[str, Any]]]
+) -> None:
+    address, received = inbox
+    eureka.environment["EUREKA_NOTIFY"] = address
     write(eureka, "0", retries=1)
     with (eureka.folder / "night.yaml").open("a", encoding="utf-8") as file:
         settings = "{env: cartpole, model: openai/a, base_url: 'http://127.0.0.1:9/v1'}"
-        file.write(f"groups:\n  broken: {{settings: {settings}}}\n")
+        file.write(f"groups:\n  broken: {{settings: {settings}, matrix: {{seed: [0, 1]}}}}\n")
     broken = eureka.popen("batch", "night.yaml")
     output, _ = broken.communicate(timeout=300)
     assert broken.returncode == 1
-    assert states(eureka) == {"cartpole-seed0": "finished", "broken": "failed"}
+    failed = {"broken-seed0": "failed", "broken-seed1": "failed"}
+    assert states(eureka) == {"cartpole-seed0": "finished", **failed}
     assert output.count("http://127.0.0.1:9/v1") > 1  # in each try
     assert "Traceback" not in output
+    started, first, ended = [each["title"] for each in received]
+    assert (started, ended) == ("night: started", "night: ended")
+    assert first in ("night: broken-seed0 failed", "night: broken-seed1 failed")
+    retried = [each.search for each in events(eureka) if each.kind == "retried"]
+    assert sorted(filter(None, retried)) == ["broken-seed0", "broken-seed1"]
 
 
 def test_a_search_that_the_batchs_time_cut_short_goes_on_in_the_next_night(
