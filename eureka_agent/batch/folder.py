@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import shutil
 from collections import Counter
@@ -145,7 +146,8 @@ def plan_searches(intents: IntentsFile, searches: Sequence[PlannedSearch]) -> No
     """Record the searches of the batch file, and their settings. Raises SettingsError with
     every difference in those that have begun, and records nothing then."""
     known = intents.now.searches
-    planned = {search.name: search.values for search in searches}
+    # as the file has them
+    planned = {each.name: json.loads(json.dumps(each.values, default=str)) for each in searches}
     differences = [
         difference
         for name, values in planned.items()

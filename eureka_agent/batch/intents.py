@@ -175,6 +175,6 @@ class IntentsFile:
     def _write(self, draft: Path) -> None:
         with draft.open("w", encoding="utf-8") as file:
             os.fchmod(file.fileno(), 0o600)  # whoever can write to it steers the batch
-            file.write(json.dumps(self.now.model_dump(), default=str))
+            file.write(json.dumps(self.now.model_dump()))
             file.flush()
             os.fsync(file.fileno())

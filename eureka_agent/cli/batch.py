@@ -215,13 +215,13 @@ def _check(
     money = most_money(file, found.total)
     if confirm_above is None or money <= Decimal(str(confirm_above)):
         return
-    text = f"this batch is expected to spend ${money:,.2f} on models"
+    text = f"This batch is expected to spend ${money:,.2f} on models"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError(
-            f"{text}, more than --confirm-above {confirm_above}, and there is no terminal to ask",
-            "give the same command with --yes, or a max_cost in the file",
+        message = (
+            f"{text}, more than --confirm-above {confirm_above}, and no terminal is there to ask"
         )
-    if not asyncio.run(is_yes(f"{text[0].upper()}{text[1:]}. Start it?", on_stderr=True)):
+        raise UsageError(message, "give the same command with --yes, or a max_cost in the file")
+    if not asyncio.run(is_yes(f"{text}. Start it?", on_stderr=True)):
         say("nothing was started", err=True)
         sys.exit(1)
 
@@ -242,8 +242,7 @@ def status(folder: str, output_format: str) -> None:
     from eureka_agent.report.console import list_console
 
     found = find_batch(folder)
-    facts = control.status(found)
-    rows = Summary(found).rows(searches_of(IntentsFile(found)))
+    facts, rows = control.status(found), Summary(found).rows(searches_of(IntentsFile(found)))
     if output_format == "json":
         print_json({**facts, "rows": [row_to_json(row) for row in rows]})
         return
