@@ -17,8 +17,8 @@ def batch_page(
     cells: Callable[[Any], Mapping[str, str]],
     legend: str,
 ) -> str:
-    """The document. `rows`: see `batch.summary.Row`; `numbers`: titles of the columns of numbers;
-    `cells`: a row's cells by title; `legend`: a sentence on them."""
+    """The document. `rows`: see `batch.summary.SummaryRow`; `numbers`: titles of the columns of
+    numbers; `cells`: a row's cells by title; `legend`: a sentence on them."""
     tasks: dict[str, list[Any]] = {}
     for row in rows:
         tasks.setdefault(row.task or "not begun", []).append(row)
