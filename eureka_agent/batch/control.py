@@ -67,7 +67,12 @@ def ask_batch(
                 hint = "cancel it, if it is not to begin"
                 raise EurekaError(f"{message} is under way can pause", hint)
             case "resume" if chosen is not None and chosen.state is not SearchState.FINISHED:
-                back = {"cancelled": False, "failed": False, "paused": False, "tries": 0}
+                back: dict[str, Any] = {
+                    "cancelled": False,
+                    "failed": False,
+                    "paused": False,
+                    "tries": 0,
+                }
                 intents.record(action, search=search, **back)
             case "resume" if chosen is None and running:
                 intents.record(action, paused=False)

@@ -109,7 +109,12 @@ async def run_batch(
                 name: Asked(settings=each.settings, in_file=each.in_file, cancelled=each.cancelled)
                 for name, each in intents.now.searches.items()
             }
-            now = {"limits": limits, "searches": anew, "paused": False, "stopping": ""}
+            now: dict[str, Any] = {
+                "limits": limits,
+                "searches": anew,
+                "paused": False,
+                "stopping": "",
+            }
             intents.record("started", f"process {os.getpid()}", **now, unheard=False)
             driver = BatchDriver(intents, file.settings, machine, command_line, budget, trust=trust)
             ready({"id": folder.name, "folder": str(folder.resolve())})

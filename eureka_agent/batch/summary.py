@@ -230,7 +230,8 @@ class BatchView:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._live = SteadyLive(console=console, auto_refresh=False, transient=True)
+        self._live = SteadyLive(Text(), console)
+        self._live.transient = True
 
     def __enter__(self) -> BatchView:
         if self._console.is_terminal and not self._console.is_dumb_terminal:
