@@ -9,7 +9,7 @@ from eureka_agent import wording
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.journal.entries import DeadlineReached, Notice, Observer
 from eureka_agent.records import BASELINES, Stage
-from eureka_agent.search.summary import randomised_trainings, run_cost
+from eureka_agent.search.summary import run_cost
 from eureka_agent.search.time_limit import TimeLimit
 from eureka_agent.training_counts import TrainingCounts
 
@@ -85,8 +85,7 @@ class Deadline:
         speed so far."""
         archive, settings = self._run.archive, self._run.settings
         attempts, trainings = archive.attempts(), archive.trainings()
-        randomised = randomised_trainings(archive.state)
-        done = run_cost(attempts, trainings, randomised=randomised).env_steps
+        done = run_cost(tuple(archive.state.by_id.values()), trainings).env_steps
         searched = run_cost(attempts, ()).env_steps
         # running trainings count with the steps behind them and ahead of them
         under_way = [
