@@ -122,9 +122,10 @@ class RangeScore(Record):
 
 class Randomisation(Record):
     """Search over distributions for the reward of one attempt, as far as it got. Each distribution
-    is an attempt of its own."""
+    is an attempt of its own, `<attempt>+<name>`."""
 
     prior: Prior | None = None
+    distributions: tuple[RandomisedParameters, ...] = ()
     best: str | None = None
     """Name of the best distribution; None before the end, and where nothing could be scored."""
     seed: int | None = None

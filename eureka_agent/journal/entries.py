@@ -424,7 +424,7 @@ class FeedbackGiven(BaseEntry):
 # ── attempts ──────────────────────────────────────────────────────────────────────────────────────
 
 
-class Proposed(OfAttempt):
+class Proposed(Untold, OfAttempt):
     """A designer's proposal."""
 
     version: ClassVar[int] = 2
@@ -436,10 +436,6 @@ class Proposed(OfAttempt):
     seed: int
     kept: tuple[Proposal, ...] = ()
     """Fresh drafts that were not chosen, for this sample's place in later generations."""
-
-    @property
-    def is_told(self) -> bool:
-        return self.proposal.distribution is not None  # of others the verdict tells
 
     def line(self, state: RunState) -> str:
         return f"{self.attempt} proposed: {words.origin(self.proposal)}"
@@ -557,17 +553,22 @@ class Scored(Passing):
 
 
 class RandomisationChanged(OfAttempt):
-    """The prior of the best attempt's policy is known, or the best distribution is chosen."""
+    """The prior of the best attempt's policy is known, or distributions are proposed, or the best
+    of them is chosen."""
 
     kind: Literal["randomisation-changed"] = "randomisation-changed"
     now: Randomisation
 
     def line(self, state: RunState) -> str:
-        if self.now.best is not None:
-            return f"the best distribution of parameters is {self.attempt}+{self.now.best}"
-        if self.now.text or self.now.prior is None:
-            return f"no distribution of parameters is chosen: {self.now.text}"
-        named = distribution_text(self.now.prior.ranges).replace(",", ", ")
+        now = self.now
+        if now.best is not None:
+            return f"the best distribution of parameters is {self.attempt}+{now.best}"
+        if now.text or now.prior is None:
+            return f"no distribution of parameters is chosen: {now.text}"
+        if now.distributions:
+            named = "; ".join(f"{each.name} {each.text}" for each in now.distributions)
+            return f"{self.attempt} is trained under distributions of parameters: {named}"
+        named = distribution_text(now.prior.ranges).replace(",", ", ")
         return f"prior of {self.attempt}, each parameter alone: {named}"
 
 

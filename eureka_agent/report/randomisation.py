@@ -28,7 +28,7 @@ _TOLD = {
 """Verb and end of the sentence, by a comparison's relation."""
 
 
-def distributions(report: RunReport) -> list[tuple[RandomisedParameters, Sequence[RangeScore]]]:
+def distributions(report: RunReport) -> list[tuple[RandomisedParameters, tuple[RangeScore, ...]]]:
     """Distributions for the best reward, each with the scores of its policies."""
     best = "" if report.best is None else report.best.id
     return [
@@ -40,17 +40,19 @@ def distributions(report: RunReport) -> list[tuple[RandomisedParameters, Sequenc
 
 def randomisation_blocks(report: RunReport) -> list[Block]:
     """The section of a report."""
-    if report.best is None or (found := report.best.randomisation) is None:
+    winner = report.best
+    if winner is None or (found := winner.randomisation) is None:
         return []
-    blocks: list[Block] = [Words(sentence(report, report.best))]
+    blocks: list[Block] = [Words(sentence(report, winner))]
     under = distributions(report)
-    scored = [("defaults", "none", report.best.range_scores)]
-    scored += [(each.name, each.text, tuple(scores)) for each, scores in under]
-    if rows := [(name, text, *_numbers(scores)) for name, text, scores in scored if scores]:
+    scored = [(winner.id, "defaults", "none", winner.range_scores)]
+    scored += [(f"{winner.id}+{each.name}", each.name, each.text, known) for each, known in under]
+    if scored := [each for each in scored if each[-1]]:
         titles = ["distribution", "parameters in the training"]
         titles += [f"fitness{report.unit_note} at the defaults"]
         titles += ["over the safe ranges", "worst quarter there"]
-        blocks.append(Grid(titles, rows, found.best or "", [row[0] for row in rows]))
+        rows = [[name, text, *_numbers(scores)] for _, name, text, scores in scored]
+        blocks.append(Grid(titles, rows, f"{winner.id}+{found.best}", [each[0] for each in scored]))
         episodes = wording.plural(report.settings.evaluation_episodes, "episode")
         blocks.append(Words(_NOTE.format(episodes), "muted"))
         reasons = [(each, each.reason.rstrip(".") or "-") for each, _ in under]

@@ -131,18 +131,18 @@ class Randomising:
     async def _prior(self, winner: Attempt, controls: list[Scorable]) -> Prior | None:
         """The recorded prior, or one that is measured and recorded. None where nothing follows from
         it, which is recorded too."""
-        prior = None if winner.randomisation is None else winner.randomisation.prior
+        prior = self._known(winner).prior
         if prior is None:
             mean = statistics.fmean(each.fitness for each in controls)
             prior = await self._measured(min(controls, key=lambda each: abs(each.fitness - mean)))
             if prior is None:
-                self._end(winner, text="the policy's fitness, or its beginning, is not known")
+                self._change(winner, text="the policy's fitness, or its beginning, is not known")
                 return None
-            self._change(winner, Randomisation(prior=prior))
+            self._change(winner, prior=prior)
         if not prior.gained:
             base, floor = wording.number(prior.base), wording.number(prior.floor)
             text = f"training gained nothing (fitness {base}, at its beginning {floor})"
-            self._end(winner, text=f"{text}, so no value can be told to work")
+            self._change(winner, text=f"{text}, so no value can be told to work")
             return None
         return prior
 
@@ -180,21 +180,21 @@ class Randomising:
     # ── the distributions ─────────────────────────────────────────────────────────────────────────
 
     async def _propose(self, winner: Attempt, prior: Prior) -> None:
-        """Record as many distributions as the settings ask for, besides the recorded ones."""
-        proposals = [each.proposal.distribution for each in self._distributions(winner)]
-        known = tuple(each for each in proposals if each is not None)
-        missing = self._run.settings.randomise - len(known)
-        if missing <= 0:
-            return
-        request = DistributionRequest(winner.id, winner.proposal.reward, prior, known, missing)
-        found = await self._written(request)
-        left = missing - len(found)
-        found += tuple(offline_distributions(self._parameters, prior, (*known, *found), left))
-        if len(found) < missing:
-            many = len(known) + len(found)
-            self._warn(f"the safe ranges leave room for {many} distributions alone")
-        for place, each in enumerate(found, len(known)):
-            self._record(winner, each, place)
+        """Record as many distributions as the settings ask for, besides the recorded ones, then
+        each as an attempt."""
+        known, wanted = self._known(winner).distributions, self._run.settings.randomise
+        if (missing := wanted - len(known)) > 0:
+            request = DistributionRequest(winner.id, winner.proposal.reward, prior, known, missing)
+            known += await self._written(request)
+            left = wanted - len(known)
+            known += tuple(offline_distributions(self._parameters, prior, known, left))
+            if len(known) < wanted:
+                self._warn(f"the safe ranges leave room for {len(known)} distributions alone")
+            if len(known) > wanted - missing:
+                self._change(winner, distributions=known)
+        for place, each in enumerate(known):
+            if f"{winner.id}+{each.name}" not in self._run.archive.state.by_id:
+                self._record(winner, each, place)
 
     async def _written(self, request: DistributionRequest) -> tuple[RandomisedParameters, ...]:
         """The model's distributions; a notice tells why there are fewer than asked for."""
@@ -270,28 +270,29 @@ class Randomising:
         }
         means = {name: statistics.fmean(each.values()) for name, each in scores.items() if each}
         if not means:
-            self._end(winner, text="no training under a distribution could be scored")
+            self._change(winner, text="no training under a distribution could be scored")
             return
         best = max(means, key=lambda name: means[name])
         seed = min(scores[best], key=lambda seed: abs(scores[best][seed] - means[best]))
         attempt = self._run.archive.state.by_id[best]
         chosen = attempt.proposal.distribution
         assert chosen is not None  # it is one of the distributions
-        self._end(winner, best=chosen.name, seed=seed)
+        self._change(winner, best=chosen.name, seed=seed)
         folder = inside(self._run.folder, RANDOMISED)
         copy_file(trained_folder(self._run.folder, attempt, seed) / POLICY, folder / POLICY)
         content = {"attempt": winner.id, "seed": seed, **chosen.model_dump(mode="json")}
         write_text(folder / artefacts.DISTRIBUTION, dump_json(content))
 
-    def _end(self, winner: Attempt, **end: Any) -> None:
-        """Record the end, unless it is the recorded one. `end`: fields of a `Randomisation`."""
-        known = self._run.archive.state.by_id[winner.id].randomisation
-        now = Randomisation(prior=None if known is None else known.prior, **end)
-        if now != known:
-            self._change(winner, now)
+    def _known(self, winner: Attempt) -> Randomisation:
+        return self._run.archive.state.by_id[winner.id].randomisation or Randomisation()
 
-    def _change(self, winner: Attempt, now: Randomisation) -> None:
-        self._observer(entries.RandomisationChanged(attempt=winner.id, now=now))
+    def _change(self, winner: Attempt, **changes: Any) -> None:
+        """Record what is new. `changes`: fields of a `Randomisation`; an end that is not among them
+        is not known any more."""
+        before = self._known(winner)
+        now = before.model_copy(update={"best": None, "seed": None, "text": "", **changes})
+        if now != before:
+            self._observer(entries.RandomisationChanged(attempt=winner.id, now=now))
 
 
 def beginning(training: Scorable) -> float | None:

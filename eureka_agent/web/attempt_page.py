@@ -142,6 +142,7 @@ def differences(attempt: Attempt, parents: Mapping[str, Attempt]) -> dict[str, M
             wording.without_trailing_comments(parent.proposal.reward.source), after
         )
         for name, parent in parents.items()
+        if parent.proposal.reward.source != attempt.proposal.reward.source
     }
 
 
