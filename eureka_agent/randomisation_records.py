@@ -51,11 +51,6 @@ class Prior(Record):
         return self.floor + 0.5 * (self.base - self.floor)
 
     @property
-    def gained(self) -> bool:
-        """False where training gained nothing, so that no value can be told to work."""
-        return self.base > self.floor
-
-    @property
     def ranges(self) -> ParameterRanges:
         """The prior as a distribution."""
         return {each.name: (each.low, each.high) for each in self.parameters}

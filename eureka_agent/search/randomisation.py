@@ -94,16 +94,13 @@ class Randomising:
         async with asyncio.TaskGroup() as group:
             for control in controls:
                 group.create_task(self._score(winner.id, control))
-            for attempt in self._distributions(winner)[:wanted]:
+            for attempt in self._run.archive.state.randomised(winner.id)[:wanted]:
                 for seed in self._seeds(winner):
                     group.create_task(self._train_and_score(attempt, seed))
         self._choose(winner)
 
     def _warn(self, text: str) -> None:
         self._observer(Notice(text=text, level="warning"))
-
-    def _distributions(self, winner: Attempt) -> tuple[Attempt, ...]:
-        return self._run.archive.state.randomised(winner.id)
 
     def _seeds(self, winner: Attempt) -> tuple[int, ...]:
         """Seeds of the winner's own trainings, so that nothing but the parameters differs."""
@@ -139,7 +136,7 @@ class Randomising:
                 self._change(winner, text="the policy's fitness, or its beginning, is not known")
                 return None
             self._change(winner, prior=prior)
-        if not prior.gained:
+        if prior.base <= prior.floor:
             base, floor = wording.number(prior.base), wording.number(prior.floor)
             text = f"training gained nothing (fitness {base}, at its beginning {floor})"
             self._change(winner, text=f"{text}, so no value can be told to work")
@@ -266,7 +263,7 @@ class Randomising:
         `randomised/` with the policy nearest to its mean."""
         scores = {
             each.id: {score.seed: score.choice.mean for score in each.range_scores if score.choice}
-            for each in self._distributions(winner)
+            for each in self._run.archive.state.randomised(winner.id)
         }
         means = {name: statistics.fmean(each.values()) for name, each in scores.items() if each}
         if not means:
