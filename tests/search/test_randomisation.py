@@ -219,7 +219,7 @@ async def test_prior_distributions_and_the_choice(make_run: MakeRun) -> None:
     assert all(each.rungs == () for each in asked)
 
     # d2 is the best by the draws to choose by, though not by the others
-    assert (found.best, found.seed) == ("d2", SEEDS[0])
+    assert (found.best, found.seed) == ("d2", min(SEEDS))  # both seeds are at the mean
     (score, _) = attempts["d2"].range_scores
     assert score.choice is not None
     assert score.held_out is not None
