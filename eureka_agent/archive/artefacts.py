@@ -14,7 +14,7 @@ from eureka_agent.records import BASELINES, Attempt
 
 ATTEMPTS, FINALS, BASELINES_FOLDER, BEST = "attempts", "finals", "baselines", "best"
 RANDOMISED = "randomised"
-"""Folder of trainings under distributions of parameters; its policy is that of the best one."""
+"""Folder of the policy of the best distribution of parameters."""
 DISTRIBUTION = "distribution.json"
 REWARD, POLICY = "reward.py", "policy.safetensors"
 CURVES, TRAJECTORIES = "curves.csv", "trajectories.npz"
@@ -46,9 +46,10 @@ def training_folder(run: Path, name: str, seed: int) -> Path:
     return inside(run, parent, name, f"seed-{seed}")
 
 
-def randomised_folder(run: Path, attempt_id: str, distribution: str, seed: int) -> Path:
-    """`randomised/<attempt>+<distribution>/seed-<seed>`."""
-    return inside(run, RANDOMISED, f"{attempt_id}+{distribution}", f"seed-{seed}")
+def trained_folder(run: Path, attempt: Attempt, seed: int) -> Path:
+    """Folder of an attempt's training in the search from this seed."""
+    own = seed == attempt.seed
+    return attempt_folder(run, attempt.id) if own else repeat_folder(run, attempt.id, seed)
 
 
 def write_proposal(run: Path, attempt: Attempt) -> None:

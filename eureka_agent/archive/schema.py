@@ -7,8 +7,8 @@ from contextlib import closing
 
 from eureka_agent.archive.sqlite_files import schema_of
 
-VERSION = 1
-"""Raised by every change of the tables."""
+VERSION = 2
+"""Raised by every change of the tables, or of what the journal's entries mean."""
 _TABLES = """
 CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE journal (

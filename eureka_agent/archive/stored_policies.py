@@ -10,12 +10,22 @@ from eureka_agent.archive.run_folder import Run, unknown_attempt
 from eureka_agent.archive.safe_files import inside
 from eureka_agent.errors import RunFolderError
 from eureka_agent.invocation import command, show_command
+from eureka_agent.records import Attempt
 
 
 def no_randomised_policy(run: Run) -> RunFolderError:
     """Error of a run whose best reward was not trained under other parameters."""
     fault = f"the run {run.name!r} has no policy of its best reward under other parameters"
     return RunFolderError(fault, f"`{command('resume RUN --randomise 4')}` makes some")
+
+
+def best_randomised(run: Run, best: Attempt | None) -> tuple[str, int | None]:
+    """Id of the attempt that trains the best one's reward under the best distribution of
+    parameters, and the seed of its typical policy. Raises RunFolderError where there is none."""
+    found = None if best is None else best.randomisation
+    if best is None or found is None or found.best is None:
+        raise no_randomised_policy(run)
+    return f"{best.id}+{found.best}", found.seed
 
 
 def stored_policy(run: Run, name: str | None) -> Path:

@@ -98,12 +98,11 @@ async def search(
             observer,
             settings.scoring_episodes,
         )
-        engine, final = _engine(
+        engine, final, randomising = _engine(
             run, ready, advisers, trials, deadline, observer, person, maker, context
         )
         films = person is None and films_best(settings)
         with keeping_best(run), first_error():
-            randomising = Randomising(run, trials, advisers.distributions, observer)
             work = (
                 _all_trainings(engine, final, settings, randomising, maker if films else None)
                 if person is None
@@ -126,7 +125,7 @@ def _engine(
     person: Asks | None,
     maker: FilmMaker,
     context: SearchContext,
-) -> tuple[SearchEngine, FinalTrainings]:
+) -> tuple[SearchEngine, FinalTrainings, Randomising]:
     settings, description = run.settings, run.description
     critic = Critic(
         description,
@@ -166,7 +165,8 @@ def _engine(
         None if advisers.judge is None else Judging(advisers.judge, run, maker, observer),
         context.refuses,
     )
-    return engine, final
+    writer = advisers.distributions
+    return engine, final, Randomising(run, attempts.trainer, trials, writer, observer)
 
 
 @contextmanager

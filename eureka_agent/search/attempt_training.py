@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -27,7 +27,8 @@ from eureka_agent.journal.entries import (
     RungScored,
 )
 from eureka_agent.llm.interface import LanguageModelError
-from eureka_agent.records import Attempt, Repeat, RungScore, Stage
+from eureka_agent.randomisation_records import CurriculumStage
+from eureka_agent.records import Attempt, ParameterStage, Repeat, RungScore, Stage
 from eureka_agent.search.rungs import (
     PRACTICE_EPISODES,
     broken_off_outcome,
@@ -64,8 +65,10 @@ class AttemptTrainer:
             attempt.proposal.reward,
             attempt.seed,
             attempt_folder(self._run.folder, attempt.id),
-            rungs=tuple(sorted({*self._rungs, *self._practice})),
+            # only what ranks needs scores on the way
+            rungs=tuple(sorted({*self._rungs, *self._practice})) if attempt.is_ranked else (),
             score_rung=partial(self._score_rung, attempt.id, review, rung_scored),
+            curriculum=self._curriculum(attempt),
         )
         training = asyncio.create_task(self._trials.run(request))
         try:
@@ -91,7 +94,8 @@ class AttemptTrainer:
         """Train this attempt's reward once more, after generation `iteration`."""
         attempt = self._archived(attempt_id)
         folder = repeat_folder(self._run.folder, attempt_id, seed)
-        request = TrialRequest(attempt_id, "repeat", attempt.proposal.reward, seed, folder)
+        reward, curriculum = attempt.proposal.reward, self._curriculum(attempt)
+        request = TrialRequest(attempt_id, "repeat", reward, seed, folder, curriculum=curriculum)
         trial = await self._trials.run(request)
         made = Repeat(
             iteration=iteration,
@@ -189,8 +193,23 @@ class AttemptTrainer:
             rung_scored()
         policy.unlink(missing_ok=True)
 
+    def _curriculum(self, attempt: Attempt) -> tuple[ParameterStage, ...]:
+        """Stages of its distribution of parameters; none under the defaults."""
+        distribution = attempt.proposal.distribution
+        if distribution is None:
+            return ()
+        return stages_of(distribution.curriculum, self._run.settings.env_steps)
+
     def _archived(self, attempt_id: str) -> Attempt:
         return self._run.archive.state.by_id[attempt_id]
+
+
+def stages_of(curriculum: Iterable[CurriculumStage], env_steps: int) -> tuple[ParameterStage, ...]:
+    """A curriculum as stages of a training of so many env steps."""
+    begins = {round(each.begins * env_steps): each.parameters for each in curriculum}
+    return tuple(
+        ParameterStage(env_steps=begin, parameters=ranges) for begin, ranges in begins.items()
+    )
 
 
 def _retrieve_error(review: asyncio.Task[Attempt]) -> None:

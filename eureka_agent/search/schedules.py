@@ -245,7 +245,7 @@ class Steady:
         by their number."""
         engine, state = self._engine, self._engine.run.archive.state
         settings = engine.run.settings
-        ended = [each for each in state.by_id.values() if each.stage is Stage.TRAINED]
+        ended = [each for each in state.attempts() if each.stage is Stage.TRAINED]
         asked = {each for known in state.confirmations for each in known.attempts}
         generations = range(min(len(ended) // self._size, settings.iterations))
         due = settings.confirm * sum(is_confirmed(settings, each) for each in generations)

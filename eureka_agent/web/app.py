@@ -227,7 +227,7 @@ def _shown(opened: OpenRun, name: str) -> attempt_page.Shown | None:
 
 
 def _unknown(opened: OpenRun, attempt: str) -> RunFolderError:
-    known = [each.id for each in opened.report().attempts]
+    known = [each.id for each in opened.report().all_attempts]
     return unknown_attempt(opened.run, attempt[:100], known)
 
 

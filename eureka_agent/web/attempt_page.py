@@ -104,7 +104,7 @@ def attempt_page(report: RunReport, shown: Shown) -> str:
     attempt, run = shown.attempt, address(report.run_name)
     findings = attempt.verdict.findings if attempt.verdict is not None else ()
     lines = code_lines(attempt.proposal.reward.source, findings)
-    names = [each.id for each in report.attempts]
+    names = [each.id for each in report.all_attempts]
     place = names.index(attempt.id) if attempt.id in names else None
     evaluation = next(
         (score.evaluation for score in reversed(attempt.rungs) if score.evaluation is not None),
@@ -142,6 +142,7 @@ def differences(attempt: Attempt, parents: Mapping[str, Attempt]) -> dict[str, M
             wording.without_trailing_comments(parent.proposal.reward.source), after
         )
         for name, parent in parents.items()
+        if parent.proposal.reward.source != attempt.proposal.reward.source
     }
 
 

@@ -28,7 +28,7 @@ from eureka_agent.search.briefing import Analyses, Briefing
 from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.engine import Judges, SearchEngine
 from eureka_agent.search.final import FinalTrainings
-from eureka_agent.search.randomisation import Randomising, Writes
+from eureka_agent.search.randomisation import Randomising
 from eureka_agent.search.recorder import Recorder
 from eureka_agent.search.strategies.greedy import Greedy
 from eureka_agent.search.strategies.interface import Strategy
@@ -190,7 +190,7 @@ class ScriptedSearch:
         reviewer: Reviews | None = None,
         spent: Callable[[], bool] = lambda: False,
         judge: Callable[[Run, Observer], Judges] | None = None,
-        writer: Writes | None = None,
+        writer: Any = None,
     ) -> None:
         self.run = run
         self.designer = designer
@@ -202,7 +202,7 @@ class ScriptedSearch:
         briefing = Briefing(run, strategy or Greedy(), recorder, analyst=analyst)
         self.cache = BaselineCache(run.folder.parent, run.description, run.settings)
         self.finals = FinalTrainings(run, self.trials, self.cache, recorder)
-        self.randomising = Randomising(run, self.trials, writer, recorder)
+        self.randomising = Randomising(run, attempts.trainer, self.trials, writer, recorder)
         self.engine = SearchEngine(
             run,
             designer,
