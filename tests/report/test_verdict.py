@@ -448,9 +448,10 @@ def test_unknown_cost_is_not_called_zero(
     report: RunReport, money: Decimal | None, words: str
 ) -> None:
     cost = RunCost(requests=4, prompt_tokens=9000, completion_tokens=1000, money=money)
-    assert f"gpt-x was asked 4 times (10.0k tokens) {words}" in cost_lines(
-        replace(report, designer="gpt-x", cost=cost)
-    )[0]
+    assert (
+        f"gpt-x was asked 4 times (10.0k tokens) {words}"
+        in cost_lines(replace(report, designer="gpt-x", cost=cost))[0]
+    )
 
 
 def test_a_replay_asks_nobody(report: RunReport) -> None:
