@@ -298,7 +298,7 @@ def test_the_servers_end_keeps_a_session_that_is_training(
 ) -> None:
     with serving(run.parent) as server, server.client() as client:
         asked(client, run, wait_until)
-        wish = {"wants": "a small distance from the goal", "saw": "it's <b>&\"fast\"</b>"}
+        wish = {"wants": "a small distance from the goal", "saw": 'it\'s <b>&"fast"</b>'}
         reading = sent(client, run, "read", **wish)
         assert "I take this as" in reading
         (agreed,) = re.findall(r"hx-vals='([^']*)'", reading)
