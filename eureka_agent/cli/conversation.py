@@ -50,10 +50,12 @@ class Conversation:
                 say("`help` lists what you can do.")
             while at.run.archive.state.decision is None:
                 typed = await line(PROMPT)
-                if typed is None:
+                if typed is None:  # the end of the input
                     say("")
+                    await _decide("leave", at, ())
+                    return
                 try:
-                    await _carry_out(at, "quit" if typed is None else typed)
+                    await _carry_out(at, typed)
                 except EurekaError as error:
                     say(f"error: {error.message}")
                     if error.hint:

@@ -28,7 +28,6 @@ from eureka_agent.feedback_records import (
     LATEST_SECOND,
     MOST_CLIPS,
     Clip,
-    Given,
     Judgement,
     Reading,
     Wish,
@@ -153,20 +152,16 @@ def board(run: Run) -> list[Block]:
     return blocks
 
 
-def feedback_of_person(run: Run) -> list[Given]:
-    """Feedback that was not withdrawn, oldest first, without a model's judgements."""
-    feedback = run.archive.state.feedback
-    return [each for each in feedback if not isinstance(each.feedback, Judgement)]
-
-
 def said_lines(run: Run) -> dict[int, str]:
-    """What the person said, by its number; a wish with its measure in the newest attempts."""
+    """What the person said and has not taken back, by its number, oldest first; a wish with its
+    measure in the newest attempts."""
     lines = {}
-    for each in feedback_of_person(run):
-        reading = each.feedback.reading if isinstance(each.feedback, Wish) else None
-        measure = "" if reading is None else measure_line(run, reading)
-        line = f"{each.who} {feedback_line(each.feedback)}"
-        lines[each.number] = f"{line} ({measure})" if measure else line
+    for each in run.archive.state.feedback:
+        if not isinstance(each.feedback, Judgement):
+            reading = each.feedback.reading if isinstance(each.feedback, Wish) else None
+            measure = "" if reading is None else measure_line(run, reading)
+            line = f"{each.who} {feedback_line(each.feedback)}"
+            lines[each.number] = f"{line} ({measure})" if measure else line
     return lines
 
 

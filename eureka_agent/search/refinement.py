@@ -31,13 +31,7 @@ from eureka_agent.feedback_records import (
 from eureka_agent.journal.entries import FeedbackGiven, IterationEnded, Observer, Planned
 from eureka_agent.journal.state import Recorded
 from eureka_agent.records import Verdict
-from eureka_agent.search.board import (
-    Clips,
-    best_name,
-    check_trained,
-    feedback_of_person,
-    rankable,
-)
+from eureka_agent.search.board import Clips, best_name, check_trained, rankable, said_lines
 from eureka_agent.search.preparation import Prepared
 from eureka_agent.settings import judge_of, validation_fault
 
@@ -73,8 +67,8 @@ class Refinement:
 
     def undo(self) -> str:
         """Take back what the person said last; the answer."""
-        said = feedback_of_person(self.run)
-        return self.say(Withdrawal(of=said[-1].number)) if said else "there is nothing to take back"
+        said = [*said_lines(self.run)]
+        return self.say(Withdrawal(of=said[-1])) if said else "there is nothing to take back"
 
     async def read(self, said: Said, correction: str = "") -> Wish:
         """Have a wish read: the wish with its reading, to be said once the person agrees. A

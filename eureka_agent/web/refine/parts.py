@@ -83,7 +83,6 @@ def parts(session: RefineSession, names: Sequence[str], **more: Any) -> Parts:
         "answers": ANSWERS,
         "answered": len(choices),
         "asked": choices[-1].number if choices else 0,
-        "reading": "",
         "best": best,
         "rankable": partial(board.rankable, run),
         "board": lambda: blocks_html(board.board(run), link),

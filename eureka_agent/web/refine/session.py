@@ -11,7 +11,7 @@ from typing import Literal
 
 from eureka_agent.errors import EurekaError
 from eureka_agent.feedback_records import Decision
-from eureka_agent.journal.entries import BaseEntry, FeedbackGiven
+from eureka_agent.journal.entries import BaseEntry, FeedbackGiven, IterationStarted
 from eureka_agent.report.live import LogFile
 from eureka_agent.report.progress import Watched
 from eureka_agent.search.refinement import Refinement
@@ -88,8 +88,11 @@ class RefineSession:
     def _observe(self, entry: BaseEntry) -> None:
         self._log(entry)
         self.view.see(entry)
-        if isinstance(entry, FeedbackGiven) and isinstance(entry.feedback, Decision):
-            self._decided.set()
+        match entry:
+            case FeedbackGiven(feedback=Decision()):
+                self._decided.set()
+            case IterationStarted() if self.phase == "preparing":  # as an earlier process left it
+                self._enter("training")
 
     async def _work(self) -> None:
         ticking = asyncio.create_task(self._tick())
