@@ -176,6 +176,7 @@ class RunState:
                 self.final_rounds = (*self.final_rounds, entry)
             case entries.IterationEnded() as entry:
                 self.iterations_ended.add(entry.iteration)
+                self.decision = None  # also where nothing could be planned
             case entries.ConfirmationStarted() as entry:
                 self.confirmations = (*self.confirmations, entry)
             case entries.FeedbackGiven(feedback=Decision(then=then)):
