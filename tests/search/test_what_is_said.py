@@ -166,8 +166,10 @@ async def test_a_person_is_replayed_from_the_entries(
     there.say(Comparison(first="1-01", second="1-02", grade=1))
     there.say(Decision(then="another"))
     here = make_trained()
-    here.say(Wish(wants="of another, so that the numbers differ"))
-    assert (await replay(here, there))[1:] == [
+    before = Wish(wants="of another, so that the numbers differ")
+    here.say(before)
+    assert await replay(here, there) == [
+        before,
         Judge(by="choices"),
         Comparison(first="1-01", second="1-02", grade=1),
     ]
