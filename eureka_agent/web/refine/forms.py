@@ -21,6 +21,7 @@ from eureka_agent.errors import EurekaError
 from eureka_agent.feedback.standing import choices_of
 from eureka_agent.feedback_records import ANSWERS
 from eureka_agent.invocation import command
+from eureka_agent.records import Verdict
 from eureka_agent.report.html.document import blocks_html
 from eureka_agent.search.board import reading_facts, source_of
 from eureka_agent.search.resumption import is_own
@@ -187,7 +188,7 @@ async def _say(session: RefineSession, fields: Fields) -> Answer:
         if said.pop("asked") != str(choices[-1].number if choices else 0):
             # a key that was pressed twice, or another tab
             return "that pair was answered already", parts(session, AFTER_CHOICE)
-        said["grade"], _ = ANSWERS.get(said.pop("key", ""), ("unknown", ""))
+        said["grade"], _ = ANSWERS.get(str(said.pop("key", "")), ("unknown", ""))
     answer, kind = at.say(said), said.get("kind")
     return answer, parts(session, AFTER.get(str(kind), AFTER_CHOICE))
 
@@ -216,7 +217,8 @@ async def _mark(session: RefineSession, fields: Fields) -> Answer:
 async def _edit(session: RefineSession, fields: Fields) -> Answer:
     """Load another reward, move its constants, have the critic judge it, or give it."""
     at, action, attempt = session.refinement, fields.get("do"), fields.get("attempt", "")
-    source, verdict, answer = fields.get("source", ""), None, ""
+    source, answer = fields.get("source", ""), ""
+    verdict: Verdict | None = None
     if action == "load":
         source = source_of(at.run, attempt) if attempt else ""
     else:
