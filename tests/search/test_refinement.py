@@ -16,7 +16,6 @@ from eureka_agent.feedback_records import (
     Comparison,
     Decision,
     Edit,
-    Importance,
     Judge,
     Mark,
     Reading,
@@ -231,10 +230,6 @@ def test_records_of_feedback_are_bounded_and_plain() -> None:
     wish = Wish(saw="it\x1b[2J drifts\u202e", wants="bleib in der Mitte, 请保持居中")
     assert "\x1b" not in wish.saw
     assert wish.wants == "bleib in der Mitte, 请保持居中"
-    with pytest.raises(ValueError, match="at most 4,000"):
-        Wish(wants="x" * 1_000_000)
-    with pytest.raises(ValueError, match="at least 1"):
-        Importance(of="terms", order=())
     with pytest.raises(ValueError, match="greater than or equal to 0"):
         Mark.model_validate({"clip": {"attempt": "1-01", "seed": 0, "episode": 0}, "second": -1.0})
     assert Reading(text=" so ").text == "so"

@@ -71,6 +71,7 @@ def make_trained(make_run: MakeRun, make_attempt: MakeAttempt) -> Callable[..., 
             r"(?s)metrics.*there are .*cart_position",
         ),
         ({"kind": "withdrawal", "of": 1}, "no standing feedback 1"),
+        ({"kind": "withdrawal", "of": "-1"}, "'withdrawal.of' is '-1'"),
         ({"kind": "judge", "by": "dice"}, "'judge.by' is 'dice', expected fitness, choices or"),
         ({"kind": "judge", "by": "model"}, "no model judges the attempts"),
         (
