@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from eureka_agent.designer.source_tools import number_assignments, parsed
+from eureka_agent.errors import EurekaError
 
 FACTS = frozenset({"PI", "GRAVITY", "DT", "TIMESTEP", "EPS", "EPSILON"})
 """Words of a name (`CONTROL_DT`, `HALF_PI`) that make it a fact. Targets, thresholds, temperatures
@@ -41,20 +42,18 @@ def with_constants(source: str, values: Mapping[str, float]) -> str:
     """The source with these values of parameters, with `DIGITS` significant digits. All other bytes
     stay, as does an unchanged value.
 
-    Raises ValueError for an unknown name, and for a value that is written as 0 or is not finite.
+    Raises EurekaError for an unknown name, and for a value that is written as 0 or is not finite.
     """
     literals = _tunable(source)
     edits: dict[str, float] = {}
     for name, value in values.items():
         if name not in literals:
-            raise ValueError(
-                f"{name!r} is no parameter of this reward, expected one of {list(literals)}"
-            )
+            known = ", ".join(literals) or "none"
+            raise EurekaError(f"{name!r} is no parameter of this reward", f"there are {known}")
         written = as_written(value)
         if written == 0.0 or not math.isfinite(written):
-            raise ValueError(
-                f"the parameter {name!r} was to be {value!r}, expected a finite number other than 0"
-            )
+            what = f"the parameter {name!r} was to be {value!r}"
+            raise EurekaError(what, "expected a finite number other than 0")
         if value != _value(literals[name]):
             edits[name] = written
     return _replaced(source, {literals[name]: value for name, value in edits.items()})

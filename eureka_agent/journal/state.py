@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from eureka_agent.batch_records import RequestBatch
-from eureka_agent.feedback_records import Given, Judge, Withdrawal
+from eureka_agent.feedback_records import Decision, Given, Judge, Next, Withdrawal
 from eureka_agent.journal import entries, progress
 from eureka_agent.journal.entries import BaseEntry, Planned, RunCreated, RunStarted
 from eureka_agent.journal.under_way import UnderWay
@@ -24,6 +24,9 @@ class Recorded:
     seconds: float
     """Wall time of the run, over all its processes."""
     entry: BaseEntry
+
+
+ENDED = (RunStatus.FINISHED, RunStatus.FAILED)
 
 
 @dataclass
@@ -61,6 +64,8 @@ class RunState:
     """Batches of requests to models by the run's own id, in the order of their planning."""
     feedback: tuple[Given, ...] = ()
     """A person's feedback, without what was withdrawn."""
+    decision: Next | None = None
+    """A person's decision until the search has acted on it, also in a later process."""
     by_id: dict[str, Attempt] = field(default_factory=dict)
     """All attempts, those under distributions of parameters included."""
     kept_drafts: dict[int, tuple[Proposal, ...]] = field(default_factory=dict)
@@ -153,6 +158,8 @@ class RunState:
                 self.began, self.created = entry, recorded.time
                 self.devices = entry.devices
             case RunStarted() as entry:
+                if self.decision == "leave" or self.status in ENDED:  # it was acted on
+                    self.decision = None
                 self.started, self.status, self.message = entry, RunStatus.RUNNING, ""
                 self.under_way = UnderWay(asked=entry.asked)
                 if entry.devices and self.devices[-1:] != (entry.devices,):
@@ -177,12 +184,16 @@ class RunState:
                 self.final_rounds = (*self.final_rounds, entry)
             case entries.IterationEnded() as entry:
                 self.iterations_ended.add(entry.iteration)
+                self.decision = None  # also where nothing could be planned
             case entries.ConfirmationStarted() as entry:
                 self.confirmations = (*self.confirmations, entry)
+            case entries.FeedbackGiven(feedback=Decision(then=then)):
+                self.decision = then
             case entries.FeedbackGiven() as entry:
                 self.feedback = heard(self.feedback, entry, recorded.number, recorded.time)
             case Planned() as entry:
                 self.plans[entry.iteration, entry.sample] = entry
+                self.decision = None
             case entries.FinalTrained() as entry:
                 self.by_training[entry.training.name, entry.training.seed] = entry.training
             case progress.RequestBatchPlanned(batch=batch):

@@ -38,7 +38,7 @@ from eureka_agent.search.judging import Judging
 from eureka_agent.search.preparation import Prepared
 from eureka_agent.search.randomisation import Randomising
 from eureka_agent.search.recorder import Recorder
-from eureka_agent.search.schedules import Asks
+from eureka_agent.search.schedules import Ask
 from eureka_agent.search.seeing import SeeingAnalyst
 from eureka_agent.search.strategies import STRATEGIES
 from eureka_agent.search.strategies.interface import Strategy
@@ -57,12 +57,11 @@ async def search(
     advisers: Advisers,
     deadline: Deadline,
     observer: Recorder,
-    person: Asks | None = None,
+    ask: Ask | None = None,
     context: SearchContext = ALONE,
 ) -> None:
     """Run a search on a fleet: its generations, its final trainings, and the files of its best
-    attempt. With a `person` there are generations as long as they are wanted, and final
-    trainings if they are."""
+    attempt. `ask`: asks a person, who decides on generations and final trainings."""
     settings, description = run.settings, run.description
     snapshots = SnapshotStore(run.folder)
     slots = plan_capacity(settings, ready.hardware.places).slots
@@ -99,17 +98,17 @@ async def search(
             settings.scoring_episodes,
         )
         engine, final, randomising = _engine(
-            run, ready, advisers, trials, deadline, observer, person, maker, context
+            run, ready, advisers, trials, deadline, observer, ask, maker, context
         )
-        films = person is None and films_best(settings)
+        films = ask is None and films_best(settings)
         with keeping_best(run), first_error():
             work = (
                 _all_trainings(engine, final, settings, randomising, maker if films else None)
-                if person is None
-                else _refined(engine, final, settings, person, randomising)
+                if ask is None
+                else _refined(engine, final, settings, randomising)
             )
             await saving_when_stopped(work, trainings, observer)
-        if settings.finalists and (person is None or person.finals):
+        if settings.finalists and (ask is None or run.archive.state.decision == "finish"):
             final.scores()
         if films and (reason := await film_best(run, maker)):
             observer(Notice(text=reason))
@@ -122,7 +121,7 @@ def _engine(
     trials: TrialRunner,
     deadline: Deadline,
     observer: Recorder,
-    person: Asks | None,
+    ask: Ask | None,
     maker: FilmMaker,
     context: SearchContext,
 ) -> tuple[SearchEngine, FinalTrainings, Randomising]:
@@ -161,7 +160,7 @@ def _engine(
         deadline,
         advisers.spent,
         known,
-        person,
+        ask,
         None if advisers.judge is None else Judging(advisers.judge, run, maker, observer),
         context.refuses,
     )
@@ -233,11 +232,11 @@ async def _refined(
     engine: SearchEngine,
     final: FinalTrainings,
     settings: SearchSettings,
-    person: Asks,
     randomising: Randomising,
 ) -> None:
+    """The same, as a person decides."""
     trained = await engine.search()
-    if not person.finals or not settings.finalists:
+    if engine.run.archive.state.decision != "finish" or not settings.finalists:
         return
     async with asyncio.TaskGroup() as group:
         if settings.trains_baselines:

@@ -36,7 +36,7 @@ from eureka_agent.search.confirmation import repeat_seeds, to_confirm
 from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.lineage import coverage_so_far
 from eureka_agent.search.resumption import record_changes
-from eureka_agent.search.schedules import Asks, Generations, Rounds, Steady
+from eureka_agent.search.schedules import Ask, Generations, Rounds, Steady
 from eureka_agent.settings import SearchSettings, schedule_of
 from eureka_agent.training_counts import is_confirmed
 
@@ -78,15 +78,15 @@ class SearchEngine:
         deadline: Deadline | None = None,
         spent: Callable[[], bool] = lambda: False,
         baselines: Callable[[], Awaitable[None]] | None = None,
-        person: Asks | None = None,
+        ask: Ask | None = None,
         judge: Judges | None = None,
         refuses: Callable[[SearchSettings, int], str] = lambda settings, generations: "",
     ) -> None:
         """`deadline`: None without a limit in wall time. `spent` tells if the budget for models has
         refused a request. `baselines` waits until all of them are archived; None if there are
-        none. `person` decides on each generation; None: the settings do. `judge` compares what
-        each generation has trained; None: nobody does. `refuses`: see `SearchContext`."""
-        self._person = person
+        none. `ask` asks a person after each generation; None: the settings decide. `judge` compares
+        what each generation has trained; None: nobody does. `refuses`: see `SearchContext`."""
+        self._ask = ask
         self._judge = judge
         self.run = run
         self.designer = designer
@@ -127,8 +127,8 @@ class SearchEngine:
         return trained
 
     def _schedule(self, group: asyncio.TaskGroup) -> Generations | Steady:
-        if self._person is not None:
-            return Rounds(self, group, self._person)
+        if self._ask is not None:
+            return Rounds(self, group, self._ask)
         steady = schedule_of(self.run.settings) == "steady"
         return (Steady if steady else Generations)(self, group)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
 
 from eureka_agent import wording
 from eureka_agent.errors import EurekaError
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 ProposalTask = asyncio.Task[Attempt | None]
 """Task that takes a proposal to its end; None if it could not be made."""
+Ask = Callable[[], Awaitable[None]]
+"""Asks a person, whose feedback and decision are entries when it returns."""
 LOOK_AHEAD = 0.25
 """Share of a generation that a steady search designs in advance, so that a free slot need not wait
 for a designer."""
@@ -99,34 +101,25 @@ class Generations:
             await asyncio.wait(tasks)
 
 
-class Asks(Protocol):
-    """A person who sees the last generation and decides on another."""
-
-    finals: bool
-    """True once they asked for the final trainings."""
-
-    async def wants_another(self) -> bool:
-        """True for another generation; False ends the generations."""
-        ...
-
-
 class Rounds(Generations):
     """Plans a generation when a person has seen the last one and asks for another."""
 
-    def __init__(self, engine: SearchEngine, group: asyncio.TaskGroup, person: Asks) -> None:
+    def __init__(self, engine: SearchEngine, group: asyncio.TaskGroup, ask: Ask) -> None:
         super().__init__(engine, group)
-        self._person = person
+        self._ask = ask
 
     async def search(self) -> None:
-        """Run generations until the person wants no more. One that comes to nothing is told, and
-        the person decides."""
+        """Run generations until the person decides otherwise. One that comes to nothing is told,
+        and the person decides."""
         engine = self._engine
         while True:
             iteration = self._unfinished()
             if iteration is None:
                 iteration = self._next()
                 await self._judged(iteration - 1)
-                if not await self._person.wants_another():
+                while engine.run.archive.state.decision is None:
+                    await self._ask()
+                if engine.run.archive.state.decision != "another":
                     return
             engine.extend_to(iteration + 1)
             try:

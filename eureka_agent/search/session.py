@@ -6,6 +6,7 @@ import asyncio
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,10 @@ from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.engine import LimitReachedError
 from eureka_agent.search.preparation import Prepared, prepared, prepared_again
 from eureka_agent.search.recorder import Recorder
+from eureka_agent.search.refinement import Person, Refinement
 from eureka_agent.search.resumption import check_resumable, record_changes, with_changes
 from eureka_agent.search.run_end import WORKERS_FOLDER, end_run, has_results, remove_run
 from eureka_agent.search.sentence import notices
-from eureka_agent.search.table import AtTheTable, Person, Table
 from eureka_agent.search.time_limit import time_limit
 from eureka_agent.search.written_fitness import RANKED_BY, Confirm, keep_in_run
 
@@ -193,14 +194,14 @@ async def _search(
             scratch = inside(run.folder, WORKERS_FOLDER)
             shutil.rmtree(scratch, ignore_errors=True)  # of a run that was killed
             fleet = await stack.enter_async_context(ready.new_fleet(scratch))
-        at_table = None
+        ask = None
         if person is not None:
             assert advisers.reader is not None  # `refine` refuses a reward of one's own
-            table = Table(run, ready, recorder, advisers.reader)
-            stack.push_async_callback(table.close)
-            at_table = AtTheTable(table, person)
+            refinement = Refinement(run, ready, recorder, advisers.reader)
+            stack.push_async_callback(refinement.clips.close)
+            ask = partial(person, refinement)
         try:
-            await search(run, ready, fleet, advisers, deadline, recorder, at_table, context)
+            await search(run, ready, fleet, advisers, deadline, recorder, ask, context)
         finally:
             await advisers.finish(recorder)
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.feedback.agreement import agreement
 from eureka_agent.feedback.standing import (
+    agreement,
     choices_of,
     comparisons_of_model,
     preferences_of,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.designer.interface import Measured, Told
-from eureka_agent.feedback.measures import measure_words, measured_attempts, measured_wishes
+from eureka_agent.feedback.reading import measure_words, measured_attempts, measured_wishes
 from eureka_agent.feedback.standing import (
     choices_of,
     comparisons_of_model,

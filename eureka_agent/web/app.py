@@ -25,7 +25,6 @@ from eureka_agent.web import attempt_page, batch_page, run_page
 from eureka_agent.web.access import Access
 from eureka_agent.web.live import MOST_WATCHING, Feeds, LiveRun, Parts
 from eureka_agent.web.refine.forms import RefineForms
-from eureka_agent.web.refine.session import RefineSessions
 from eureka_agent.web.rendering import FOLDER, compile_all, render
 from eureka_agent.web.runs import OpenRun, OpenRuns, Reader, folder_of
 from eureka_agent.web.security import Guard, set_cookie
@@ -49,7 +48,7 @@ class Page:
         self._batches = batch_page.Batches()
         self.feeds = Feeds(self._reader, self._parts)
         self._door = asyncio.Lock()
-        self.sessions = RefineSessions(self._reader)
+        self.refining = RefineForms(self._runs, self._reader)
         routes = [
             Route("/", self._list),
             Route("/login", self._login, methods=["POST"]),
@@ -60,7 +59,7 @@ class Page:
             Route("/runs/{run}/attempts/{attempt}", self._attempt),
             Route("/runs/{run}/compare", self._compare),
             Route("/runs/{run}/videos/{place}/{name}", self._video),
-            *RefineForms(self.sessions, self._runs, self._reader).routes,
+            *self.refining.routes,
             Mount("/static/charts", StaticFiles(directory=CHART_FILES)),
             Mount("/static/page", StaticFiles(directory=FOLDER / "static")),
         ]
