@@ -22,7 +22,7 @@ from eureka_agent.fleet.problem import Problem
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.search.board import newest, next_pair
 from eureka_agent.search.refinement import Refinement
-from eureka_agent.search.session import refine, start
+from eureka_agent.search.session import resume, start
 from eureka_agent.search.summary import best_attempt
 
 TASKS = {"hopper": "run", "quadcopter": "hover"}
@@ -98,7 +98,7 @@ async def compare(environment: str, task: str, seed: int, scratch: Path) -> dict
         values = {**common, "fitness": "chosen"}
         led = await start(values, None, ["eureka"], lambda entry: None)
         person = ScriptedPerson(evaluator)
-        led = await refine(led.folder, lambda entry: None, person)
+        led = await resume(led.folder, lambda entry: None, person=person)
         reached, chosen = await _scored(by_fitness, evaluator), await _scored(led, evaluator)
     finally:
         await evaluator.close()

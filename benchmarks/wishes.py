@@ -46,7 +46,7 @@ from eureka_agent.records import RunStatus
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.search.context import SearchContext
 from eureka_agent.search.refinement import Refinement
-from eureka_agent.search.session import refine, resume, start
+from eureka_agent.search.session import resume, start
 
 TASKS = {"ant": "run", "quadcopter": "hover"}
 SAMPLES = 3
@@ -147,7 +147,7 @@ async def wish_run(
         if rounds_made(run) >= ROUNDS:
             return
     changes = {"base_url": base_url, "iterations": 1 + ROUNDS}
-    run = await refine(folder, observer_of(name), OneWish(words), changes, context)
+    run = await resume(folder, observer_of(name), changes, context, OneWish(words))
     run.archive.close()
 
 

@@ -50,7 +50,7 @@ def refine(
     from eureka_agent.cli.watch import watch
     from eureka_agent.search.refinement import replayed
     from eureka_agent.search.resumption import with_changes
-    from eureka_agent.search.session import refine as refine_run
+    from eureka_agent.search.session import resume
 
     if own is not None and earlier is not None:
         raise click.UsageError("--replay and --from do not go together")
@@ -67,6 +67,6 @@ def refine(
 
     def begin(screen: Screen) -> Coroutine[Any, Any, Run]:
         speaker = person or Conversation(screen.paused, source)
-        return refine_run(opened.folder, screen, speaker, changes)
+        return resume(opened.folder, screen, changes, person=speaker)
 
     watch(begin, "text")

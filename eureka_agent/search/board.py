@@ -40,7 +40,7 @@ from eureka_agent.report.blocks import Block, Facts, Grid, Words
 from eureka_agent.report.progress import leaderboard
 from eureka_agent.sandbox.cores import usable_cores
 from eureka_agent.search.filming import trained_policies
-from eureka_agent.search.preparation import Prepared
+from eureka_agent.search.preparation import Preparation
 from eureka_agent.search.run_end import WORKERS_FOLDER
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.settings import judge_of
@@ -198,7 +198,7 @@ def reading_facts(run: Run, wish: Wish) -> Facts:
 class Clips:
     """Clips of a run's attempts, each made once."""
 
-    def __init__(self, run: Run, ready: Prepared) -> None:
+    def __init__(self, run: Run, ready: Preparation) -> None:
         self._run = run
         self._seed = derive_seed(run.settings.seed, "clips")
         scratch = inside(run.folder, WORKERS_FOLDER) / "clips"

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from eureka_agent.analysis.text import without_findings
 from eureka_agent.archive.artefacts import write_analysis
@@ -31,7 +30,6 @@ from eureka_agent.ranking import ranked
 from eureka_agent.records import (
     BASELINES,
     Attempt,
-    Diagnosis,
     FinalTraining,
     Operator,
     Score,
@@ -43,6 +41,7 @@ from eureka_agent.search.lineage import changes, coverage_so_far, seed_spread, v
 from eureka_agent.search.model_choice import choose_models
 from eureka_agent.search.scoring import score_table
 from eureka_agent.search.seeds import derive_seed
+from eureka_agent.search.seeing import RunAnalyst
 from eureka_agent.search.strategies.interface import ProposalPlan, Strategy
 from eureka_agent.search.told import knows_wishes, told
 
@@ -50,14 +49,6 @@ FAILURES_SHOWN = 4
 """Failures in a request, newest first."""
 MEMORY_SHOWN = 3
 """Good attempts besides the parents in a request."""
-
-
-class Analyses(Protocol):
-    """An analyst of trainings: `eureka_agent.analysis.analyst.Analyst`."""
-
-    async def analyse(self, attempt: str, reward: RewardSpecification, diagnosis: Diagnosis) -> str:
-        """The analysis of an attempt's training; empty if there is none."""
-        ...
 
 
 class Briefing:
@@ -73,7 +64,7 @@ class Briefing:
         strategy: Strategy,
         observer: Observer,
         models: Sequence[str] = (),
-        analyst: Analyses | None = None,
+        analyst: RunAnalyst | None = None,
         *,
         refining: Strategy | None = None,
     ) -> None:

@@ -8,14 +8,13 @@ import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from eureka_agent.archive.artefacts import JUDGED, attempt_folder
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import inside
-from eureka_agent.feedback.judge import MOMENTS, STARTS
+from eureka_agent.feedback.judge import MOMENTS, STARTS, ModelJudge
 from eureka_agent.feedback.standing import comparisons_of_model, preferences_of
-from eureka_agent.feedback_records import Comparison, Given, Grade, Judgement
+from eureka_agent.feedback_records import Comparison, Given, Judgement
 from eureka_agent.fleet.film_maker import FilmMaker, FilmSettings
 from eureka_agent.journal.entries import FeedbackGiven, Notice, Observer
 from eureka_agent.records import Attempt, Stage
@@ -36,23 +35,10 @@ _LEAST_SECONDS = 0.1
 Pair = tuple[str, str]
 
 
-class Compares(Protocol):
-    """A model that compares pictures: `eureka_agent.feedback.judge.ModelJudge`."""
-
-    @property
-    def name(self) -> str:
-        """Name of the model."""
-        ...
-
-    async def compare(self, first: bytes, second: bytes) -> tuple[Grade | None, str]:
-        """The grade of the first picture against the second, and why there is none."""
-        ...
-
-
 class Judging:
     """Has a model compare the attempts of a run."""
 
-    def __init__(self, judge: Compares, run: Run, maker: FilmMaker, observer: Observer) -> None:
+    def __init__(self, judge: ModelJudge, run: Run, maker: FilmMaker, observer: Observer) -> None:
         self._judge = judge
         self._run = run
         self._maker = maker

@@ -32,7 +32,7 @@ from eureka_agent.journal.entries import FeedbackGiven, IterationEnded, Observer
 from eureka_agent.journal.state import Recorded
 from eureka_agent.records import Verdict
 from eureka_agent.search.board import Clips, best_name, check_trained, rankable, said_lines
-from eureka_agent.search.preparation import Prepared
+from eureka_agent.search.preparation import Preparation
 from eureka_agent.settings import judge_of, validation_fault
 
 Said: TypeAlias = Feedback | Mapping[str, Any]
@@ -42,7 +42,7 @@ Said: TypeAlias = Feedback | Mapping[str, Any]
 class Refinement:
     """What a person says of a run between two generations, and the work that they wait for."""
 
-    def __init__(self, run: Run, ready: Prepared, observer: Observer, reader: Reads) -> None:
+    def __init__(self, run: Run, ready: Preparation, observer: Observer, reader: Reads) -> None:
         """`observer` records entries."""
         self.run = run
         self._observer = observer

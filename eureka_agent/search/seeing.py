@@ -1,16 +1,16 @@
-"""Pictures of episodes for the analyst."""
+"""The analyst of a run, with pictures of episodes."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
 
+from eureka_agent.analysis.analyst import Analyst
 from eureka_agent.archive.artefacts import SHEET, VIDEO, attempt_folder
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.errors import EnvironmentFaultError, EurekaError, RunFolderError
 from eureka_agent.fleet.film_maker import FilmMaker
 from eureka_agent.journal.entries import Notice, Observer
-from eureka_agent.llm.interface import ImagePart
+from eureka_agent.llm.interface import ImagePart, LanguageModelError
 from eureka_agent.records import Diagnosis
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.search.filming import film_settings, trained_policies
@@ -26,24 +26,13 @@ _DESCRIPTION = (
 )
 
 
-class Explains(Protocol):
-    """An analyst that takes pictures: `eureka_agent.analysis.analyst.Analyst`."""
+class RunAnalyst:
+    """Analyst of a run's trainings, perhaps with pictures of the best and the worst episode."""
 
-    async def analyse(
-        self,
-        attempt: str,
-        reward: RewardSpecification,
-        diagnosis: Diagnosis,
-        pictures: tuple[ImagePart, ...] = (),
-    ) -> str:
-        """The analysis of an attempt's training."""
-        ...
-
-
-class SeeingAnalyst:
-    """Shows an analyst the best and the worst episode of each training."""
-
-    def __init__(self, analyst: Explains, run: Run, maker: FilmMaker, observer: Observer) -> None:
+    def __init__(
+        self, analyst: Analyst, run: Run, maker: FilmMaker | None, observer: Observer
+    ) -> None:
+        """`maker` draws pictures; None: the analyst sees none."""
         self._analyst = analyst
         self._run = run
         self._maker = maker
@@ -52,17 +41,25 @@ class SeeingAnalyst:
         """True once nothing could be drawn."""
 
     async def analyse(self, attempt: str, reward: RewardSpecification, diagnosis: Diagnosis) -> str:
-        """The analysis, with pictures where there are some."""
-        pictures = await self._pictures(attempt)
-        return await self._analyst.analyse(attempt, reward, diagnosis, pictures)
+        """The analysis of an attempt's training; empty if the model cannot be asked."""
+        try:
+            pictures = await self._pictures(attempt, self._maker) if self._maker else ()
+            return await self._analyst.analyse(attempt, reward, diagnosis, pictures)
+        except LanguageModelError as error:
+            text = f"the designer is told of {attempt} without an analysis: {error.message}"
+            self._observer(Notice(text=text, level="warning"))
+            return ""
 
-    async def _pictures(self, attempt: str) -> tuple[ImagePart, ...]:
+    async def _pictures(self, attempt: str, maker: FilmMaker) -> tuple[ImagePart, ...]:
         """The sheet of an attempt's episodes: the stored one, since a request is made once."""
-        path = attempt_folder(self._run.folder, attempt) / SHEET
-        is_pruned = attempt in self._run.archive.state.pruned
-        if not path.is_file() and not self._blind and not is_pruned:
+        folder, run = attempt_folder(self._run.folder, attempt), self._run
+        path = folder / SHEET
+        if not path.is_file() and not self._blind and attempt not in run.archive.state.pruned:
             try:
-                await self._film(attempt)
+                shown = trained_policies(run, [attempt])
+                episodes = film_settings(run, shown, ("best", "worst"), size=_SIZE, sheet=MOMENTS)
+                subjects, of = [each.subject for each in shown], run.description.fingerprint
+                await maker.film(subjects, episodes, of, folder / VIDEO, sheet=path)
             except (EnvironmentFaultError, RunFolderError):
                 raise
             except EurekaError as error:
@@ -72,15 +69,3 @@ class SeeingAnalyst:
         if not path.is_file():
             return ()
         return (ImagePart(await asyncio.to_thread(path.read_bytes), _DESCRIPTION),)
-
-    async def _film(self, attempt: str) -> None:
-        shown = trained_policies(self._run, [attempt])
-        settings = film_settings(self._run, shown, ("best", "worst"), size=_SIZE, sheet=MOMENTS)
-        folder = attempt_folder(self._run.folder, attempt)
-        await self._maker.film(
-            [each.subject for each in shown],
-            settings,
-            self._run.description.fingerprint,
-            folder / VIDEO,
-            sheet=folder / SHEET,
-        )

@@ -32,7 +32,7 @@ from eureka_agent.report.progress import leaderboard
 from eureka_agent.report.verdict import verdict
 from eureka_agent.search.board import newest, trained_names
 from eureka_agent.search.refinement import Refinement
-from eureka_agent.search.session import refine, resume, start
+from eureka_agent.search.session import resume, start
 from eureka_agent.search.summary import run_report
 from eureka_agent.web.refine.parts import parts
 from eureka_agent.web.run_page import run_page
@@ -327,7 +327,7 @@ async def test_a_person_goes_on_and_is_told_how_far_the_model_agrees(
         refinement.say({"kind": "judge", "by": "model"})
         refinement.say(LEAVE)
 
-    run = await refine(run.folder, searcher, scripted(contradict, look))
+    run = await resume(run.folder, searcher, person=scripted(contradict, look))
     assert len(judge.asked) > before
     report = run_report(run)
     for page in (markdown(report), run_page(report), (run.folder / "report.html").read_text()):
@@ -344,6 +344,6 @@ async def test_only_a_run_with_a_judge_is_ranked_by_one(searcher: Searcher, judg
         assert "--fitness judged" in caught.value.hint
         refinement.say(LEAVE)
 
-    await refine(run.folder, searcher, scripted(ask))
+    await resume(run.folder, searcher, person=scripted(ask))
     assert open_run(run.folder, reading=True).archive.facts.feedback[-1].feedback.kind == "judge"
     assert not judge.asked

@@ -27,7 +27,7 @@ from eureka_agent.records import Operator, RunStatus, Stage
 from eureka_agent.report.verdict import verdict
 from eureka_agent.search.board import best_name, newest
 from eureka_agent.search.refinement import Person, Refinement, Said, replayed
-from eureka_agent.search.session import refine, start
+from eureka_agent.search.session import resume, start
 from eureka_agent.search.summary import best_attempt, run_report
 
 pytestmark = pytest.mark.slow
@@ -75,7 +75,7 @@ async def finished(puck: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 async def refined(run: Run, *rounds: Person | Sequence[Said]) -> Run:
-    return await refine(run.folder, lambda entry: None, scripted(*rounds))
+    return await resume(run.folder, lambda entry: None, person=scripted(*rounds))
 
 
 def names(attempts: Sequence[object]) -> list[str]:
@@ -207,7 +207,7 @@ async def test_a_decision_before_a_kill_is_carried_out_and_not_asked_for_again(
 
 async def test_finals_are_trained_when_they_are_asked_for(finished: Run) -> None:
     changes = {"finalists": 1, "final_seeds": 1}
-    run = await refine(finished.folder, lambda entry: None, scripted([FINISH]), changes)
+    run = await resume(finished.folder, lambda entry: None, changes, person=scripted([FINISH]))
     trained = {each.name for each in run.archive.trainings()}
     assert {"human", "sparse"} < trained
     (finalist,) = trained - {"human", "sparse"}
@@ -285,7 +285,7 @@ async def test_what_was_said_can_be_replayed_on_an_equal_search(finished: Run) -
     values = {"env": finished.settings.env, **SMALL}
     second = await start(values, None, ["eureka", "search"], lambda entry: None)
     person = replayed(first.archive.entries())
-    second = await refine(second.folder, lambda entry: None, person)
+    second = await resume(second.folder, lambda entry: None, person=person)
 
     def made(run: Run) -> list[tuple[str, str, float | None]]:
         attempts = run.archive.attempts()
@@ -314,5 +314,5 @@ async def test_a_run_of_an_older_version_that_is_killed_in_a_new_generation_stay
         if isinstance(entry, IterationStarted):  # a kill would find the files so
             own.append(open_run(finished.folder, reading=True).is_own())
 
-    await refine(finished.folder, observer, scripted([ANOTHER], [LEAVE]))
+    await resume(finished.folder, observer, person=scripted([ANOTHER], [LEAVE]))
     assert own == [True]

@@ -17,7 +17,7 @@ from eureka_agent.feedback.standing import standing_wishes
 from eureka_agent.feedback_records import Wish, Withdrawal
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.search.refinement import Refinement
-from eureka_agent.search.session import refine, start
+from eureka_agent.search.session import resume, start
 
 pytestmark = pytest.mark.slow
 READING = (
@@ -99,7 +99,7 @@ async def test_a_wish_is_read_back_and_told_to_the_designer(
         raise asyncio.CancelledError  # the process ends here
 
     with pytest.raises(asyncio.CancelledError):
-        await refine(run.folder, lambda entry: None, scripted(speak))
+        await resume(run.folder, lambda entry: None, person=scripted(speak))
     # one that failed, one that was corrected, and one that knows of the standing wish
     assert len(asked.readings) == 3
     assert "> the velocity is meant" in asked.readings[1].turns[-1][1]
@@ -113,7 +113,7 @@ async def test_a_wish_is_read_back_and_told_to_the_designer(
             refinement.say(Withdrawal(of=given.number + 1))
         refinement.say(ANOTHER)
 
-    run = await refine(run.folder, lambda entry: None, scripted(another, [LEAVE]))
+    run = await resume(run.folder, lambda entry: None, person=scripted(another, [LEAVE]))
     orders = [each for each in asked.designs[designed:] if "# What the engineer says" in each]
     assert len(orders) == 2
     for order in orders:

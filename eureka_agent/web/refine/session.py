@@ -15,7 +15,7 @@ from eureka_agent.journal.entries import BaseEntry, FeedbackGiven, IterationStar
 from eureka_agent.report.live import LogFile
 from eureka_agent.report.progress import Watched
 from eureka_agent.search.refinement import Refinement
-from eureka_agent.search.session import refine
+from eureka_agent.search.session import resume
 
 TICK_S = 1.0
 
@@ -99,7 +99,7 @@ class RefineSession:
         try:
             # imports of a second, which would hold up all pages
             await asyncio.to_thread(importlib.import_module, "choix")
-            await refine(self._folder, self._observe, self.ask)
+            await resume(self._folder, self._observe, person=self.ask)
         except EurekaError as error:
             self.fault = error
         except Exception as error:  # the server and its other pages go on
