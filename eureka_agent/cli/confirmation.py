@@ -26,9 +26,8 @@ def confirmation(
 
     async def confirm(fitness: WrittenFitness, verdict: Verdict, kept: Path) -> Acceptance | None:
         from eureka_agent.report.attempt_page import render_findings
-        from eureka_agent.report.console import CleanConsole, panel
         from eureka_agent.report.sections import fitness_blocks
-        from eureka_agent.report.terminal import render_block
+        from eureka_agent.report.terminal import CleanConsole, panel, render_block
 
         on_stderr = output_format == "json" or not sys.stdout.isatty()
         output = sys.stderr if on_stderr else sys.stdout

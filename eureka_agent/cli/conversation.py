@@ -19,8 +19,7 @@ from eureka_agent.designer.named_constants import with_constants
 from eureka_agent.errors import EurekaError
 from eureka_agent.feedback_records import ANSWERS
 from eureka_agent.report.blocks import Block, Words
-from eureka_agent.report.console import CleanConsole
-from eureka_agent.report.terminal import render_block
+from eureka_agent.report.terminal import CleanConsole, render_block
 from eureka_agent.search import board
 from eureka_agent.search.refinement import Refinement
 

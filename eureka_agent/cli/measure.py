@@ -32,8 +32,8 @@ def measure_tasks(
     environment's folder. `env_steps` of a training; None: the task's budget. Raises EurekaError."""
     from eureka_agent.archive.files import write_text
     from eureka_agent.cli.watch import watch
-    from eureka_agent.report.console import CleanConsole
     from eureka_agent.report.environment import render_card
+    from eureka_agent.report.terminal import CleanConsole
     from eureka_agent.search.card import card_of
 
     folder, tasks = _tasks(reference, task)

@@ -105,7 +105,7 @@ def video(
         )
     )
     if output is None and not attempts:
-        from eureka_agent.search.run_end import renew_html_report
+        from eureka_agent.search.recorder import renew_html_report
 
         renew_html_report(opened)  # which holds this clip
     titles = [each.subject.title for each in shown]

@@ -20,9 +20,8 @@ from eureka_agent.attempt_words import (
 )
 from eureka_agent.records import Attempt, CurvePoint, Stage, Verdict
 from eureka_agent.report.blocks import Quote
-from eureka_agent.report.console import PythonSource, panel
 from eureka_agent.report.sparkline import common_scale, sparkline
-from eureka_agent.report.terminal import render_block, unbroken
+from eureka_agent.report.terminal import PythonSource, panel, render_block, unbroken
 
 CURVE_WIDTH = 24
 STAGE_STYLES = {

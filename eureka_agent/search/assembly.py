@@ -29,22 +29,20 @@ from eureka_agent.records import CurvePoint
 from eureka_agent.search.advisers import Advisers, advisers_of
 from eureka_agent.search.attempts import AttemptRunner
 from eureka_agent.search.briefing import Briefing
+from eureka_agent.search.budget import time_limit
 from eureka_agent.search.clock import plan_capacity
 from eureka_agent.search.context import SearchContext
 from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.filming import film_best, films_best
 from eureka_agent.search.final import FinalTrainings, keep_best
-from eureka_agent.search.judging import Judging
 from eureka_agent.search.preparation import Preparation
 from eureka_agent.search.randomisation import Randomising
-from eureka_agent.search.recorder import Recorder
+from eureka_agent.search.recorder import WORKERS_FOLDER, Recorder
 from eureka_agent.search.refinement import Person, Refinement
-from eureka_agent.search.run_end import WORKERS_FOLDER
 from eureka_agent.search.search import Search, first_error
-from eureka_agent.search.seeing import RunAnalyst
+from eureka_agent.search.seeing import Judging, RunAnalyst
 from eureka_agent.search.strategies import strategy_of
 from eureka_agent.search.summary import best_attempt
-from eureka_agent.search.time_limit import time_limit
 from eureka_agent.search.trial import TrialRunner
 
 SAVING_SECONDS = 5.0

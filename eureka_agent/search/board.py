@@ -41,7 +41,7 @@ from eureka_agent.report.progress import leaderboard
 from eureka_agent.sandbox.cores import usable_cores
 from eureka_agent.search.filming import trained_policies
 from eureka_agent.search.preparation import Preparation
-from eureka_agent.search.run_end import WORKERS_FOLDER
+from eureka_agent.search.recorder import WORKERS_FOLDER
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.settings import judge_of
 from eureka_agent.value_ranges import short_number

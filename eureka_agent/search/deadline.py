@@ -9,8 +9,8 @@ from eureka_agent import wording
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.journal.entries import DeadlineReached, Notice, Observer
 from eureka_agent.records import BASELINES, Stage
+from eureka_agent.search.budget import TimeLimit
 from eureka_agent.search.summary import run_cost
-from eureka_agent.search.time_limit import TimeLimit
 from eureka_agent.training_counts import TrainingCounts
 
 

@@ -36,7 +36,7 @@ from eureka_agent.archive.storage_errors import storage_errors
 from eureka_agent.journal.entries import Pruned
 from eureka_agent.records import RunStatus
 from eureka_agent.search.filming import VIDEOS
-from eureka_agent.search.run_end import WORKERS_FOLDER, has_results
+from eureka_agent.search.recorder import WORKERS_FOLDER, has_results
 from eureka_agent.search.summary import best_attempt
 
 REMOVED = ".removed-"

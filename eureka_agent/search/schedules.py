@@ -11,9 +11,9 @@ from eureka_agent.errors import EurekaError
 from eureka_agent.journal.entries import IterationStarted, Notice, Planned
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.records import Attempt, Stage
-from eureka_agent.search.confirmation import to_confirm
-from eureka_agent.search.rungs import rung_env_steps
-from eureka_agent.search.strategies.history import last_revisions
+from eureka_agent.search.attempt_training import rung_env_steps
+from eureka_agent.search.attempts import to_confirm
+from eureka_agent.search.strategies.interface import last_revisions
 from eureka_agent.training_counts import is_confirmed
 
 if TYPE_CHECKING:

@@ -31,16 +31,21 @@ from eureka_agent.llm.interface import LanguageModelError, MissingReplyError
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt
 from eureka_agent.search.advisers import Advisers
-from eureka_agent.search.attempts import AttemptRunner, attempt_id, failures
+from eureka_agent.search.attempts import (
+    AttemptRunner,
+    attempt_id,
+    failures,
+    repeat_seeds,
+    to_confirm,
+)
 from eureka_agent.search.briefing import Briefing
-from eureka_agent.search.confirmation import repeat_seeds, to_confirm
 from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.final import FinalTrainings
-from eureka_agent.search.judging import Judging
 from eureka_agent.search.lineage import coverage_so_far
 from eureka_agent.search.randomisation import Randomising
 from eureka_agent.search.resumption import record_changes
 from eureka_agent.search.schedules import Ask, Generations, Rounds, Steady
+from eureka_agent.search.seeing import Judging
 from eureka_agent.settings import SearchSettings, schedule_of
 from eureka_agent.training_counts import is_confirmed
 

@@ -19,17 +19,16 @@ from eureka_agent.records import RunStatus
 from eureka_agent.report.ledger import Ledger
 from eureka_agent.search.advisers import designer_name, notes_on
 from eureka_agent.search.assembly import run_assembled
+from eureka_agent.search.budget import time_limit
 from eureka_agent.search.card import keep_card
 from eureka_agent.search.clock import plan_capacity
 from eureka_agent.search.context import ALONE, SearchContext
 from eureka_agent.search.preparation import Preparation, prepared, prepared_again
-from eureka_agent.search.recorder import Recorder
+from eureka_agent.search.recorder import Recorder, end_run, has_results, remove_run
 from eureka_agent.search.refinement import Person
 from eureka_agent.search.resumption import check_resumable, record_changes, with_changes
-from eureka_agent.search.run_end import end_run, has_results, remove_run
 from eureka_agent.search.search import LimitReachedError
 from eureka_agent.search.sentence import notices
-from eureka_agent.search.time_limit import time_limit
 from eureka_agent.search.written_fitness import RANKED_BY, Confirm, keep_in_run
 
 

@@ -22,8 +22,8 @@ from eureka_agent.records import Attempt, FinalTraining, Message, Outcome, Stage
 from eureka_agent.report.ledger import NOTHING_ASKED, Ledger, LedgerLine
 from eureka_agent.report.metric import same_words
 from eureka_agent.report.run_report import BASELINES, ByModel, ByStrength, RunCost, RunReport
+from eureka_agent.search.budget import time_limit
 from eureka_agent.search.scoring import score_table
-from eureka_agent.search.time_limit import time_limit
 from eureka_agent.settings import UNMEASURED, SearchSettings, judge_of
 from eureka_agent.wording import plural
 

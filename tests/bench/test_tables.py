@@ -20,7 +20,7 @@ from eureka_agent.bench.tables import (
     render,
     task_table,
 )
-from eureka_agent.report.console import CleanConsole
+from eureka_agent.report.terminal import CleanConsole
 
 
 def cell(task: str, method: str, seed: int, *fitness: float, **facts: object) -> Cell:

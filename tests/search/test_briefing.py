@@ -22,8 +22,7 @@ from eureka_agent.journal.entries import FeedbackGiven
 from eureka_agent.records import Attempt, Diagnosis, DiagnosisFinding, Operator, Stage
 from eureka_agent.search.briefing import Briefing
 from eureka_agent.search.strategies import strategy_of
-from eureka_agent.search.strategies.best_of_n import BestOfN
-from eureka_agent.search.strategies.greedy import Greedy
+from eureka_agent.search.strategies.greedy import BestOfN, Greedy
 from eureka_agent.search.strategies.interface import Strategy
 
 MakeRun = Callable[..., Run]

@@ -11,7 +11,7 @@ from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, Tabl
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.records import Strength
-from eureka_agent.search.final_rounds import next_round
+from eureka_agent.search.final import next_round
 from eureka_agent.search.seeds import final_seeds
 from eureka_agent.search.summary import best_attempt
 

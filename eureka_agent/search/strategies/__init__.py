@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from eureka_agent.search.strategies.best_of_n import BestOfN
-from eureka_agent.search.strategies.greedy import Greedy
+from eureka_agent.search.strategies.greedy import BestOfN, Greedy
 from eureka_agent.search.strategies.interface import Strategy
 from eureka_agent.search.strategies.islands import Islands
 from eureka_agent.search.strategies.tree import Tree
