@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import numpy
 import torch
@@ -67,25 +66,8 @@ class RowRandom:
         self._counters[env_ids] = 0
 
     def row_tensors(self) -> dict[str, Tensor]:
-        """Live seeds and counters, one per row."""
+        """Live seeds and counts of numbers drawn, one per row: all of a stream's state."""
         return {"seeds": self._seeds, "counters": self._counters}
-
-    def row_state(self, env_ids: Tensor) -> dict[str, Tensor]:
-        """State of the streams of the rows `env_ids`."""
-        return {"seeds": self._seeds[env_ids].clone(), "counters": self._counters[env_ids].clone()}
-
-    def load_row_state(self, env_ids: Tensor, state: Mapping[str, Tensor]) -> None:
-        """Restore a `row_state`."""
-        self._seeds[env_ids] = state["seeds"].to(self._seeds)
-        self._counters[env_ids] = state["counters"].to(self._counters)
-
-    def counters(self) -> Tensor:
-        """Count of numbers drawn per row, a copy. Shape: (num_envs,), int64."""
-        return self._counters.clone()
-
-    def set_counters(self, counters: Tensor) -> None:
-        """Restore `counters` of all rows."""
-        self._counters.copy_(counters)
 
     def uniform(self, env_ids: Tensor, count: int, low: float = 0.0, high: float = 1.0) -> Tensor:
         """Draw `count` numbers in [low, high) per row. Shape: (len(env_ids), count), float32."""

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.invocation import INSTALL_GPU
-from eureka_agent.simulation.physics import STATE_FIELDS, Physics
+from eureka_agent.simulation.physics import STATE_FIELDS, VIEWED, Physics
 
 _LARGEST = float(mujoco.mjMAXVAL)
 """Magnitude from which a state is broken, as in MuJoCo."""
@@ -59,13 +59,8 @@ class WarpPhysics(Physics):
             data = mujoco.MjData(model)
             size = {"nconmax": contacts, "njmax": constraints}
             self._data = self._library.put_data(model, data, num_envs, **size)
-        self.qpos = self._view("qpos")
-        self.qvel = self._view("qvel")
-        self.ctrl = self._view("ctrl")
-        self.mocap_pos = self._view("mocap_pos")
-        self.mocap_quat = self._view("mocap_quat")
-        self.xfrc_applied = self._view("xfrc_applied")
-        self.sensordata = self._view("sensordata")
+        for name in VIEWED:
+            setattr(self, name, self._view(name))
         self._overflow = self._view("overflow")
         views = {name: self._view(name) for name in STATE_FIELDS if hasattr(self._data, name)}
         self._state = {name: view for name, view in views.items() if view.numel()}
