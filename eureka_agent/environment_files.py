@@ -32,9 +32,9 @@ def folder_files(folder: Path) -> dict[str, Path]:
     caches, hidden ones, difficulty cards and virtual environments. Raises EnvironmentLoadError for
     a link that leads out of the folder, and a name that is not UTF-8."""
     found = _files_in(folder)
-    offered = {
-        k: path for each in source_folders(folder)[1:] for k, path in _files_in(each).items()
-    }
+    offered: dict[str, Path] = {}
+    for shared in source_folders(folder)[1:]:
+        offered |= _files_in(shared)
     words = _imported_words(found.values())
     while chosen := [key for key in offered if re.split(r"[/.]", key)[0] in words]:
         files = {f"../{SHARED_FOLDER}/{key}": offered.pop(key) for key in chosen}

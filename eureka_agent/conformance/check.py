@@ -11,13 +11,7 @@ from typing import Literal
 import torch
 
 from eureka_agent.conformance import checks, declarations, rows, training
-from eureka_agent.conformance.checks import (
-    Nonconforming,
-    NotApplicable,
-    Note,
-    Remark,
-    Subject,
-)
+from eureka_agent.conformance.checks import Nonconforming, NotApplicable, Note, Remark, Subject
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import command
 from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
@@ -68,11 +62,7 @@ _OF_A_TASK: tuple[tuple[str, Check], ...] = (
     ("torch alone", declarations.numpy_in_rewards),
     ("task", declarations.settings),
 )
-_NEEDED = {
-    "variables after a step": _VARIABLES,
-    "sparse reward": _FITNESS,
-    "task": _FITNESS,
-}
+_NEEDED = {"variables after a step": _VARIABLES, "sparse reward": _FITNESS, "task": _FITNESS}
 """Checks that would repeat the finding of another one."""
 
 

@@ -1,5 +1,5 @@
-"""The basic checks of `eureka envs --check`, on shapes, values, resets and the state's storage. Each
-raises `Nonconforming` with expected and actual; its docstring is the expected text that a user
+"""The basic checks of `eureka envs --check`, on shapes, values, resets and the state's storage.
+Each raises `Nonconforming` with expected and actual; its docstring is the expected text that a user
 sees."""
 
 from __future__ import annotations
@@ -209,9 +209,7 @@ def extreme_actions(subject: Subject) -> None:
 def value_ranges(subject: Subject) -> None:
     """No variable leaves its declared range by more than a tenth of it."""
     steps, variables = subject.steps(), subject.cls.all_variables()
-    seen = {
-        each.name: torch.stack([step.values[each.name] for step in steps]) for each in variables
-    }
+    seen = {name: torch.stack([step.values[name] for step in steps]) for name in steps[0].values}
     if any(bool((seen[each.name].abs() > _most(each)).any()) for each in variables):
         return  # another check reports exploding physics; no range is wrong then
     for variable in variables:

@@ -272,7 +272,7 @@ def restored_rows(subject: Subject) -> None:
     observations = ({OBSERVATIONS: each.obs_buf} for each in (first, second))
     if difference := first_difference(*observations, pairs):
         raise Nonconforming(
-            "observations of a row stay as they are after load_row_state, when other rows are reset",
+            "observations of a row stay as they are after load_row_state, when others are reset",
             difference.text("before", "after", subject.cls),
             f"{_REST_OF_STATE}, and let reset_idx change the rows of env_ids alone",
         )

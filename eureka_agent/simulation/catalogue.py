@@ -21,12 +21,7 @@ from eureka_agent.environment_files import (
     rewards_of,
     texts_of_calls,
 )
-from eureka_agent.errors import (
-    EnvironmentLoadError,
-    did_you_mean,
-    lacks_room,
-    system_reason,
-)
+from eureka_agent.errors import EnvironmentLoadError, did_you_mean, lacks_room, system_reason
 from eureka_agent.invocation import command
 from eureka_agent.resources import resource_folder
 

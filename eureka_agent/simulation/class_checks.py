@@ -17,14 +17,7 @@ from eureka_agent.records import MOST_CHOICES
 from eureka_agent.simulation.row_parameters import ACTION_DELAY
 from eureka_agent.simulation.user_modules import PACKAGE, place_of_function
 from eureka_agent.simulation.vec_task import SUCCEEDED, VecTask
-from eureka_agent.task import (
-    Channel,
-    Constant,
-    Parameter,
-    QuaternionOrder,
-    Variable,
-    window_of,
-)
+from eureka_agent.task import Channel, Constant, Parameter, QuaternionOrder, Variable, window_of
 
 _DECLARED = {
     "variables": Variable,

@@ -86,7 +86,13 @@ def call(
             raise _wrong(environment, method, what)
     reward, terminated, truncated = [each or 0.0 for each in numbers] or [0.0, 0.0, 0.0]
     vector = _vector(environment, method, observation, size)
-    told = {key: _number_of_info(environment, method, info, key) for key in keys}
+    told = {}
+    for key in keys:
+        told[key] = found = _number(info.get(key, 0.0))  # 0 where it is missing
+        if found is None:
+            what = f"gave {_kind(info[key])} as info[{key!r}], expected a number, as it was in the"
+            hint = "give a number always, or leave the entry out"
+            raise _wrong(environment, method, f"{what} first step", hint)
     ends = bool(terminated), bool(truncated)
     result = Result(observation, reward, *ends, info, vector, told)
     if not (numpy.isfinite(vector).all() and all(map(math.isfinite, (reward, *told.values())))):
@@ -129,18 +135,6 @@ def not_in_space(environment: gymnasium.Env, method: Method, what: str) -> Envir
         "return what observation_space declares, or correct that;"
         " `gymnasium.utils.env_checker.check_env` finds more of this kind",
     )
-
-
-def _number_of_info(
-    environment: gymnasium.Env, method: Method, info: Mapping[str, Any], key: str
-) -> float:
-    """A number of `info`, 0 where it is missing. Raises EnvironmentLoadError for another value."""
-    found = _number(info.get(key, 0.0))
-    if found is None:
-        given = f"gave {_kind(info[key])} as info[{key!r}]"
-        what = f"{given}, expected a number, as it was in the first step"
-        raise _wrong(environment, method, what, "give a number always, or leave the entry out")
-    return found
 
 
 def _unsound(

@@ -1,26 +1,38 @@
-"""Reading a Gymnasium environment class's attributes from one copy of the environment."""
+"""Copies of a Gymnasium environment, by id or a user's function, with clear errors; and reading a
+class's attributes from one."""
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
+import re
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from gymnasium import Env, spaces, spec
+import gymnasium
+from gymnasium import spaces
 
-from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.errors import EnvironmentLoadError, close_match
+from eureka_agent.invocation import install_extra
 from eureka_agent.simulation import gymnasium_actions as actions
 from eureka_agent.simulation import gymnasium_reading as reading
 from eureka_agent.simulation.gymnasium_calls import place_of_class
-from eureka_agent.simulation.gymnasium_making import is_by_id, make_copy
 from eureka_agent.simulation.gymnasium_names import names_of
 from eureka_agent.simulation.gymnasium_spaces import (
     check_observations,
+    image_error,
     named_entries,
     num_observations,
     observation_channels,
 )
-from eureka_agent.simulation.user_modules import third_party_code, top_module
+from eureka_agent.simulation.user_modules import (
+    PACKAGE,
+    missing_module_hint,
+    place_of_function,
+    third_party_code,
+    top_module,
+)
 from eureka_agent.task import Variable
 
 if TYPE_CHECKING:
@@ -37,6 +49,116 @@ NATIVE_REWARD = Variable(
 REACHED = "reached_goal"
 """Cause of an end that is always a success."""
 _DECLARED = "as env.py says"
+_IMAGE_ENTRY_POINTS = ("gymnasium.envs.box2d.car_racing:CarRacing", "ale_py.env:AtariEnv")
+"""Environments with images, whose packages need not be installed to refuse them."""
+_IN_EXTRA = ("Box2D", "imageio")
+"""Packages of the extra `gymnasium`."""
+_LIST_HINT = (
+    'list what is registered with python -c "import gymnasium; gymnasium.pprint_registry()"'
+)
+
+
+def make_copy(task: type[GymnasiumTask], options: Mapping[str, Any]) -> gymnasium.Env:
+    """Make one copy. Raises EnvironmentLoadError."""
+    label = task.label()
+    arguments = {**task.gymnasium_options, **options}
+    _check_maker(task, arguments)
+    _refuse_known_images(task)
+    import mujoco  # not for each start of the program
+
+    # it would print, and write MUJOCO_LOG.TXT into the working folder
+    mujoco.set_mju_user_warning(lambda message: None)
+    try:
+        passing = (gymnasium.error.Error, ImportError)
+        with third_party_code(task._package, f"when {label} was made", passing):
+            environment = task.make_environment(**arguments)
+    except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
+        # Gymnasium's own text goes on with a pip command, which is another than the extra
+        named = re.match(r"(\S+) is not installed", str(error))
+        package = error.name if isinstance(error, ModuleNotFoundError) else named and named[1]
+        what = f"it needs {package}, which is not installed" if package else str(error)
+        extra = package in _IN_EXTRA
+        hint = f"install it: {install_extra('gymnasium')}" if extra else missing_module_hint()
+        raise EnvironmentLoadError(f"Gymnasium cannot make {label}: {what}", hint) from None
+    except gymnasium.error.Error as error:
+        what = f"Gymnasium cannot make {label}: {error}"
+        raise _unregistered(task) or EnvironmentLoadError(what, _LIST_HINT) from None
+    if (unregistered := _unregistered(task)) is not None:
+        raise unregistered  # `make` also takes a name without its version
+    if not isinstance(environment, gymnasium.Env):
+        is_class = isinstance(environment, type)
+        given = f"the class {environment.__name__}" if is_class else repr(environment)
+        raise EnvironmentLoadError(
+            f"{place_of_function(task.make_environment)}the function that makes {label} returned"
+            f" {given}, expected a gymnasium.Env",
+            "end it with `return environment`, one instance of a subclass of gymnasium.Env or"
+            " gymnasium.Wrapper",
+        )
+    cls = type(environment)
+    for name in ("observation_space", "action_space"):
+        space = getattr(environment, name, None)
+        if not isinstance(space, spaces.Space):
+            has = "has no" if space is None else f"has {space!r} as"
+            raise EnvironmentLoadError(
+                f"{place_of_function(cls)}{cls.__name__} {has} {name}, expected one of"
+                " gymnasium.spaces",
+                "call `super().__init__(env)` in its `__init__`"
+                if isinstance(environment, gymnasium.Wrapper)
+                else f"set self.{name} in its `__init__`",
+            )
+    return environment
+
+
+def _check_maker(task: type[GymnasiumTask], arguments: Mapping[str, Any]) -> None:
+    """Raises EnvironmentLoadError where a user's function does not take the arguments."""
+    maker = task.make_environment
+    if is_by_id(task):
+        return
+    try:
+        signature = inspect.signature(maker)
+    except (TypeError, ValueError):  # compiled
+        return
+    try:
+        signature.bind(**arguments)
+    except TypeError as error:
+        what = f"{maker.__name__} cannot be called with the options {arguments!r}: {error}"
+        hint = "a task's `options` are its arguments; give the others a default"
+        if next(iter(signature.parameters), "") == "self":
+            hint = "write @staticmethod above it, and no `self`: it makes an environment before"
+            hint += " there is any"
+        raise EnvironmentLoadError(f"{place_of_function(maker)}{what}", hint) from None
+
+
+def _refuse_known_images(task: type[GymnasiumTask]) -> None:
+    """Raises EnvironmentLoadError for an environment known to observe images, before imports."""
+    registered = gymnasium.registry.get(task.gymnasium_id.rpartition(":")[2])
+    if is_by_id(task) and registered is not None:
+        seen = {**registered.kwargs, **task.gymnasium_options}.get("obs_type", "rgb")
+        if registered.entry_point in _IMAGE_ENTRY_POINTS and seen != "ram":
+            raise image_error(f"the observation of {task.label()}", "")
+
+
+def is_by_id(task: type[GymnasiumTask]) -> bool:
+    """True where the id alone determines the environment."""
+    return top_module(next(b for b in task.__mro__ if "make_environment" in vars(b))) == PACKAGE
+
+
+def _unregistered(task: type[GymnasiumTask]) -> EnvironmentLoadError | None:
+    """The error for an id that Gymnasium does not know after importing its module."""
+    module, colon, name = task.gymnasium_id.rpartition(":")
+    if not is_by_id(task) or name in gymnasium.registry:
+        return None
+    package = re.split(r"\W", name.lower(), maxsplit=1)[0]
+    installed = package.isidentifier() and importlib.util.find_spec(package) is not None
+    hint = _LIST_HINT
+    if not colon and package not in sys.modules and installed:
+        hint = f"did you mean 'gymnasium:{package}:{name}'? It is registered on import"
+    elif close := close_match(name, gymnasium.registry):
+        hint = f"did you mean 'gymnasium:{module}{colon}{close}'?"
+    return EnvironmentLoadError(f"Gymnasium has no environment {task.gymnasium_id!r}", hint)
+
+
+# ── attributes ────────────────────────────────────────────────────────────────────────────────────
 
 
 def probe(task: type[GymnasiumTask]) -> None:
@@ -95,7 +217,7 @@ def probe(task: type[GymnasiumTask]) -> None:
 
 
 def _try_out(
-    task: type[GymnasiumTask], environment: Env, own: Mapping[str, Any]
+    task: type[GymnasiumTask], environment: gymnasium.Env, own: Mapping[str, Any]
 ) -> tuple[int, tuple[int, str, bool] | None, reading.Tried]:
     """Check the spaces, and run some episodes: numbers of an observation, declared length of an
     episode, and what was found. Raises EnvironmentLoadError."""
@@ -111,7 +233,7 @@ def _try_out(
     size = num_observations(observed)
     # the copy's own specification may lack its time limit and reward threshold
     by_id = is_by_id(task)
-    task._spec = spec(task.gymnasium_id.rpartition(":")[2]) if by_id else environment.spec
+    task._spec = gymnasium.spec(task.gymnasium_id.rpartition(":")[2]) if by_id else environment.spec
     declared = reading.declared_length(environment, task._spec)
     if "max_episode_length" in own:
         declared = own["max_episode_length"], _DECLARED, False

@@ -16,15 +16,8 @@ from torch import Tensor
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.gymnasium_actions import Conversion, action_choices, num_actions
 from eureka_agent.simulation.gymnasium_calls import Result, call
-from eureka_agent.simulation.gymnasium_making import make_copy
-from eureka_agent.simulation.gymnasium_names import (
-    Names,
-    Part,
-    StatePlace,
-    read_state,
-    write_state,
-)
-from eureka_agent.simulation.gymnasium_probe import NATIVE_REWARD, probe
+from eureka_agent.simulation.gymnasium_names import Names, Part, StatePlace, read_state, write_state
+from eureka_agent.simulation.gymnasium_probe import NATIVE_REWARD, make_copy, probe
 from eureka_agent.simulation.gymnasium_reading import own_limit, words
 from eureka_agent.simulation.gymnasium_spaces import Entry, entry_values, num_observations
 from eureka_agent.simulation.user_modules import third_party_code

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -43,12 +43,7 @@ from eureka_agent.simulation.catalogue import (
     task_files,
 )
 from eureka_agent.simulation.class_checks import check_class, misspelling, misspelt
-from eureka_agent.simulation.user_modules import (
-    import_file,
-    import_folder,
-    read_source,
-    user_code,
-)
+from eureka_agent.simulation.user_modules import import_file, import_folder, read_source, user_code
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task
 
@@ -120,21 +115,16 @@ class LoadedEnvironment:
         )
 
 
-@contextmanager
-def _default_type_kept() -> Iterator[None]:
-    """Keep torch's default type, which a module may set when it is imported."""
-    dtype = torch.get_default_dtype()
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(dtype)
-
-
-@_default_type_kept()
 def load_environment(reference: str) -> LoadedEnvironment:
     """Load a built-in name, a folder or `gymnasium:<id>`. Raises EnvironmentLoadError."""
-    if reference.startswith(GYMNASIUM_PREFIX):
-        return _load_gymnasium(reference)
+    with ExitStack() as stack:
+        # a module may set torch's default type when it is imported
+        stack.callback(torch.set_default_dtype, torch.get_default_dtype())
+        by_id = reference.startswith(GYMNASIUM_PREFIX)
+        return _load_gymnasium(reference) if by_id else _load_folder(reference)
+
+
+def _load_folder(reference: str) -> LoadedEnvironment:
     folder = find_folder(reference)
     if not (folder / ENVIRONMENT_FILE).is_file():
         raise EnvironmentLoadError(

@@ -22,7 +22,7 @@ from eureka_agent.simulation.mujoco_names import (
 )
 from eureka_agent.simulation.mujoco_parameters import ModelScaling, pusher
 from eureka_agent.simulation.physics import BatchPhysics, Physics
-from eureka_agent.simulation.random import gaussian
+from eureka_agent.simulation.row_parameters import gaussian
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Channel, is_finite
 

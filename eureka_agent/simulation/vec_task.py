@@ -16,8 +16,7 @@ from torch import Tensor
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.parameters import Distribution, check_distribution
 from eureka_agent.simulation.drawing import Drawing
-from eureka_agent.simulation.random import RowRandom
-from eureka_agent.simulation.row_parameters import RowParameters
+from eureka_agent.simulation.row_parameters import RowParameters, RowRandom
 from eureka_agent.simulation.user_modules import PACKAGE, place_of_function
 from eureka_agent.task import (
     WINDOW_SUFFIX,

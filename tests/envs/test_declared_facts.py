@@ -15,7 +15,7 @@ import torch
 
 from eureka_agent.simulation.catalogue import list_environments
 from eureka_agent.simulation.loading import load_environment
-from eureka_agent.simulation.starts import measure_starts
+from eureka_agent.simulation.rollouts import measure_starts
 from eureka_agent.value_ranges import ValueRange
 
 Make = Callable[..., Any]

@@ -11,7 +11,7 @@ import pytest
 from eureka_agent.conformance import check
 from eureka_agent.conformance.check import CheckResult
 from eureka_agent.conformance.checks import Nonconforming, Subject
-from eureka_agent.conformance.devices import masked_resets
+from eureka_agent.conformance.rows import masked_resets
 from eureka_agent.simulation.loading import load_environment
 
 WriteFolder = Callable[..., Path]
@@ -53,11 +53,6 @@ BROKEN = {
         "env.py, line 5: ModuleNotFoundError",
     ),
     "unknown option": ([(TASK, '"limit": 4.0', '"limt": 4.0')], "can be made", "limt"),
-    "reset raises": (
-        [(ENV, DRAW, "self.nothing")],
-        "can be made",
-        "env.py, line 48: AttributeError",
-    ),
     "observation shape": (
         [
             (
@@ -79,7 +74,6 @@ BROKEN = {
         "variables after a reset",
         "torch.float64",
     ),
-    "variable's shape": ([(ENV, "), dim=1)}", "), dim=0)}")], "variables after a reset", "(2, 8)"),
     "variables only after resets": (
         [
             (
@@ -165,34 +159,6 @@ BROKEN = {
         "steps on a GPU",
         "env.py, line 36: RuntimeError: Tensor.item()",
     ),
-    "a tensor on the CPU": (
-        [
-            ON_GPU,
-            (
-                ENV,
-                "torch.zeros(num_envs, device=self.device)\n        self.velocity",
-                "torch.zeros(num_envs)\n        self.velocity",
-            ),
-        ],
-        "steps on a GPU",
-        "env.py, line",
-    ),
-    "fitness's argument": (
-        [(TASK, "fitness(position,", "fitness(positon,")],
-        "fitness",
-        "'positon'",
-    ),
-    "fitness's shape": (
-        [
-            (
-                TASK,
-                "return position - previous_position",
-                "return (position - previous_position).mean()",
-            )
-        ],
-        "fitness",
-        "()",
-    ),
     "reward without components": (
         [(HUMAN, "return progress, ", "return ")],
         "human reward",
@@ -202,11 +168,6 @@ BROKEN = {
         [(HUMAN, "position - previous", "1 / 0 - previous")],
         "human reward",
         "human.py, line 3: ZeroDivisionError",
-    ),
-    "reward's argument": (
-        [(HUMAN, "previous_position):", "velocity):")],
-        "human reward",
-        "'velocity'",
     ),
     "sparse reward that is another": (
         [("rewards/sparse.py", "return progress,", "return 2 * progress,")],
@@ -304,8 +265,7 @@ def test_a_file_that_is_no_utf_8_is_named(write_folder: WriteFolder, encoding: s
     folder = write_folder((ENV, "import torch\n", "import torch  # für alle\n"))
     (folder / "env.py").write_bytes((folder / "env.py").read_text().encode(encoding))
     (result,) = check_environment(str(folder))
-    assert result.actual.startswith(f"{folder / 'env.py'} is not UTF-8: ")
-    assert ("UTF-16" in result.actual) == (encoding == "utf-16")
+    assert result.actual.startswith(f"{str(folder / 'env.py')!r} is not UTF-8: ")
     assert result.hint == "save it in UTF-8"
 
 
@@ -341,10 +301,6 @@ def test_fitness_and_rewards_may_name_constants_and_call_helpers(write_folder: W
     assert failures(check_environment(str(folder))) == {}
 
 
-def test_a_good_folder_may_say_that_it_runs_on_a_gpu(write_folder: WriteFolder) -> None:
-    assert failures(check_environment(str(write_folder(ON_GPU)))) == {}
-
-
 def test_numbers_that_a_step_copies_to_a_gpu_are_told(write_folder: WriteFolder) -> None:
     hints = {
         "self.velocity[env_ids] = 0.0": "index_fill_",
@@ -369,14 +325,6 @@ def test_numbers_that_a_step_copies_to_a_gpu_are_told(write_folder: WriteFolder)
     }
     assert {each.actual for each in told} == set(expected)
     assert all(expected[each.actual] in each.hint for each in told)
-
-
-def test_an_environment_that_copies_nothing_to_a_gpu_is_in_order(write_folder: WriteFolder) -> None:
-    filled = (ENV, "self.velocity[env_ids] = 0.0", "self.velocity.index_fill_(0, env_ids, 0.0)")
-    for changes, severities in (([ON_GPU, filled], ["ok"]), ([], [])):
-        results = check_environment(str(write_folder(*changes)))
-        found = [each.severity for each in results if each.name == "copies to a GPU"]
-        assert found == severities
 
 
 def test_a_state_that_a_gpu_s_resets_cannot_put_back_is_found(write_folder: WriteFolder) -> None:

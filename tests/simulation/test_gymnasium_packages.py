@@ -491,62 +491,6 @@ def test_mistakes_in_make_are_told(
     assert error.value.hint
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"size": 3}, "with the options .* has 3 observations and 1 actions, expected 2 and 1"),
-        (
-            {"observed": 4},
-            (
-                r"env\.py, line 14: Line\.reset gave an observation .*: it has the shape \(4,\),"
-                r" expected \(2,\)"
-            ),
-        ),
-        (
-            {"observed": None},
-            (
-                r"env\.py, line 14: Line\.reset gave an observation .*: it has the shape \(\),"
-                r" expected \(2,\)"
-            ),
-        ),
-        (
-            {"weight": 1},
-            r"env\.py, line 22: make cannot be called with .*unexpected keyword argument 'weight'",
-        ),
-    ],
-)
-def test_what_does_not_fit_the_declared_spaces_is_told(
-    tmp_path: Path, options: dict[str, Any], message: str
-) -> None:
-    env = """
-import gymnasium
-import numpy as np
-from gymnasium import spaces
-
-
-class Line(gymnasium.Env):
-    action_space = spaces.Box(-1.0, 1.0, (1,))
-
-    def __init__(self, size, observed):
-        self.observation_space = spaces.Box(-1.0, 1.0, (size,))
-        self.observed = observed
-
-    def reset(self, **arguments):
-        super().reset(**arguments)
-        return None if self.observed is None else np.zeros(self.observed, np.float32), {}
-
-    def step(self, action):
-        return np.zeros(self.observed, np.float32), 0.0, False, False, {}
-
-
-def make(size=2, observed=2):
-    return Line(size, observed)
-"""
-    loaded = load_environment(str(write(tmp_path / "line", env=env)))
-    with pytest.raises(EnvironmentLoadError, match=message):
-        loaded.environment_class.create(2, "cpu", 0, options).reset()
-
-
 IMAGES_ALONE = """
 import sys
 sys.modules["Box2D"] = None  # as where it is not installed

@@ -9,7 +9,7 @@ import numpy
 import pytest
 import torch
 
-from eureka_agent.simulation.random import RowRandom, _hash, _hash_on_cpu, gaussian
+from eureka_agent.simulation.row_parameters import RowRandom, _hash, _hash_on_cpu, gaussian
 
 MASK = (1 << 64) - 1
 # Steele, Lea and Flood 2014: the golden-ratio increment and the two multipliers of the mixer,
@@ -52,7 +52,7 @@ def test_a_devices_stream_is_the_cpus() -> None:
     rows = torch.tensor([4, 0, 2])
     for count in (3, 1, 7):
         assert torch.equal(on_device._mantissas(rows, count), on_cpu._mantissas_on_cpu(rows, count))
-    assert torch.equal(on_device.counters(), on_cpu.counters())
+    assert torch.equal(on_device.row_tensors()["counters"], on_cpu.row_tensors()["counters"])
 
 
 def test_splitmix64_mixer_gives_the_published_first_output() -> None:
@@ -118,6 +118,7 @@ def test_normal_has_the_moments_of_a_normal_distribution() -> None:
 def test_a_stream_goes_on_in_another_row() -> None:
     taken, put = RowRandom(3, "cpu", 1), RowRandom(2, "cpu", 2)
     taken.uniform(torch.tensor([2]), 5)
-    put.load_row_state(torch.tensor([0]), taken.row_state(torch.tensor([2])))
+    for name, value in put.row_tensors().items():
+        value[0] = taken.row_tensors()[name][2]
     expected = taken.uniform(torch.tensor([2]), 4)
     assert torch.equal(put.uniform(torch.tensor([0]), 4), expected)
