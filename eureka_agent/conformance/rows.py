@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -40,48 +39,36 @@ _REST_OF_STATE = (
 )
 
 
-@dataclass(frozen=True)
-class Difference:
-    """The first number that differs between two rows that should be equal."""
-
-    name: str
-    """A variable, or `OBSERVATIONS`."""
-    column: int | None
-    one: float
-    other: float
-
-    def text(self, first: str, second: str, cls: type[VecTask]) -> str:
-        """Both values, each with its place in words, with the name of an observation's channel."""
-        column = "" if self.column is None else f", column {self.column},"
-        channels = [
-            f"{channel.name}{f'[{index}]' if channel.size > 1 else ''}"
-            for channel in cls.observation_channels
-            for index in range(channel.size)
-        ]
-        if self.name == OBSERVATIONS and self.column in range(len(channels)):
-            column = f", column {self.column} ({channels[self.column]}),"
-        what = f"{self.name}{column} is {self.one:.7g}"
-        return f"{what} {first} and {self.other:.7g} {second}"
-
-
 Pairs = Iterable[tuple[int, int]]
 _ALL_ROWS = [(row, row) for row in range(ROWS)]
 
 
-def first_difference(
-    one: Mapping[str, Tensor], other: Mapping[str, Tensor], pairs: Pairs = _ALL_ROWS
-) -> Difference | None:
-    """The first number that differs between rows of two states, beyond rounding."""
+def _difference(
+    cls: type[VecTask],
+    states: tuple[Mapping[str, Tensor], Mapping[str, Tensor]],
+    words: tuple[str, str],
+    pairs: Pairs = _ALL_ROWS,
+) -> tuple[str, str]:
+    """Name of the first number that differs between rows of two states, beyond rounding, and both
+    values, each with its `words`; empty without one."""
     for row, place in pairs:
-        for name, value in one.items():
-            mine, theirs = value[row], other[name][place]
-            close = (mine.float(), theirs.float(), ROW_TOLERANCE, ROW_TOLERANCE)
-            apart = ~torch.isclose(*close, equal_nan=True)
-            if bool(apart.any()):
-                column = int(apart.flatten().nonzero()[0])
-                numbers = float(mine.flatten()[column]), float(theirs.flatten()[column])
-                return Difference(name, column if mine.dim() else None, *numbers)
-    return None
+        for name in states[0]:
+            one, other = states[0][name][row].float(), states[1][name][place].float()
+            close = torch.isclose(one, other, ROW_TOLERANCE, ROW_TOLERANCE, equal_nan=True)
+            if bool(close.all()):
+                continue
+            column = int((~close).flatten().nonzero()[0])
+            channels = [
+                f" ({each.name}{f'[{index}]' if each.size > 1 else ''})"
+                for each in cls.observation_channels
+                for index in range(each.size)
+            ]
+            channel = "".join(channels[column : column + 1] if name == OBSERVATIONS else [])
+            where = f", column {column}{channel}," if one.dim() else ""
+            values = (float(each.flatten()[column]) for each in (one, other))
+            told = (f"{value:.7g} {word}" for value, word in zip(values, words, strict=True))
+            return name, f"{name}{where} is {' and '.join(told)}"
+    return "", ""
 
 
 def _numbers(step: RecordedStep) -> dict[str, Tensor]:
@@ -137,9 +124,10 @@ def begun_anew(subject: Subject) -> None:
                     value.logical_not_()
         found = _episode(used, _COMPARED_STEPS, 11)
         for index, (one, other) in enumerate(zip(expected, found, strict=True)):
-            if difference := first_difference(_numbers(one), _numbers(other)):
+            states, words = (_numbers(one), _numbers(other)), ("fresh", "after other episodes")
+            if text := _difference(subject.cls, states, words)[1]:
                 when = f"in step {index} of the episode" if index else "right after a reset"
-                return f"{difference.text('fresh', 'after other episodes', subject.cls)} {when}"
+                return f"{text} {when}"
         return ""
 
     written = _written_by_steps(used)
@@ -198,10 +186,11 @@ def row_independence(subject: Subject) -> None:
     actions = actions_for(many, _COMPARED_STEPS, seed=3)
     steps = zip(run(many, actions), run(alone, actions[:, row : row + 1]), strict=True)
     for index, (among, single) in enumerate(steps):
-        if difference := first_difference(_numbers(among), _numbers(single), [(row, 0)]):
-            text = difference.text(f"among {ROWS}", "alone", subject.cls)
+        states, words = (_numbers(among), _numbers(single)), (f"among {ROWS}", "alone")
+        name, text = _difference(subject.cls, states, words, [(row, 0)])
+        if name:
             raise Nonconforming(
-                f"{difference.name} of a row is the same alone and among {ROWS} rows",
+                f"{name} of a row is the same alone and among {ROWS} rows",
                 f"{text} in step {index}",
                 f"let no operation mix rows, and draw random numbers from {many.random_numbers}",
             )
@@ -269,22 +258,23 @@ def restored_rows(subject: Subject) -> None:
     pairs = list(zip(taken.tolist(), put.tolist(), strict=True))
     second.load_row_state(put, first.row_state(taken))
     second.reset_rows(torch.tensor([0, 5]))
-    observations = ({OBSERVATIONS: each.obs_buf} for each in (first, second))
-    if difference := first_difference(*observations, pairs):
+    observations = ({OBSERVATIONS: first.obs_buf}, {OBSERVATIONS: second.obs_buf})
+    name, text = _difference(subject.cls, observations, ("before", "after"), pairs)
+    if name:
         raise Nonconforming(
             "observations of a row stay as they are after load_row_state, when others are reset",
-            difference.text("before", "after", subject.cls),
+            text,
             f"{_REST_OF_STATE}, and let reset_idx change the rows of env_ids alone",
         )
     actions = actions_for(first, _COMPARED_STEPS, seed=6)
     moved = actions.clone()
     moved[:, put] = actions[:, taken]
     for index, (one, other) in enumerate(zip(run(first, actions), run(second, moved), strict=True)):
-        if difference := first_difference(_numbers(one), _numbers(other), pairs):
-            text = difference.text("where it was", "where it was loaded", subject.cls)
+        states, words = (_numbers(one), _numbers(other)), ("where it was", "where it was loaded")
+        name, text = _difference(subject.cls, states, words, pairs)
+        if name:
             raise Nonconforming(
-                f"{difference.name} of a row continues unchanged after row_state and"
-                " load_row_state",
+                f"{name} of a row continues unchanged after row_state and load_row_state",
                 f"{text} {index + 1} steps later",
                 _REST_OF_STATE,
             )
@@ -333,12 +323,11 @@ def parameters(subject: Subject) -> Iterator[Note]:
     defaults = {each.name: (each.default, each.default) for each in declared}
     for index, (one, other) in enumerate(zip(usual, played(defaults), strict=True)):
         if _unequal(one, other):
-            large = first_difference(_numbers(one), _numbers(other))
-            text = "the last bits differ"
-            text = large.text("without", "with them", subject.cls) if large else text
+            states = _numbers(one), _numbers(other)
+            text = _difference(subject.cls, states, ("without", "with them"))[1]
             raise Nonconforming(
                 "the same numbers, to the bit, with all parameters set to their defaults",
-                f"{text}, {index} steps after a reset",
+                f"{text or 'the last bits differ'}, {index} steps after a reset",
                 "compute them so that the default gives the unchanged number: a factor of 1, a"
                 " force of 0",
             )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from faulty_environments import grouped, table
 
 from eureka_agent.conformance import check
 from eureka_agent.conformance.check import CheckResult
@@ -46,149 +47,35 @@ HIDDEN_STATE = [
 
 ON_GPU = (ENV, "control_dt = 0.1", 'control_dt = 0.1\n    device_types = ("cpu", "cuda")')
 
-BROKEN = {
-    "missing import": (
-        [(ENV, "import torch\n", "import torch\nimport no_such_module\n")],
-        "loads",
-        "env.py, line 5: ModuleNotFoundError",
-    ),
-    "unknown option": ([(TASK, '"limit": 4.0', '"limt": 4.0')], "can be made", "limt"),
-    "observation shape": (
-        [
-            (
-                ENV,
-                "self.obs_buf[:, 0] = self.position",
-                "self.obs_buf = torch.zeros(self.num_envs, 5)",
-            )
-        ],
-        "observations after a reset",
-        "(8, 5)",
-    ),
-    "variable's name": (
-        [(ENV, '"state": torch', '"sate": torch')],
-        "variables after a reset",
-        "missing: ['state']; not declared: ['sate']",
-    ),
-    "variable's type": (
-        [(ENV, '"position": self.position, ', '"position": self.position.double(), ')],
-        "variables after a reset",
-        "torch.float64",
-    ),
-    "variables only after resets": (
-        [
-            (
-                ENV,
-                "self.velocity = self.velocity + 0.1",
-                "self.stepped = True\n        self.velocity = self.velocity + 0.1",
-            ),
-            (ENV, 'return {"position"', 'return {} if hasattr(self, "stepped") else {"position"'),
-        ],
-        "variables after a step",
-        "missing: ['position', 'state']",
-    ),
-    "termination's type": (
-        [(ENV, "self.position.abs() > self.limit", "(self.position.abs() > self.limit).float()")],
-        "termination",
-        "torch.float32",
-    ),
-    "undeclared cause": (
-        [
-            (
-                ENV,
-                "return self.position.abs() > self.limit",
-                'return {"lost": self.position.abs() > self.limit}',
-            )
-        ],
-        "termination",
-        "env.py, line 44: compute_termination gave the cause 'lost'",
-    ),
-    "no time limit": (
-        [
-            (
-                ENV,
-                "    def reset_idx",
-                (
-                    "    def compute_truncation(self):\n        return self.progress_buf < 0\n\n   "
-                    " def reset_idx"
-                ),
-            )
-        ],
-        "time limit",
-        "0 rows",
-    ),
-    "division by zero": (
-        [(ENV, "0.1 * self.velocity", "0.1 * self.velocity / (self.progress_buf != 7)")],
-        "finite under random actions",
-        "in step 7",
-    ),
-    "NaN at the bound": (
-        [(ENV, "0.1 * actions[:, 0]", "0.1 * actions[:, 0] / ~(actions > 0.999).all()")],
-        "finite under extreme actions",
-        "actions all 1",
-    ),
-    "range too small": (
-        [(ENV, "(-6.0, 6.0)", "(-0.1, 0.1)")],
-        "variable ranges",
-        "under random actions",
-    ),
-    "reset of all rows": (
-        [(ENV, "self.velocity[env_ids] = 0.0", "self.velocity[:] = 0.0")],
-        "resets",
-        "state of other rows",
-    ),
-    "global random numbers": (
-        [(ENV, DRAW, "torch.rand(len(env_ids))")],
-        "same seed, same trajectory",
-        "differ in step 0",
-    ),
-    "mixed rows": (
-        [(ENV, "0.1 * self.velocity", "0.1 * self.velocity.mean()")],
-        "rows are independent",
-        "among 8 and ",
-    ),
-    "hidden state": (HIDDEN_STATE, "rows are restored", "before and "),
-    "a look at a value": (
-        [
-            ON_GPU,
-            (
-                ENV,
-                "0.1 * self.velocity",
-                "0.1 * self.velocity if self.velocity.sum().item() < 1e9 else 0.0",
-            ),
-        ],
-        "steps on a GPU",
-        "env.py, line 36: RuntimeError: Tensor.item()",
-    ),
-    "reward without components": (
-        [(HUMAN, "return progress, ", "return ")],
-        "human reward",
-        "dict",
-    ),
-    "reward that raises": (
-        [(HUMAN, "position - previous", "1 / 0 - previous")],
-        "human reward",
-        "human.py, line 3: ZeroDivisionError",
-    ),
-    "sparse reward that is another": (
-        [("rewards/sparse.py", "return progress,", "return 2 * progress,")],
-        "sparse reward",
-        "",
-    ),
-    "unknown training setting": (
-        [
-            (TASK, "import Task", "import Task, TrainingBudget"),
-            (TASK, "options=", 'training=TrainingBudget(overrides={"epoch": 3}), options='),
-        ],
-        "task",
-        "'epoch'",
-    ),
-}
+BROKEN = table(r"""
+missing import | loads | env.py, line 5: ModuleNotFoundError | env.py | import torch\n | import torch\nimport no_such_module\n
+unknown option | can be made | limt | tasks/go.py | "limit": 4.0 | "limt": 4.0
+observation shape | observations after a reset | (8, 5) | env.py | self.obs_buf[:, 0] = self.position | self.obs_buf = torch.zeros(self.num_envs, 5)
+variable's name | variables after a reset | missing: ['state']; not declared: ['sate'] | env.py | "state": torch | "sate": torch
+variable's type | variables after a reset | torch.float64 | env.py | "position": self.position, | "position": self.position.double(),
+variables only after resets | variables after a step | missing: ['position', 'state'] | env.py | self.velocity = self.velocity + 0.1 | self.stepped = True\n        self.velocity = self.velocity + 0.1 | env.py | return {"position" | return {} if hasattr(self, "stepped") else {"position"
+termination's type | termination | torch.float32 | env.py | self.position.abs() > self.limit | (self.position.abs() > self.limit).float()
+undeclared cause | termination | env.py, line 44: compute_termination gave the cause 'lost' | env.py | return self.position.abs() > self.limit | return {"lost": self.position.abs() > self.limit}
+no time limit | time limit | 0 rows | env.py |     def reset_idx |     def compute_truncation(self):\n        return self.progress_buf < 0\n\n    def reset_idx
+division by zero | finite under random actions | in step 7 | env.py | 0.1 * self.velocity | 0.1 * self.velocity / (self.progress_buf != 7)
+NaN at the bound | finite under extreme actions | actions all 1 | env.py | 0.1 * actions[:, 0] | 0.1 * actions[:, 0] / ~(actions > 0.999).all()
+range too small | variable ranges | under random actions | env.py | (-6.0, 6.0) | (-0.1, 0.1)
+reset of all rows | resets | state of other rows | env.py | self.velocity[env_ids] = 0.0 | self.velocity[:] = 0.0
+global random numbers | same seed, same trajectory | differ in step 0 | env.py | self.random.uniform(env_ids, 1, -1.0, 1.0)[:, 0] | torch.rand(len(env_ids))
+mixed rows | rows are independent | among 8 and | env.py | 0.1 * self.velocity | 0.1 * self.velocity.mean()
+hidden state | rows are restored | before and | env.py | self.limit = limit | self.limit, self.hidden = limit, [None] | env.py | self.velocity | self.hidden[0]
+a look at a value | steps on a GPU | env.py, line 36: RuntimeError: Tensor.item() | env.py | control_dt = 0.1 | control_dt = 0.1\n    device_types = ("cpu", "cuda") | env.py | 0.1 * self.velocity | 0.1 * self.velocity if self.velocity.sum().item() < 1e9 else 0.0
+reward without components | human reward | dict | rewards/human.py | return progress, | return
+reward that raises | human reward | human.py, line 3: ZeroDivisionError | rewards/human.py | position - previous | 1 / 0 - previous
+sparse reward that is another | sparse reward | ∅ | rewards/sparse.py | return progress, | return 2 * progress,
+unknown training setting | task | 'epoch' | tasks/go.py | import Task | import Task, TrainingBudget | tasks/go.py | options= | training=TrainingBudget(overrides={"epoch": 3}), options=
+""")
 
 
 @pytest.mark.parametrize("fault", BROKEN)
 def test_a_fault_fails_its_check(write_folder: WriteFolder, fault: str) -> None:
-    changes, check, actual = BROKEN[fault]
-    failed = failures(check_environment(str(write_folder(*changes))))
+    check, actual, *changes = BROKEN[fault]
+    failed = failures(check_environment(str(write_folder(*grouped(changes, 3)))))
     assert next(iter(failed)) == check
     assert actual in failed[check].actual
     assert failed[check].expected

@@ -83,11 +83,7 @@ class Slider(IsaacGymTask):
     # ── what is added to it ───────────────────────────────────────────────────────────────────────
 
     config: ClassVar[dict[str, Any]] = {
-        "env": {
-            "numEnvs": 512,
-            "resetDist": 3.0,
-            "maxEffort": 10.0,
-        },
+        "env": {"numEnvs": 512, "resetDist": 3.0, "maxEffort": 10.0},
         "sim": {"dt": 0.1},
     }
     num_observations = 2

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from faulty_environments import table
 
 from eureka_agent.errors import EnvironmentLoadError, SettingsError
 from eureka_agent.records import TaskDescription
@@ -185,128 +186,56 @@ def test_environment_names_the_class_among_several(write_folder: WriteFolder) ->
     assert load_environment(str(folder)).environment_class.__name__ == "Heavier"
 
 
-MISTAKES = {
-    "syntax": (
-        (ENV, "class PointMass(VecTask):", "class PointMass(VecTask)"),
-        r"env\.py, line 10: SyntaxError",
-    ),
-    "undefined name": (
-        (ENV, "num_observations = 2", "num_observations = two"),
-        r"env\.py, line 20: NameError.*'two'",
-    ),
-    "no class": (
-        (ENV, "PointMass(VecTask)", "PointMass"),
-        "expected one subclass of VecTask .* found none",
-    ),
-    "abstract": ((ENV, "def reset_idx", "def reset_rows_of"), "does not define reset_idx"),
-    "more choices than a policy has a use for": (
-        (ENV, "num_actions = 1", "num_actions = 1\n    action_choices = (5000,)"),
-        "action_choices has 5,000 choices, expected at most 4,096",
-    ),
-    "no size": ((ENV, "    num_actions = 1\n", ""), "num_actions is None, expected a positive int"),
-    "variable's name": (
-        (ENV, 'Variable("position"', 'Variable("previous_x"'),
-        r"env\.py, line \d+: .*'previous_x'",
-    ),
-    "variable's shape": ((ENV, "(2,)", "2"), "shape of variable 'state' is 2"),
-    "two of a name": (
-        (ENV, 'Variable("state"', 'Variable("position"'),
-        "two variables named 'position'",
-    ),
-    "endless step": ((ENV, "control_dt = 0.1", 'control_dt = float("inf")'), "control_dt is inf"),
-    "endless range": (
-        (ENV, "(-6.0, 6.0)", '(0.0, float("inf"))'),
-        r"range of variable 'position' is \(0\.0, inf\)",
-    ),
-    "a cause that is no tuple": (
-        (ENV, "num_actions = 1", 'num_actions = 1\n    termination_causes = ("fell")'),
-        "termination_causes is 'fell', expected a tuple of names",
-    ),
-    "success that is no number": (
-        (TASK, "options=", 'success_fitness=float("nan"), options='),
-        "success_fitness is nan",
-    ),
-    "unknown reduction": (
-        (TASK, "options=", 'fitness_reduction="total", options='),
-        "fitness_reduction is 'total'",
-    ),
-    "no steps": (
-        (
-            TASK,
-            "options=",
-            "training=__import__('eureka_agent.task').task.TrainingBudget(env_steps=0), options=",
-        ),
-        "env_steps of a TrainingBudget is 0",
-    ),
-    "no Task": ((TASK, "task = Task(", "job = Task("), "defines task = None"),
-    "empty sentence": ((TASK, '"go right"', '"  "'), "needs a sentence"),
-    **{
-        f"a number for {name}": (
-            (ENV, "num_actions = 1", f"num_actions = 1\n    {name} = 5"),
-            rf"PointMass\.{name} is 5, expected a tuple of ",
-        )
-        for name in (
-            "variables",
-            "constants",
-            "parameters",
-            "observation_channels",
-            "action_channels",
-        )
-    },
-    **{
-        f"{ends} for action_delay": (
-            (
-                ENV,
-                "num_actions = 1",
-                "num_actions = 1\n    from eureka_agent.task import Parameter\n"
-                f"    parameters = (Parameter('action_delay', '1', 0.0, {ends}, 'delay'),)",
-            ),
-            "'action_delay' .* expected a range within 0 … 50, an",
-        )
-        for ends in ("-5, 3", "0, 51")
-    },
-    **{
-        f"{raised} in env.py": (
-            (ENV, "import torch\n", f"import torch\nimport asyncio\nraise {raised}\n"),
-            rf"env\.py, line 6: {said} \(while importing env\.py\)",
-        )
-        for raised, said in (
-            ("BaseException('odd')", "BaseException: odd"),
-            ("asyncio.CancelledError", "CancelledError"),
-            ("GeneratorExit", "GeneratorExit"),
-            ("ValueError('A' * 10**6)", "ValueError: A{1000}…"),
-        )
-    },
-    **{
-        f"{default} as the default task": (
-            (ENV, "import torch\n", f"import torch\nDEFAULT_TASK = {default}\n"),
-            f"DEFAULT_TASK is {re.escape(default)}, which is no task",
-        )
-        for default in ("5", "['go']")
-    },
-    **{
-        f"{path} as a reward": (
-            (TASK, "options=", f"human_reward={path}, options="),
-            rf"go\.py, line 9: a task's human_reward is {re.escape(path)}, expected a path within",
-        )
-        for path in ("'../x.py'", "'rewards/../../x.py'", "'/x.py'", "''", "5")
-    },
-    **{
-        f"a variable {name}": (
-            (ENV, 'Variable("state"', f'Variable("{name}"'),
-            f"variable name '{name}' cannot be an argument of a reward function",
-        )
-        for name in ("torch", "input", "__state", "ｍass", "class")
-    },
-    "unknown field": ((TASK, "sentence=", "sentense="), r"go\.py, line 9: TypeError.*sentense"),
-}
+MISTAKES = table(r"""
+syntax | env\.py, line 10: SyntaxError | env.py | class PointMass(VecTask): | class PointMass(VecTask)
+undefined name | env\.py, line 20: NameError.*'two' | env.py | num_observations = 2 | num_observations = two
+no class | expected one subclass of VecTask .* found none | env.py | PointMass(VecTask) | PointMass
+abstract | does not define reset_idx | env.py | def reset_idx | def reset_rows_of
+more choices than a policy has a use for | action_choices has 5,000 choices, expected at most 4,096 | env.py | num_actions = 1 | num_actions = 1\n    action_choices = (5000,)
+no size | num_actions is None, expected a positive int | env.py |     num_actions = 1\n | ∅
+variable's name | env\.py, line \d+: .*'previous_x' | env.py | Variable("position" | Variable("previous_x"
+variable's shape | shape of variable 'state' is 2 | env.py | (2,) | 2
+two of a name | two variables named 'position' | env.py | Variable("state" | Variable("position"
+endless step | control_dt is inf | env.py | control_dt = 0.1 | control_dt = float("inf")
+endless range | range of variable 'position' is \(0\.0, inf\) | env.py | (-6.0, 6.0) | (0.0, float("inf"))
+a cause that is no tuple | termination_causes is 'fell', expected a tuple of names | env.py | num_actions = 1 | num_actions = 1\n    termination_causes = ("fell")
+success that is no number | success_fitness is nan | tasks/go.py | options= | success_fitness=float("nan"), options=
+unknown reduction | fitness_reduction is 'total' | tasks/go.py | options= | fitness_reduction="total", options=
+no steps | env_steps of a TrainingBudget is 0 | tasks/go.py | options= | training=__import__('eureka_agent.task').task.TrainingBudget(env_steps=0), options=
+no Task | defines task = None | tasks/go.py | task = Task( | job = Task(
+empty sentence | needs a sentence | tasks/go.py | "go right" | "  "
+a number for variables | PointMass\.variables is 5, expected a tuple of | env.py | num_actions = 1 | num_actions = 1\n    variables = 5
+a number for constants | PointMass\.constants is 5, expected a tuple of | env.py | num_actions = 1 | num_actions = 1\n    constants = 5
+a number for parameters | PointMass\.parameters is 5, expected a tuple of | env.py | num_actions = 1 | num_actions = 1\n    parameters = 5
+a number for observation_channels | PointMass\.observation_channels is 5, expected a tuple of | env.py | num_actions = 1 | num_actions = 1\n    observation_channels = 5
+a number for action_channels | PointMass\.action_channels is 5, expected a tuple of | env.py | num_actions = 1 | num_actions = 1\n    action_channels = 5
+-5, 3 for action_delay | 'action_delay' .* expected a range within 0 … 50, an | env.py | num_actions = 1 | num_actions = 1\n    from eureka_agent.task import Parameter\n    parameters = (Parameter('action_delay', '1', 0.0, -5, 3, 'delay'),)
+0, 51 for action_delay | 'action_delay' .* expected a range within 0 … 50, an | env.py | num_actions = 1 | num_actions = 1\n    from eureka_agent.task import Parameter\n    parameters = (Parameter('action_delay', '1', 0.0, 0, 51, 'delay'),)
+BaseException('odd') in env.py | env\.py, line 6: BaseException: odd \(while importing env\.py\) | env.py | import torch\n | import torch\nimport asyncio\nraise BaseException('odd')\n
+asyncio.CancelledError in env.py | env\.py, line 6: CancelledError \(while importing env\.py\) | env.py | import torch\n | import torch\nimport asyncio\nraise asyncio.CancelledError\n
+GeneratorExit in env.py | env\.py, line 6: GeneratorExit \(while importing env\.py\) | env.py | import torch\n | import torch\nimport asyncio\nraise GeneratorExit\n
+ValueError('A' * 10**6) in env.py | env\.py, line 6: ValueError: A{1000}… \(while importing env\.py\) | env.py | import torch\n | import torch\nimport asyncio\nraise ValueError('A' * 10**6)\n
+5 as the default task | DEFAULT_TASK is 5, which is no task | env.py | import torch\n | import torch\nDEFAULT_TASK = 5\n
+['go'] as the default task | DEFAULT_TASK is \['go'\], which is no task | env.py | import torch\n | import torch\nDEFAULT_TASK = ['go']\n
+'../x.py' as a reward | go\.py, line 9: a task's human_reward is '\.\./x\.py', expected a path within | tasks/go.py | options= | human_reward='../x.py', options=
+'rewards/../../x.py' as a reward | go\.py, line 9: a task's human_reward is 'rewards/\.\./\.\./x\.py', expected a path within | tasks/go.py | options= | human_reward='rewards/../../x.py', options=
+'/x.py' as a reward | go\.py, line 9: a task's human_reward is '/x\.py', expected a path within | tasks/go.py | options= | human_reward='/x.py', options=
+'' as a reward | go\.py, line 9: a task's human_reward is '', expected a path within | tasks/go.py | options= | human_reward='', options=
+5 as a reward | go\.py, line 9: a task's human_reward is 5, expected a path within | tasks/go.py | options= | human_reward=5, options=
+a variable torch | variable name 'torch' cannot be an argument of a reward function | env.py | Variable("state" | Variable("torch"
+a variable input | variable name 'input' cannot be an argument of a reward function | env.py | Variable("state" | Variable("input"
+a variable __state | variable name '__state' cannot be an argument of a reward function | env.py | Variable("state" | Variable("__state"
+a variable ｍass | variable name 'ｍass' cannot be an argument of a reward function | env.py | Variable("state" | Variable("ｍass"
+a variable class | variable name 'class' cannot be an argument of a reward function | env.py | Variable("state" | Variable("class"
+unknown field | go\.py, line 9: TypeError.*sentense | tasks/go.py | sentence= | sentense=
+""")
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_named_with_its_place(write_folder: WriteFolder, mistake: str) -> None:
-    change, message = MISTAKES[mistake]
+    message, *change = MISTAKES[mistake]
     with pytest.raises(EnvironmentLoadError, match=message) as error:
-        load_environment(str(write_folder(change)))
+        load_environment(str(write_folder(tuple(change))))
     assert error.value.hint
 
 

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 from warp_needed import NEEDS_WARP
 
-from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.parameters import ParameterError
 from eureka_agent.simulation.mujoco_parameters import (
     PUSH_PERIOD,
@@ -246,18 +245,6 @@ def test_a_masked_reset_leaves_other_rows_their_model(make: Callable[..., Sledge
             environment.reset_done()
         assert torch.equal(by_index.qpos, by_mask.qpos)
         assert torch.equal(by_index.qvel, by_mask.qvel)
-
-
-def test_a_name_that_the_model_does_not_have(tmp_path: Path) -> None:
-    path = tmp_path / "sledge.xml"
-    path.write_text(MJCF.format(**NUMBERS))
-
-    class Wrong(Sledge):
-        model_file = str(path)
-        parameters = (mass_of("sled", low=0.5, high=4.0, doc=DOC),)
-
-    with pytest.raises(EnvironmentLoadError, match="sled"):
-        Wrong(1)
 
 
 @NEEDS_WARP
