@@ -125,11 +125,7 @@ class Ant(FreeRobot):
             f" {OTHERS_UP:g} m and torso_upright above {LEVEL:g}",
         ),
     )
-    observation_channels = (
-        *torso_channels("torso"),
-        *joint_channels(MOTORS),
-        last_actions(MOTORS),
-    )
+    observation_channels = (*torso_channels("torso"), *joint_channels(MOTORS), last_actions(MOTORS))
     action_channels = (torque_channel(MOTORS, TORQUE),)
     parameters = (
         mass_of(
@@ -156,8 +152,7 @@ class Ant(FreeRobot):
             doc="factor on gravity, 9.81 m/s²: other ratios of weight to strength",
         ),
         action_delay(
-            high=3.0,
-            doc="control steps by which torques are late, rounded: a slow bus or computer",
+            high=3.0, doc="control steps by which torques are late, rounded: a slow bus or computer"
         ),
         push_on(
             "torso",

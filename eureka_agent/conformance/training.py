@@ -115,12 +115,11 @@ def _constant_fitness(subject: Subject) -> float | None:
 def _reward(subject: Subject, kind: Kind) -> RewardFunction | None:
     """A baseline, loaded as a training does; None where there is none."""
     source = subject.loaded.reward_source(subject.task, kind)
-    return source and load_reward(
-        baseline(source),
-        subject.cls.all_variables(),
-        constants=subject.cls.constants,
-        quaternion_order=subject.cls.quaternion_order,
-    )
+    if source is None:
+        return None
+    variables, constants = subject.cls.all_variables(), subject.cls.constants
+    order = subject.cls.quaternion_order
+    return load_reward(baseline(source), variables, constants=constants, quaternion_order=order)
 
 
 def _checked_reward(subject: Subject, kind: Kind) -> RewardFunction | None:
@@ -241,9 +240,13 @@ def brief_training(subject: Subject, seen: Seen, seconds: float) -> Iterator[Not
     found = ((f"{kind} reward", _reward(subject, kind)) for kind in kinds)
     own: tuple[str, Reward] = ("fitness itself", _FitnessAsReward(subject.fitness()))
     kind, reward = next(((name, each) for name, each in found if each is not None), own)
-    trainer = Trainer(
-        lambda rows: seen.watch(subject.make(rows)), subject.task, settings, 1, iteration_limit=None
-    )
+    made: list[VecTask] = []
+
+    def make(rows: int) -> VecTask:
+        made.append(seen.watch(subject.make(rows)))
+        return made[-1]
+
+    trainer = Trainer(make, subject.task, settings, 1, iteration_limit=None)
     trainer.submit("check", reward, 0)
     began = measured = time.monotonic()
     iterations, env_steps, first_steps = 0, 0, 0
@@ -262,6 +265,8 @@ def brief_training(subject: Subject, seen: Seen, seconds: float) -> Iterator[Not
         iterations += 1
         if iterations == 1 and trainer.busy:  # it warms up, unless it is the only one
             measured, first_steps = time.monotonic(), env_steps
+    for environment in made:
+        environment.close()
     rate = (env_steps - first_steps) / max(time.monotonic() - measured, 1e-9)
     share = trainer.timers["physics"] / max(sum(trainer.timers.values()), 1e-9)
     two_digits = round(rate, -max(0, len(str(int(rate))) - 2))

@@ -225,8 +225,9 @@ def _try_out(
     try:
         actions.check_actions(task.label(), environment.action_space)
         check_observations(task.label(), observed)
-        if not task.named_observations:
-            task._entries = named_entries(task.label(), observed, task.described_entries)
+        named = not task.named_observations
+        described = task.described_entries
+        task._entries = named_entries(task.label(), observed, described) if named else ()
     except EnvironmentLoadError as error:
         place = "" if is_by_id(task) else place_of_class(environment)
         raise EnvironmentLoadError(f"{place}{error.message}", error.hint) from None

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.gymnasium_actions import Conversion, action_choices, num_actions
-from eureka_agent.simulation.gymnasium_calls import Result, call
+from eureka_agent.simulation.gymnasium_calls import call
 from eureka_agent.simulation.gymnasium_names import Names, Part, StatePlace, read_state, write_state
 from eureka_agent.simulation.gymnasium_probe import NATIVE_REWARD, make_copy, probe
 from eureka_agent.simulation.gymnasium_reading import own_limit, words
@@ -172,7 +172,7 @@ class GymnasiumTask(VecTask):
                     values[row] = numpy.nan
                 self._terminated[row] = self._truncated[row] = False
 
-    def _call(self, row: int, steps: int = 0, *, seed: int = 0, action: Any = None) -> Result:
+    def _call(self, row: int, steps: int = 0, *, seed: int = 0, action: Any = None) -> None:
         """Reset a row's environment or step it, and store the result."""
         result = call(
             self.environments[row],
@@ -189,7 +189,6 @@ class GymnasiumTask(VecTask):
         self._infos[row] = list(result.numbers.values())
         if self._entries:
             self._entry_values[row] = entry_values(self._entries, result.observation)
-        return result
 
     def compute_observations(self) -> None:
         self.obs_buf.copy_(torch.from_numpy(self._observations))

@@ -208,11 +208,3 @@ class Pusher:
         else:
             applied[:, self._body, 0] = (force * along).to(applied)
             applied[:, self._body, 1] = (force * torch.sin(angle)).to(applied)
-
-
-def pusher(
-    model: mujoco.MjModel, parameters: Sequence[Parameter], control_dt: float
-) -> Pusher | None:
-    """Pusher of the first `Push` among the parameters; None without one."""
-    pushes = (each for each in parameters if isinstance(each, Push))
-    return next((Pusher(model, push, control_dt) for push in pushes), None)

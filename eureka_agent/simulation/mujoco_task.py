@@ -20,7 +20,7 @@ from eureka_agent.simulation.mujoco_names import (
     masses_and_sizes,
     unknown_name,
 )
-from eureka_agent.simulation.mujoco_parameters import ModelScaling, pusher
+from eureka_agent.simulation.mujoco_parameters import ModelScaling, Push, Pusher
 from eureka_agent.simulation.physics import BatchPhysics, Physics
 from eureka_agent.simulation.row_parameters import gaussian
 from eureka_agent.simulation.vec_task import VecTask
@@ -92,7 +92,9 @@ class MujocoTask(MujocoLookups, VecTask):
         self._ctrl_scale = torch.where(limited, (high - low) / 2.0, 1.0).to(self.device)
         self._noisy_positions = _single_coordinates(self.model)
         self._scaling = ModelScaling(self.model, self.parameters)
-        self._pusher = pusher(self.model, self.parameters, self.control_dt)
+        pushes = (each for each in self.parameters if isinstance(each, Push))
+        pushers = (Pusher(self.model, push, self.control_dt) for push in pushes)
+        self._pusher = next(pushers, None)
 
     @classmethod
     def channels_of_action(cls) -> tuple[Channel, ...]:

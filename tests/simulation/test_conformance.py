@@ -101,34 +101,17 @@ def test_tasks_may_have_tensors_as_options(write_folder: WriteFolder) -> None:
     assert [each for each in results if each.severity == "error"] == []
 
 
-RETURNED = "return position - previous_position"
+FITNESS = table(r"""
+misspelt | fitness(position, | fitness(positon, | reads 'positon', which is no variable | 'position'
+NaN | _position\n | _position + position.new_full((), float('nan'))\n | fitness is nan in 8 of 8 rows | guard
+numpy | position - previous_position\n | (position - previous_position).numpy()\n | gave ndarray | return a torch tensor
+""")
 
 
-@pytest.mark.parametrize(
-    ("change", "actual", "hint"),
-    [
-        (
-            (TASK, "fitness(position,", "fitness(positon,"),
-            "reads 'positon', which is no variable",
-            "'position'",
-        ),
-        (
-            (TASK, RETURNED, f"{RETURNED} + position.new_full((), float('nan'))"),
-            "fitness is nan in 8 of 8 rows",
-            "guard",
-        ),
-        (
-            (TASK, RETURNED, f"{RETURNED[:6]} (position - previous_position).numpy()"),
-            "gave ndarray",
-            "return a torch tensor",
-        ),
-    ],
-    ids=["misspelt", "NaN", "numpy"],
-)
-def test_a_mistake_in_the_fitness_is_one_finding(
-    write_folder: WriteFolder, change: tuple[str, str, str], actual: str, hint: str
-) -> None:
-    failed = failures(check_environment(str(write_folder(change))))
+@pytest.mark.parametrize("mistake", FITNESS)
+def test_a_mistake_in_the_fitness_is_one_finding(write_folder: WriteFolder, mistake: str) -> None:
+    old, new, actual, hint = FITNESS[mistake]
+    failed = failures(check_environment(str(write_folder((TASK, old, new)))))
     assert list(failed) == ["fitness"]
     assert actual in failed["fitness"].actual
     assert hint in failed["fitness"].hint

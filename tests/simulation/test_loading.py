@@ -145,31 +145,18 @@ def test_constants_and_the_order_of_quaternions_are_described(write_folder: Writ
     assert TaskDescription.model_validate_json(described.model_dump_json()) == described
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        (
-            'Constant("gain", 2)',
-            'Constant("position", 2)',
-            "'position'.*another constant or a variable",
-        ),
-        (
-            'Constant("gain", 2)',
-            'Constant("actions", 2)',
-            "'actions'.*another constant or a variable",
-        ),
-        ('Constant("gain", 2)', 'Constant("dt", 2)', "'dt'.*another constant or a variable"),
-        ('Constant("gain", 2)', "2", r"holds 2, expected Constant"),
-        (
-            "constants = ",
-            'quaternion_order = "zyxw"\n    constants = ',
-            "expected 'wxyz' or 'xyzw'",
-        ),
-    ],
-)
-def test_constants_that_cannot_be_are_told(
-    write_folder: WriteFolder, old: str, new: str, message: str
-) -> None:
+IMPOSSIBLE_CONSTANTS = table(r"""
+a variable | Constant("gain", 2) | Constant("position", 2) | 'position'.*another constant or a variable
+one of every environment | Constant("gain", 2) | Constant("actions", 2) | 'actions'.*another constant or a variable
+another one | Constant("gain", 2) | Constant("dt", 2) | 'dt'.*another constant or a variable
+a number | Constant("gain", 2) | 2 | holds 2, expected Constant
+quaternions | constants = | quaternion_order = "zyxw"\n    constants = | expected 'wxyz' or 'xyzw'
+""")
+
+
+@pytest.mark.parametrize("case", IMPOSSIBLE_CONSTANTS)
+def test_constants_that_cannot_be_are_told(write_folder: WriteFolder, case: str) -> None:
+    old, new, message = IMPOSSIBLE_CONSTANTS[case]
     folder = write_folder(IMPORTED, CONSTANTS, (ENV, old, new))
     with pytest.raises(EnvironmentLoadError, match=message):
         load_environment(str(folder))
@@ -361,40 +348,21 @@ def test_a_reward_that_is_not_utf_8_is_named(write_folder: WriteFolder) -> None:
         describe(load_environment(str(folder)))
 
 
-@pytest.mark.parametrize(
-    ("added", "message", "hint"),
-    [
-        (
-            'termination_conditions = {"fell": "below 1 m"}',
-            "'fell', which is none of its termination_causes",
-            "terminated",
-        ),
-        (
-            'termination_conditions = {"terminated": 1.0}',
-            "expected a dictionary of texts by cause",
-            "torso_height below",
-        ),
-        (
-            'termination_conditions = ("terminated",)',
-            "expected a dictionary of texts by cause",
-            "torso_height below",
-        ),
-        (
-            'success_causes = ("arrived",)',
-            "'arrived', which is none of its termination_causes",
-            "name it in both",
-        ),
-        (
-            'success_causes = "terminated"',
-            "'terminated', expected a tuple of names",
-            "with one name too",
-        ),
-        ('masses_and_sizes = "mass 1 kg"', "'mass 1 kg', expected a tuple of texts", "pole 0.1 kg"),
-    ],
-)
+ENDINGS = table(r"""
+a cause that is none | termination_conditions = {"fell": "below 1 m"} | 'fell', which is none of its termination_causes | terminated
+no text | termination_conditions = {"terminated": 1.0} | expected a dictionary of texts by cause | torso_height below
+no dictionary | termination_conditions = ("terminated",) | expected a dictionary of texts by cause | torso_height below
+a success that is none | success_causes = ("arrived",) | 'arrived', which is none of its termination_causes | name it in both
+no tuple | success_causes = "terminated" | 'terminated', expected a tuple of names | with one name too
+a text of masses | masses_and_sizes = "mass 1 kg" | 'mass 1 kg', expected a tuple of texts | pole 0.1 kg
+""")
+
+
+@pytest.mark.parametrize("case", ENDINGS)
 def test_endings_and_masses_in_another_form_are_refused(
-    write_folder: WriteFolder, added: str, message: str, hint: str
+    write_folder: WriteFolder, case: str
 ) -> None:
+    added, message, hint = ENDINGS[case]
     with pytest.raises(EnvironmentLoadError, match=re.escape(message)) as caught:
         load_environment(str(write_folder((ENV, "num_actions", f"{added}\n    num_actions"))))
     assert hint in caught.value.hint
