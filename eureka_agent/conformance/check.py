@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
@@ -110,23 +110,21 @@ def check_environment(
     return list(_Checking(reference, limit_s, rollout_s, observer or Observer()).results(task))
 
 
+@dataclass
 class _Checking:
     """The checks of one environment, in progress."""
 
-    def __init__(
-        self, reference: str, limit_s: float, rollout_s: float, observer: Observer
-    ) -> None:
-        self._reference = reference
-        self._limit_s = limit_s
-        self._rollout_s = rollout_s
-        self._observer = observer
-        self._loaded: LoadedEnvironment | None = None
-        self._broken: set[tuple[str, str]] = set()
-        """Tasks and names of failed checks."""
-        self._stuck = False
-        """True after a check that did not end; others would not either."""
-        self._raised: set[str] = set()
-        """Errors raised so far: any step can raise them, and one report is enough."""
+    _reference: str
+    _limit_s: float
+    _rollout_s: float
+    _observer: Observer
+    _loaded: LoadedEnvironment | None = None
+    _broken: set[tuple[str, str]] = field(default_factory=set)
+    """Tasks and names of failed checks."""
+    _stuck: bool = False
+    """True after a check that did not end; others would not either."""
+    _raised: set[str] = field(default_factory=set)
+    """Errors so far: any step can raise them, and one report is enough."""
 
     def results(self, task: str | None) -> Iterator[CheckResult]:
         """Run the checks; each result is given as soon as it is known."""
@@ -191,7 +189,6 @@ class _Checking:
             self._broken.add((task, name))
             expected, actual = finding.expected or expected, finding.actual
             results = [CheckResult(name, "error", expected, actual, finding.hint)]
-            # any step can raise the same error, and one report is enough
             if finding.raised and (actual in self._raised or not actual):
                 results = []
             self._raised.add(actual)

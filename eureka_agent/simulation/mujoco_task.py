@@ -161,7 +161,7 @@ class MujocoTask(MujocoLookups, VecTask):
     def _push(self) -> None:
         """Write the force of a push that is due."""
         rows = self._row_parameters
-        if self._pusher is not None and rows is not None and rows.are_drawn:
+        if self._pusher is not None and rows.are_drawn:
             impulse = self.parameter_values[self._pusher.name]
             applied = self.physics.xfrc_applied
             self._pusher.write(applied, impulse, rows.chances, self.progress_buf)

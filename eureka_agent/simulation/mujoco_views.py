@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -191,18 +192,14 @@ class AddedValues(View):
         return self._state._added_values[:, self._slice].unflatten(1, self._shape)
 
 
+@dataclass(frozen=True)
 class Frame:
     """A body or site, or a group of them. Shapes: (num_envs, 3), for a group (num_envs, n, 3)."""
 
-    def __init__(
-        self,
-        position: AddedValues,
-        orientation: AddedValues,
-        linear: AddedValues,
-        angular: AddedValues,
-    ) -> None:
-        self._position, self._orientation = position, orientation
-        self._linear, self._angular = linear, angular
+    _position: AddedValues
+    _orientation: AddedValues
+    _linear: AddedValues
+    _angular: AddedValues
 
     @property
     def position_w(self) -> Tensor:
@@ -268,11 +265,11 @@ class MocapBody(View):
             physics.mocap_quat[env_ids, self._number] = orientation_w.to(physics.mocap_quat)
 
 
+@dataclass(frozen=True)
 class Contact:
     """Contacts of a geom or body, or of each of a group, with another object or with any."""
 
-    def __init__(self, values: AddedValues) -> None:
-        self._values = values
+    _values: AddedValues
 
     @property
     def force_w(self) -> Tensor:

@@ -160,6 +160,8 @@ class RowParameters:
 
     def draw(self, env_ids: Tensor) -> None:
         """Draw values for a new episode of the rows `env_ids`."""
+        if not self._places:
+            return
         # always drawn, so that a row's numbers do not depend on its neighbours' distributions
         numbers = self._random.uniform(env_ids, len(self._places) + _CHANCES).T
         if not self.are_drawn:
@@ -190,7 +192,9 @@ class RowParameters:
         self.are_drawn = self.are_drawn or any(differ)
 
     def row_tensors(self) -> dict[str, Tensor]:
-        """Live views of all state, with a row for each environment."""
+        """Live views of all state, with a row for each environment; none without parameters."""
+        if not self._places:
+            return {}
         own = {
             "values": self._values.T,
             "low": self._low.T,

@@ -160,14 +160,10 @@ class VecTask(ABC):
         self.num_envs = num_envs
         self.device = torch.device(device)
         self.random = RowRandom(num_envs, self.device, seed)
-        self._row_parameters = (
-            RowParameters(self.parameters, num_envs, self.num_actions, self.device, seed)
-            if self.parameters
-            else None
+        self._row_parameters = RowParameters(
+            self.parameters, num_envs, self.num_actions, self.device, seed
         )
-        self.parameter_values: Mapping[str, Tensor] = (
-            {} if self._row_parameters is None else self._row_parameters.values
-        )
+        self.parameter_values: Mapping[str, Tensor] = self._row_parameters.values
         """Values of the parameters in each row's episode. Shape of each: (num_envs,)."""
         self.obs_buf = torch.zeros(num_envs, self.num_observations, device=self.device)
         self.rew_buf = torch.zeros(num_envs, device=self.device)
@@ -310,8 +306,7 @@ class VecTask(ABC):
     def advance(self, actions: Tensor) -> Transition:
         """Make a control step of all rows, without resets. Shape: (num_envs, num_actions)."""
         self.actions = self.applied(actions)
-        late = self._row_parameters
-        self.pre_physics_step(self.actions if late is None else late.delayed(self.actions))
+        self.pre_physics_step(self._row_parameters.delayed(self.actions))
         self.simulate()
         self.progress_buf += 1
         ended = self.compute_termination()
@@ -391,9 +386,8 @@ class VecTask(ABC):
             buffer.index_fill_(0, env_ids, 0)
         if self.success_causes:
             self.succeeded_buf.index_fill_(0, env_ids, 0)
-        if self._row_parameters is not None:
-            self._row_parameters.draw(env_ids)
-            self._tell_parameters(env_ids)
+        self._row_parameters.draw(env_ids)
+        self._tell_parameters(env_ids)
         self.reset_idx(env_ids)
         self.compute_observations()
         self._fill_windows(env_ids)
@@ -412,20 +406,18 @@ class VecTask(ABC):
     def seed_rows(self, env_ids: Tensor, seeds: Tensor) -> None:
         """Restart random streams before `reset_rows`. `seeds`: int64, shape (len(env_ids),)."""
         self.random.reseed(env_ids, seeds)
-        if self._row_parameters is not None:
-            self._row_parameters.reseed(env_ids, seeds)
+        self._row_parameters.reseed(env_ids, seeds)
 
     def set_parameters(self, env_ids: Tensor, distribution: Distribution) -> None:
         """Draw the parameters of the rows `env_ids` (int64) from `distribution` at each reset from
         the next one on; the others are at their defaults. Raises ParameterError for an unknown name
         or bounds outside of the safe range."""
         check_distribution(distribution, self.parameters)
-        if self._row_parameters is not None:
-            self._row_parameters.set(env_ids, distribution)
+        self._row_parameters.set(env_ids, distribution)
 
     def _tell_parameters(self, env_ids: Tensor) -> None:
         """Have the subclass take over values that may differ from the defaults."""
-        if self._row_parameters is not None and self._row_parameters.are_drawn:
+        if self._row_parameters.are_drawn:
             self.parameters_changed(env_ids)
 
     def row_state(self, env_ids: Tensor) -> dict[str, Tensor]:
@@ -436,9 +428,8 @@ class VecTask(ABC):
         """Restore a `row_state` of any instance, in any rows; they continue bit for bit."""
         for name, value in self.row_tensors().items():
             value[env_ids] = state[name].to(value)
-        if self._row_parameters is not None:
-            self._row_parameters.note_loaded()
-            self._tell_parameters(env_ids)
+        self._row_parameters.note_loaded()
+        self._tell_parameters(env_ids)
 
     def row_tensors(self) -> dict[str, Tensor]:
         """Live tensors of the state: attributes whose first dimension is the number of rows, and
@@ -453,7 +444,7 @@ class VecTask(ABC):
             and name not in self._constants
             and name != "skipped_rows"  # not part of a row's state
         }
-        drawn = {} if self._row_parameters is None else self._row_parameters.row_tensors()
+        drawn = self._row_parameters.row_tensors()
         streams = {f"random.{name}": value for name, value in self.random.row_tensors().items()}
         return own | self._named_windows() | drawn | streams
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -152,19 +153,17 @@ class WarpPhysics(Physics):
         return dict(self._state)
 
 
+@dataclass
 class _Recording:
     """Launches, compiled and made one by one at the first call, then replayed as a graph."""
 
-    def __init__(
-        self, warp: ModuleType, device: Any, launch: Callable[[], None], replays: bool
-    ) -> None:
-        """Without `replays` every call launches one by one."""
-        self._warp = warp
-        self._device = device
-        self._launch = launch
-        self._replays = replays
-        self._compiled = False
-        self._graph: Any = None
+    _warp: ModuleType
+    _device: Any
+    _launch: Callable[[], None]
+    _replays: bool
+    """False: every call launches one by one."""
+    _compiled: bool = False
+    _graph: Any = None
 
     def __call__(self) -> None:
         with self._warp.ScopedDevice(self._device):

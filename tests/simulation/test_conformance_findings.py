@@ -154,22 +154,6 @@ def test_an_error_that_every_check_runs_into_is_told_once(tmp_path: Path) -> Non
     assert told.actual.endswith("RuntimeError: no table")
 
 
-def test_a_fitness_that_counts_steps_tells_apart_where_episodes_end_early(tmp_path: Path) -> None:
-    """A point for each step is the usual metric of balancing."""
-    task = TASK.replace("return height", "return 0.0 * height + 1.0")
-    one = (
-        'def compute_reward(height):\n    total = 0.0 * height + 1.0\n    return total, {"total":'
-        " total}\n"
-    )
-    folder = write_lift(
-        tmp_path / "lift",
-        ("self.height > 5.0", "self.height > 0.9"),
-        task=task,
-        rewards={"human": one, "sparse": one},
-    )
-    assert check(folder) == {}
-
-
 def test_baselines_that_are_missing_or_use_numpy_are_said(tmp_path: Path) -> None:
     source = (
         "import numpy as np\n\n\ndef compute_reward(height):\n    return height * np.float32(1.0),"
@@ -242,14 +226,3 @@ def test_the_rate_of_a_training_is_told(tmp_path: Path) -> None:
     )
     # two digits of the rate, and whole seconds or minutes
     assert 200_000 / rate == pytest.approx(count * unit, rel=0.06, abs=0.51 * unit)
-
-
-def test_a_training_of_one_iteration_is_timed(tmp_path: Path) -> None:
-    short = (
-        "from eureka_agent.task import TrainingBudget\n\ntask ="
-        " Task(training=TrainingBudget(env_steps=100, num_envs=16), "
-    )
-    folder = write_lift(
-        tmp_path / "lift", task=TASK.replace("task = Task(", short), rewards=BASELINES
-    )
-    assert check(folder) == {}

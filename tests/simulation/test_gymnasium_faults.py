@@ -307,17 +307,6 @@ def test_make_environment_as_a_method_is_told_as_the_person_s(tmp_path: Path) ->
     assert describe(load_environment(str(folder))).max_episode_length == 50
 
 
-def test_a_wrapper_s_fault_around_a_library_s_environment_is_the_wrapper_s(tmp_path: Path) -> None:
-    source = (
-        "import gymnasium\n\n\nclass Half(gymnasium.ActionWrapper):\n    def action(self,"
-        " action):\n        return action[7]\n\n\ndef make():\n    return"
-        " Half(gymnasium.make('Pendulum-v1'))\n"
-    )
-    folder = write(tmp_path / "half", source=source)
-    (result,) = check(folder)
-    assert result.actual.startswith(f"{at(folder, 'return action[7]')}IndexError: ")
-
-
 # ── loops ─────────────────────────────────────────────────────────────────────────────────────────
 
 

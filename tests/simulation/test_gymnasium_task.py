@@ -271,12 +271,6 @@ def test_choices_are_counted_as_their_space_does(
     ].tolist() == (choices[0] - 1.0 if len(choices) == 1 else [each - 1.0 for each in choices])
 
 
-def test_a_row_whose_choice_is_nan_is_not_stepped() -> None:
-    environment = make("gymnasium:CartPole-v1", 2)
-    transition = environment.advance(torch.tensor([[torch.nan], [1.0]]))
-    assert transition.observations.isnan().all(dim=1).tolist() == [True, False]
-
-
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -439,12 +433,6 @@ def test_a_mujoco_environments_healthy_range_is_told(
         physics.set_state(state[: physics.model.nq], state[physics.model.nq :])
         healthy.append(bool(physics.is_healthy))
     assert sorted(healthy) == [False, True]
-
-
-def test_the_cart_poles_thresholds_are_told() -> None:
-    told = make("gymnasium:CartPole-v1", 1).termination_conditions
-    # 12 degrees
-    assert told["terminated"] == f"position beyond ±2.4 or angle beyond ±{np.deg2rad(12):.3g} rad"
 
 
 def test_masses_are_those_of_the_model() -> None:

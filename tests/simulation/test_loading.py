@@ -114,13 +114,6 @@ def test_unknown_references_are_told(tmp_path: Path) -> None:
         load_environment(str(tmp_path))
 
 
-def test_a_folder_name_without_separator_is_found(
-    write_folder: WriteFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(write_folder().parent)
-    assert load_environment("point_mass").name == "point_mass"
-
-
 CONSTANTS = (
     ENV,
     "control_dt = 0.1",
