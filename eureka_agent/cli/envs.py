@@ -201,7 +201,7 @@ def _list(output_format: str) -> None:
 
 def _show(environment: str, task: str | None, output_format: str) -> None:
     from eureka_agent.simulation.loading import describe, load_environment
-    from eureka_agent.simulation.starts import measure_starts
+    from eureka_agent.simulation.rollouts import measure_starts
 
     with foreign_code(), said_if_slow(_SLOW.format(environment)):
         loaded = load_environment(environment)

@@ -14,7 +14,7 @@ KINDS = ("torch", "mujoco", "gymnasium")
 
 def new_environment(folder: Path, kind: str | None, output_format: str) -> None:
     """Write a template and print the next steps. Raises EnvironmentLoadError."""
-    from eureka_agent.simulation.new_environment import write_new_environment
+    from eureka_agent.simulation.catalogue import write_new_environment
 
     if kind is None:
         kinds = "|".join(KINDS)

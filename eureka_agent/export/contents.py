@@ -176,7 +176,7 @@ def _has_quaternions(description: TaskDescription) -> bool:
 
 def _conversion_text() -> str:
     """The class that converts actions in a training, with what it needs."""
-    file = files("eureka_agent.simulation").joinpath("action_conversion.py")
+    file = files("eureka_agent.simulation").joinpath("gymnasium_actions.py")
     _, marker, text = file.read_text(encoding="utf-8").partition("# ── copied into an exported")
     assert marker
     return text.partition("\n")[2].strip()
