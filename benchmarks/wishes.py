@@ -30,7 +30,7 @@ from benchmarks._wish_table import BASE, ROUNDS, rows_of, table_text
 from eureka_agent.archive.run_folder import RUNS_VARIABLE, Run, list_runs, open_run
 from eureka_agent.errors import EurekaError
 from eureka_agent.feedback_records import Wish
-from eureka_agent.fleet.machine import Machine
+from eureka_agent.fleet.fleet import Machine
 from eureka_agent.journal.entries import (
     AttemptEnded,
     BaseEntry,

@@ -24,8 +24,8 @@ from eureka_agent.batch.one_search import Active, kind, run_search, steps_in, us
 from eureka_agent.batch.queue import CANCELLING, ENDED, Entry, Event, Queue, State
 from eureka_agent.errors import DiskFullError, EnvironmentLoadError, EurekaError, SettingsError
 from eureka_agent.fleet.devices import CPU
-from eureka_agent.fleet.machine import Machine
-from eureka_agent.fleet.share import Share
+from eureka_agent.fleet.fleet import Machine
+from eureka_agent.fleet.jobs import Share
 from eureka_agent.invocation import command
 from eureka_agent.journal.entries import (
     AttemptEnded,

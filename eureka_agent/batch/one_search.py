@@ -14,7 +14,7 @@ from eureka_agent.batch.folder import has_begun
 from eureka_agent.batch.limits import cut_short
 from eureka_agent.batch.queue import Entry, Queue, State
 from eureka_agent.errors import SettingsError
-from eureka_agent.fleet.share import Share
+from eureka_agent.fleet.jobs import Share
 from eureka_agent.journal.entries import BaseEntry
 from eureka_agent.records import RunStatus
 from eureka_agent.report.live import LogFile

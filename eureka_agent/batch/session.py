@@ -36,7 +36,7 @@ from eureka_agent.batch.requests import Requests
 from eureka_agent.batch.summary import Row, Summary
 from eureka_agent.cluster.ray_cluster import connected
 from eureka_agent.errors import DiskFullError, RunFolderError
-from eureka_agent.fleet.machine import Machine
+from eureka_agent.fleet.fleet import Machine
 from eureka_agent.invocation import command
 from eureka_agent.journal.entries import BaseEntry
 from eureka_agent.llm.budget import Budget

@@ -17,8 +17,8 @@ from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.rollouts import RecordedStep, actions_for, copied_variables, run
 from eureka_agent.simulation.vec_task import SUCCEEDED, VecTask, undeclared_cause
 from eureka_agent.task import PREVIOUS_PREFIX, RANGE_TOLERANCE, Task, Variable
-from eureka_agent.training.binding import FitnessFunction
 from eureka_agent.training.environment_faults import OBSERVATIONS, place_of_value
+from eureka_agent.training.fitness import FitnessFunction
 
 ROWS = 8
 RANDOM_STEPS = 120

@@ -10,8 +10,7 @@ import torch
 from eureka_agent.conformance.checks import ROWS, Nonconforming, Subject, check_tensor
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.rewards import baseline
-from eureka_agent.training.reward import RewardContractError, RewardFunction
-from eureka_agent.training.reward_loading import load_reward
+from eureka_agent.training.reward import RewardContractError, RewardFunction, load_reward
 
 _MADE_UP_ROWS = 512
 
@@ -89,12 +88,7 @@ def _check_reward(subject: Subject, kind: Literal["human", "sparse"]) -> RewardF
         return None
     found = subject.loaded.environment_class
     try:
-        reward = load_reward(
-            baseline(source),
-            found.all_variables(),
-            constants=found.constants,
-            quaternion_order=found.quaternion_order,
-        )
+        reward = load_reward(baseline(source), found)
         for step in subject.sound_steps():
             total, components = reward(step.values)
             for name, value in {"total": total, **components}.items():

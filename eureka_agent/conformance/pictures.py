@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from eureka_agent.conformance.checks import Nonconforming, NotApplicable, Subject
-from eureka_agent.rendering.pictures import RenderingError
-from eureka_agent.rendering.rasterise import rasterise
+from eureka_agent.rendering.pictures import RenderingError, rasterise
 from eureka_agent.simulation.user_modules import place_of_function
 from eureka_agent.simulation.vec_task import VecTask
 

@@ -22,9 +22,8 @@ from eureka_agent.rewards import baseline
 from eureka_agent.settings import TrainingSettings, parse_settings
 from eureka_agent.simulation.mujoco_task import MujocoTask, read_mjcf, substeps
 from eureka_agent.simulation.vec_task import Transition, VecTask
-from eureka_agent.training.binding import FitnessFunction
-from eureka_agent.training.reward import Result, Reward
-from eureka_agent.training.reward_loading import load_reward
+from eureka_agent.training.fitness import FitnessFunction
+from eureka_agent.training.reward import Result, Reward, load_reward
 from eureka_agent.training.trainer import MemberFailed, MemberProgress, Trainer
 from eureka_agent.wording import rough_duration
 
@@ -200,12 +199,7 @@ def _reward(subject: Subject) -> tuple[str, Reward]:
     for kind in kinds:
         source = subject.loaded.reward_source(subject.task, kind)
         if source is not None:
-            reward = load_reward(
-                baseline(source),
-                found.all_variables(),
-                constants=found.constants,
-                quaternion_order=found.quaternion_order,
-            )
+            reward = load_reward(baseline(source), found)
             return f"{kind} reward", reward
     return "fitness itself", _FitnessAsReward(subject.fitness())
 

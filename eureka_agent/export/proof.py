@@ -23,7 +23,7 @@ from eureka_agent.errors import (
 )
 from eureka_agent.export.reward_source import calls_helpers, standalone_source
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
 from eureka_agent.invocation import command, install_extra, show_command
 from eureka_agent.libraries import PACKAGES, LibraryName

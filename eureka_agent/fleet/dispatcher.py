@@ -1,6 +1,6 @@
 """Placement of trainings on workers, and of workers on populations.
 
-A worker holds one population. Searches take turns (`fleet/turns.py`); the jobs of one start by
+A worker holds one population. Searches take turns (`fleet/jobs.py`); the jobs of one start by
 priority, then in the order of their calls. Each population with work gets at least its share of the
 workers. If it has less, a worker of the largest population takes no further jobs, and ends for the
 smaller population after its last one.
@@ -16,9 +16,8 @@ from typing import Any
 
 from eureka_agent.errors import EnvironmentFaultError, EurekaError, NoRoomError, WorkerDiedError
 from eureka_agent.fleet.devices import Device, DeviceLeases
-from eureka_agent.fleet.jobs import Population, TrainingJob
+from eureka_agent.fleet.jobs import Population, TrainingJob, Turns
 from eureka_agent.fleet.training_worker import TrainingWorker
-from eureka_agent.fleet.turns import Turns
 from eureka_agent.sandbox.wall import Limits, Wall
 
 _MOST_DEATHS_AT_START = 2

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
 from eureka_agent.protocol.bounds import EPISODES_PREFIX, MOST_CREDITED
 from eureka_agent.protocol.commands import DryRun, GiveCredit, Measure, ScoreTransitions

@@ -16,7 +16,7 @@ from eureka_agent.errors import (
     WorkerDiedError,
     WorkerFaultError,
 )
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
 from eureka_agent.parameters import DEFAULTS, Distribution
 from eureka_agent.protocol.commands import Evaluate, PolicyFile

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from eureka_agent.errors import EnvironmentLoadError, EurekaError, WorkerFaultError
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
 from eureka_agent.protocol.commands import Film, FilmedPolicy
 from eureka_agent.protocol.events import Filmed

@@ -18,10 +18,10 @@ from eureka_agent.fleet.jobs import (
     Population,
     ProgressObserver,
     RungObserver,
+    Share,
     TrainingJob,
     TrainingResult,
 )
-from eureka_agent.fleet.share import Share
 from eureka_agent.protocol.commands import Train
 from eureka_agent.records import ParameterStage
 from eureka_agent.rewards import RewardSpecification

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from eureka_agent.environment_files import fingerprints
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem
 from eureka_agent.protocol.commands import (
     DryRun,
     Evaluate,

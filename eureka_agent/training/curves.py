@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from eureka_agent.records import CurvePoint
-from eureka_agent.training.episodes import EndedEpisodes
+from eureka_agent.training.fitness import EndedEpisodes
 from eureka_agent.training.population import LearningReport
 from eureka_agent.training.rollout import Rollout
 

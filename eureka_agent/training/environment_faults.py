@@ -22,8 +22,7 @@ from eureka_agent.simulation.time_limit import TimeLimitError, calls_limited_to,
 from eureka_agent.simulation.user_modules import describe_error, place_of_function
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Task
-from eureka_agent.training.gpu_failures import is_gpu_failure
-from eureka_agent.training.memory import is_out_of_memory
+from eureka_agent.training.device_errors import is_gpu_failure, is_out_of_memory
 
 LARGEST = 1e18
 """Magnitude from which a state counts as broken: its square overflows float32."""

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from eureka_agent.arguments import variable_of
+from eureka_agent.array_files import check_arrays, read_episodes
+from eureka_agent.errors import RunFolderError
 from eureka_agent.parameters import Distribution
 from eureka_agent.records import EpisodeSummary, Evaluation
 from eureka_agent.simulation.vec_task import TIME_OUT, Transition, VecTask, padded
 from eureka_agent.task import PREVIOUS_PREFIX, Task
-from eureka_agent.training.acting import ActingPolicies, Actor
-from eureka_agent.training.binding import FitnessFunction
 from eureka_agent.training.environment_faults import (
     OBSERVATIONS,
     check_rows,
@@ -23,10 +28,36 @@ from eureka_agent.training.environment_faults import (
     fitness_fault,
     is_unsound,
 )
-from eureka_agent.training.episodes import RunningFitness
-from eureka_agent.training.policy import Policy
-from eureka_agent.training.trajectory_files import Trajectory
-from eureka_agent.training.written_fitness import WrittenFitnessFunction
+from eureka_agent.training.fitness import FitnessFunction, RunningFitness, WrittenFitnessFunction
+from eureka_agent.training.policy import ActingPolicies, Actor, Policy
+
+Trajectory = dict[str, NDArray[np.generic]]
+"""Variables, `observations` (a policy's input), `actions`, `fitness`; first dimension: step."""
+
+
+def trajectories_bytes(trajectories: dict[str, Trajectory]) -> bytes:
+    """Trajectories as npz: plain arrays named `<episode>/<variable>`."""
+    arrays = {
+        f"{episode}/{name}": array
+        for episode, values in trajectories.items()
+        for name, array in values.items()
+    }
+    file = io.BytesIO()
+    np.savez_compressed(file, allow_pickle=False, **arrays)
+    return file.getvalue()
+
+
+def load_trajectories(path: Path) -> dict[str, Trajectory]:
+    """Read an npz of `trajectories_bytes` without unpickling. Raises RunFolderError."""
+    try:
+        check_arrays(path)
+        return read_episodes(path)
+    except (OSError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise RunFolderError(
+            f"cannot read the trajectories {str(path)!r}: {error}",
+            "name a trajectories.npz of a run",
+        ) from None
+
 
 Score = tuple[Evaluation, dict[str, Trajectory] | None]
 Pick = Callable[[Tensor], Mapping[str, int]]

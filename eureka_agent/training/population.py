@@ -12,18 +12,22 @@ from torch import Tensor
 from eureka_agent.parameters import DEFAULTS, Distribution
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.training.adam import StackedAdam
-from eureka_agent.training.advantages import generalized_advantages
 from eureka_agent.training.distributions import distribution_of
-from eureka_agent.training.networks import StackedNetworks
-from eureka_agent.training.normalization import (
+from eureka_agent.training.networks import (
     ObservationStatistics,
     ReturnStatistics,
+    StackedNetworks,
     normalize,
     with_ones,
 )
 from eureka_agent.training.rollout import Rollout, RolloutCollector
-from eureka_agent.training.update import Batch, PPOUpdate, UpdateReport
+from eureka_agent.training.update import (
+    Batch,
+    PPOUpdate,
+    StackedAdam,
+    UpdateReport,
+    generalized_advantages,
+)
 
 
 @dataclass

@@ -14,8 +14,7 @@ from eureka_agent.parameters import DEFAULTS, Distribution
 from eureka_agent.simulation.vec_task import TIME_OUT, Transition, VecTask
 from eureka_agent.task import PREVIOUS_PREFIX
 from eureka_agent.training.distributions import ActionDistribution
-from eureka_agent.training.networks import MemberNetworks
-from eureka_agent.training.normalization import ObservationStatistics, normalize
+from eureka_agent.training.networks import MemberNetworks, ObservationStatistics, normalize
 
 
 @dataclass
@@ -35,7 +34,7 @@ class Rollout:
     actions: Tensor
     """Sampled, before clipping. Shape: (members, steps, num_envs, num_actions)."""
     noise: Tensor
-    """Unscaled noise of the actions. Shape: (members, steps, num_envs, noise_size)."""
+    """Unscaled noise of the actions. Shape: (members, steps, num_envs, num_outputs)."""
     terminated: Tensor
     """Shape: (members, steps, num_envs), bool."""
     truncated: Tensor
@@ -70,7 +69,7 @@ class RolloutCollector:
         self._normalized = torch.ones(*shape, environment.num_observations + 1, device=device)
         self._final_observations = torch.zeros_like(self._observations)
         self._outputs = torch.zeros(*shape, distribution.num_outputs, device=device)
-        self.noise = torch.zeros(*shape, distribution.noise_size, device=device)
+        self.noise = torch.zeros_like(self._outputs)
         """Random numbers of the next rollout; the caller of `collect` fills the rows first."""
         self._flags = torch.zeros(
             2 + len(environment.termination_causes), *shape, dtype=torch.bool, device=device
@@ -84,11 +83,7 @@ class RolloutCollector:
         """Wall seconds so far."""
 
     def start_member(
-        self,
-        member: int,
-        seed: int,
-        progress: Tensor,
-        parameters: Distribution = DEFAULTS,
+        self, member: int, seed: int, progress: Tensor, parameters: Distribution = DEFAULTS
     ) -> None:
         """Reset a member's rows to `progress` (int64, shape (num_envs,)) control steps."""
         environment = self._environment
@@ -156,10 +151,10 @@ class RolloutCollector:
         step_normalized = self._normalized[:members, :, :, :-1].unbind(1)
         step_final = self._final_observations[:members].unbind(1)
         step_flags = self._flags[:, :members].unbind(2)
-        step_values = {name: buffer[:members].unbind(1) for name, buffer in self._values.items()}
-        step_previous = {
-            name: buffer[:members].unbind(1) for name, buffer in self._previous.items()
-        }
+        step_values, step_previous = (
+            {name: buffer[:members].unbind(1) for name, buffer in buffers.items()}
+            for buffers in (self._values, self._previous)
+        )
         for views in step_previous.values():
             views[0].copy_(views[-1])
 
@@ -223,11 +218,9 @@ class RolloutCollector:
 
     def _flags_of(self, transition: Transition) -> Tensor:
         """Terminated, truncated, and termination causes. Shape: (2 + causes, rows), bool."""
-        names, causes = self._environment.termination_causes, transition.causes
-        absent = transition.terminated
-        if len(causes) < len(names):
-            absent = torch.zeros_like(absent)
-        flags = (causes.get(name, absent) for name in names)
+        absent = torch.zeros_like(transition.terminated)
+        names = self._environment.termination_causes
+        flags = (transition.causes.get(name, absent) for name in names)
         return torch.stack((transition.terminated, transition.truncated, *flags))
 
     def _rollout(
@@ -236,6 +229,7 @@ class RolloutCollector:
         last = self._by_member(self._environment.obs_buf, members).clone()
         outputs = self._outputs[:members]
         terminated, truncated, *causes = self._flags[:, :members]
+        names = self._environment.termination_causes
         return Rollout(
             observations=self._observations[:members],
             normalized=self._normalized[:members],
@@ -246,10 +240,7 @@ class RolloutCollector:
             noise=self.noise[:members],
             terminated=terminated,
             truncated=truncated,
-            causes={
-                **dict(zip(self._environment.termination_causes, causes, strict=True)),
-                TIME_OUT: truncated,
-            },
+            causes={**dict(zip(names, causes, strict=True)), TIME_OUT: truncated},
             progress=progress,
             arguments={
                 name: self._previous[variable_of(name)][:members, :-1]

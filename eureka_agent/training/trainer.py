@@ -18,11 +18,14 @@ from eureka_agent.records import CurvePoint, Outcome, ParameterStage
 from eureka_agent.settings import TrainingSettings, check_training
 from eureka_agent.simulation.vec_task import VecTask, padded
 from eureka_agent.task import Task
-from eureka_agent.training.binding import FitnessFunction
-from eureka_agent.training.checkpoints import CheckpointKeeper
 from eureka_agent.training.curves import curve_points
 from eureka_agent.training.environment_faults import environment_code, fitness_fault
-from eureka_agent.training.episodes import EpisodeTracker
+from eureka_agent.training.fitness import (
+    EpisodeTracker,
+    FitnessFunction,
+    WrittenFitnessFunction,
+    fitness_in_parts,
+)
 from eureka_agent.training.member_rewards import (
     REWARD_TIMEOUT,
     Failure,
@@ -34,8 +37,7 @@ from eureka_agent.training.population import Population
 from eureka_agent.training.reward import Reward
 from eureka_agent.training.rollout import Rollout
 from eureka_agent.training.rollout_states import spoiled_members
-from eureka_agent.training.snapshot import Snapshot, TrainingRecord
-from eureka_agent.training.written_fitness import WrittenFitnessFunction, fitness_in_parts
+from eureka_agent.training.snapshot import CheckpointKeeper, Snapshot, TrainingRecord
 
 _HUGE = "the reward's numbers are too large to be averaged or learned from"
 

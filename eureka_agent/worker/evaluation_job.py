@@ -16,10 +16,14 @@ from eureka_agent.records import Evaluation
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.vec_task import VecTask, padded
 from eureka_agent.task import Task
-from eureka_agent.training.acting import check_sizes
-from eureka_agent.training.evaluation import PolicyRequest, evaluate_policies, worst_and_best
-from eureka_agent.training.policy import load_policy
-from eureka_agent.training.trajectory_files import trajectories_bytes
+from eureka_agent.training.evaluation import (
+    PolicyRequest,
+    evaluate_policies,
+    rows_needed,
+    trajectories_bytes,
+    worst_and_best,
+)
+from eureka_agent.training.policy import check_sizes, load_policy
 from eureka_agent.worker.channel import File
 
 MOST_ROWS = 512
@@ -33,24 +37,22 @@ MOST_RECORDED_BYTES = 256 << 20
 @torch.inference_mode()
 def evaluate(
     command: Evaluate, loaded: LoadedEnvironment, task: Task, device: str, folder: Path
-) -> tuple[list[File], Evaluated]:
-    """Score policies without noise, in few passes; return trajectories and scores, or faults. After
-    an unforeseen error, which is raised, the driver sends the policies one by one."""
+) -> list[File | Evaluated]:
+    """Score policies without noise, in few passes: trajectories, then scores or faults. After an
+    unforeseen error, which is raised, the driver sends the policies one by one."""
+    cls = loaded.environment_class
     requests: dict[int, PolicyRequest] = {}
     """Requests by their place in the command."""
     scores: dict[int, PolicyScore] = {}
     for place, file in enumerate(command.policies):
         try:
-            requests[place] = _load(file, loaded.environment_class, folder)
+            requests[place] = _load(file, cls, folder)
         except EurekaError as error:
             scores[place] = PolicyScore(fault=error.message, hint=error.hint)
-    recorded: list[File] = []
-    for places in _passes(requests, loaded.environment_class):
+    recorded: list[File | Evaluated] = []
+    for places in _passes(requests, cls):
         among = [requests[place] for place in places]
-        rows = sum(
-            padded(request.episodes, loaded.environment_class.row_multiple) for request in among
-        )
-        environment = loaded.make(task, rows, device=device)
+        environment = loaded.make(task, rows_needed(cls, among), device=device)
         try:
             results = evaluate_policies(environment, task, among, PASS_SECONDS)
         finally:
@@ -61,7 +63,7 @@ def evaluate(
             if wanted is not None and trajectories is not None:
                 recorded.append(File(wanted, trajectories_bytes(trajectories)))
     in_order = tuple(scores[place] for place in range(len(command.policies)))
-    return recorded, Evaluated(job=command.job, scores=in_order)
+    return [*recorded, Evaluated(job=command.job, scores=in_order)]
 
 
 def _load(file: PolicyFile, environment_class: type[VecTask], folder: Path) -> PolicyRequest:
@@ -96,10 +98,10 @@ def _passes(
 
 def _score(evaluation: Evaluation) -> PolicyScore:
     broken = sum(not math.isfinite(episode.fitness) for episode in evaluation.episodes)
-    if broken:
-        return PolicyScore(
-            fault="the task's fitness is NaN or infinite in"
-            f" {broken} of {len(evaluation.episodes)} evaluated episodes",
-            hint="make the fitness finite for every state that the environment can reach",
-        )
-    return PolicyScore(evaluation=evaluation)
+    if not broken:
+        return PolicyScore(evaluation=evaluation)
+    return PolicyScore(
+        fault=f"the task's fitness is NaN or infinite in {broken} of {len(evaluation.episodes)}"
+        " evaluated episodes",
+        hint="make the fitness finite for every state that the environment can reach",
+    )

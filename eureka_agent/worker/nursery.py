@@ -17,9 +17,14 @@ from collections.abc import Callable, Iterator, Sequence
 
 from eureka_agent.errors import ProcessStartError, WorkerDiedError
 from eureka_agent.worker.confinement import confine_computation, warm_up
-from eureka_agent.worker.limits import EXTRA_DATA_BYTES, die_with, limit_generated_code, spare
-from eureka_agent.worker.reward_messages import Load, NoAnswerError, receive
-from eureka_agent.worker.reward_process import SharedTensors, serve_reward
+from eureka_agent.worker.limits import die_with, limit_generated_code, spare
+from eureka_agent.worker.reward_process import (
+    Load,
+    NoAnswerError,
+    SharedTensors,
+    receive,
+    serve_reward,
+)
 
 _MOST_DESCRIPTORS = 1 << 16
 _CHANNEL = 3
@@ -152,7 +157,7 @@ def _become_reward(nursery: int, channel: int, memory: int, size: int) -> None:
         os.dup2(null, descriptor)
     os.dup2(channel, _CHANNEL)
     os.closerange(_CHANNEL + 1, _MOST_DESCRIPTORS)
-    limit_generated_code(extra_bytes=EXTRA_DATA_BYTES, open_files=16)
+    limit_generated_code(open_files=16)
     trainer = socket.socket(fileno=_CHANNEL)
     confine_computation()
     serve_reward(trainer, shared, load)

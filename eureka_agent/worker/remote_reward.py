@@ -25,7 +25,7 @@ from eureka_agent.task import PREVIOUS_PREFIX, Constant, QuaternionOrder, Variab
 from eureka_agent.training.reward import RewardContractError
 from eureka_agent.worker.confinement import describe_exit
 from eureka_agent.worker.nursery import Nursery
-from eureka_agent.worker.reward_messages import (
+from eureka_agent.worker.reward_process import (
     ANSWER,
     MAX_MESSAGE_BYTES,
     Answer,
@@ -35,11 +35,11 @@ from eureka_agent.worker.reward_messages import (
     Load,
     Loaded,
     NoAnswerError,
+    SharedTensors,
     receive,
     send,
     send_call,
 )
-from eureka_agent.worker.reward_process import SharedTensors
 
 LOADING_SECONDS = 5.0
 _ALIGNMENT = 64
@@ -76,11 +76,7 @@ class RemoteReward:
 
     @classmethod
     def on(
-        cls,
-        environment: type[VecTask],
-        nursery: Nursery,
-        reward: RewardSpecification,
-        rows: int,
+        cls, environment: type[VecTask], nursery: Nursery, reward: RewardSpecification, rows: int
     ) -> RemoteReward:
         """A reward with the variables and constants of an environment."""
         return cls(
@@ -103,9 +99,10 @@ class RemoteReward:
         if rows > self._process.load.rows:
             self._restart(rows)
         process = self._process
-        for name in self.arguments:
-            place = process.places[name]
-            process.memory.at(place.offset, (rows, *place.shape)).copy_(values[name])
+        for place in process.load.arguments:
+            if place.name in self._allowed:
+                shape = (rows, *place.shape)
+                process.memory.at(place.offset, shape).copy_(values[place.name])
         try:
             send_call(process.channel, rows)
         except BlockingIOError:  # it never reads: a wait would hold up its neighbours
@@ -123,9 +120,8 @@ class RemoteReward:
     ) -> tuple[Tensor, dict[str, Tensor]]:
         answer = self._answer(process, timeout_s)
         if isinstance(answer, Failed):
-            raise RewardContractError(
-                "contract" if answer.code == "contract" else "raised", answer.message, answer.hint
-            )
+            code = "contract" if answer.code == "contract" else "raised"
+            raise RewardContractError(code, answer.message, answer.hint)
         if not isinstance(answer, Called):
             raise _invalid_answer()
         for name in answer.components:
@@ -168,18 +164,12 @@ class RemoteReward:
         if isinstance(answer, Failed):
             process.close()
             raise RewardLoadError(answer.message, answer.hint)
-        known = {variable.name: variable for variable in self._variables}
-        if (
-            isinstance(answer, Loaded)
-            and answer.arguments
-            and len(set(answer.arguments)) == len(answer.arguments)
-        ):
-            read = [known.get(variable_of(name)) for name in answer.arguments]
-            if all(
-                variable is not None and (self._reward.trusted or not variable.private)
-                for variable in read
-            ):
-                return answer.arguments
+        names = answer.arguments if isinstance(answer, Loaded) else ()
+        trusted = self._reward.trusted
+        known = {each.name for each in self._variables if trusted or not each.private}
+        are_known = all(variable_of(name) in known for name in names)
+        if names and len(set(names)) == len(names) and are_known:
+            return names
         process.close()
         raise RewardLoadError(_invalid_answer().message, "compute with torch alone")
 
@@ -187,12 +177,12 @@ class RemoteReward:
         places, end = [], 0
         for variable in self._variables:
             for name in (variable.name, PREVIOUS_PREFIX + variable.name):
-                places.append(ArgumentPlace(name=name, shape=variable.shape, offset=end))
+                shape, private = variable.shape, variable.private
+                places.append(ArgumentPlace(name=name, shape=shape, offset=end, private=private))
                 end += _FLOAT_BYTES * rows * math.prod(variable.shape)
                 end += -end % _ALIGNMENT
         load = Load(
             reward=self._reward,
-            private=tuple(variable.name for variable in self._variables if variable.private),
             arguments=tuple(places),
             results=end,
             rows=rows,
@@ -211,7 +201,6 @@ class _Process:
     channel: socket.socket
     memory: SharedTensors
     load: Load
-    places: dict[str, ArgumentPlace]
     status: int | None = None
 
     @classmethod
@@ -227,9 +216,7 @@ class _Process:
         finally:
             theirs.close()
             os.close(descriptor)
-        process = cls(
-            nursery, pid, ours, memory, load, {place.name: place for place in load.arguments}
-        )
+        process = cls(nursery, pid, ours, memory, load)
         ours.settimeout(LOADING_SECONDS)
         with contextlib.suppress(OSError):  # it has ended or does not read, which the wait reports
             send(ours, load.model_dump_json().encode())

@@ -1,30 +1,135 @@
-"""The process of one reward: it loads a source and calls it on values in shared memory."""
+"""A reward's process: the messages between it and its trainer, and its loop on values in shared
+memory. A message is four bytes of length, then JSON. The trainer trusts no answer: each is bounded
+and checked."""
 
 from __future__ import annotations
 
 import json
 import mmap
+import select
 import socket
+import struct
+import time
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
+from pydantic import Field, TypeAdapter
 from torch import Tensor
 
+from eureka_agent.component_names import LONGEST_NAME, MOST_COMPONENTS
 from eureka_agent.errors import EurekaError, RewardLoadError
-from eureka_agent.task import PREVIOUS_PREFIX, Constant, Variable
+from eureka_agent.records import ConstantSpec, Record
+from eureka_agent.rewards import RewardSpecification
+from eureka_agent.task import PREVIOUS_PREFIX, Constant, QuaternionOrder, Variable
 from eureka_agent.training.reward import RewardContractError, RewardFunction
-from eureka_agent.training.reward_loading import load_reward
-from eureka_agent.worker.reward_messages import (
-    Answer,
-    ArgumentPlace,
-    Called,
-    Failed,
-    Load,
-    Loaded,
-    receive,
-    send,
-)
+
+MAX_MESSAGE_BYTES = 1 << 16
+_LENGTH = struct.Struct("!I")
+
+
+class ArgumentPlace(Record):
+    """Place of an argument's values in the shared memory: float32, row by row."""
+
+    name: str
+    shape: tuple[int, ...]
+    offset: int
+    """Bytes."""
+    private: bool
+
+
+class Load(Record):
+    """First message to the process: the reward to load."""
+
+    reward: RewardSpecification
+    arguments: tuple[ArgumentPlace, ...]
+    """Every variable and `previous_<variable>`."""
+    results: int
+    """Offset of the total in bytes; the components follow, each of `rows` values."""
+    rows: int
+    """Steps of a call that the memory has room for."""
+    constants: tuple[ConstantSpec, ...] = ()
+    """Constants that the reward may name as arguments, beside the variables."""
+    quaternion_order: QuaternionOrder = "wxyz"
+    """Order in which the helper functions take quaternions."""
+
+
+class Loaded(Record):
+    """Answer: the source defines a reward."""
+
+    type: Literal["loaded"] = "loaded"
+    arguments: tuple[str, ...]
+
+
+class Called(Record):
+    """Answer: total and components are in the shared memory."""
+
+    type: Literal["called"] = "called"
+    components: tuple[Annotated[str, Field(max_length=LONGEST_NAME)], ...] = Field(
+        max_length=MOST_COMPONENTS
+    )
+
+
+class Failed(Record):
+    """Answer: the reward did not load, raised, or broke the contract."""
+
+    type: Literal["failed"] = "failed"
+    code: Literal["load", "raised", "contract"]
+    message: str
+    hint: str
+
+
+Answer = Annotated[Loaded | Called | Failed, Field(discriminator="type")]
+ANSWER: TypeAdapter[Answer] = TypeAdapter(Answer)
+
+
+class NoAnswerError(Exception):
+    """The other end is closed, or in a state from which no answer can come."""
+
+
+def send(channel: socket.socket, message: bytes) -> None:
+    """Write one message. Raises OSError where the other end is closed."""
+    channel.sendall(_LENGTH.pack(len(message)) + message)
+
+
+def send_call(channel: socket.socket, rows: int) -> None:
+    """Ask for the reward of `rows` steps. Raises BlockingIOError where the buffer is full."""
+    message = json.dumps(rows).encode()
+    channel.send(_LENGTH.pack(len(message)) + message, socket.MSG_DONTWAIT)
+
+
+def receive(
+    channel: socket.socket, timeout_s: float | None = None, most: int | None = None
+) -> bytes:
+    """Read the next message by the deadline. Raises TimeoutError, NoAnswerError where the other end
+    is closed, and ValueError for more than `most` bytes."""
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    (length,) = _LENGTH.unpack(_exactly(channel, _LENGTH.size, deadline))
+    if most is not None and length > most:
+        raise ValueError(f"a message of {length} bytes, expected at most {most}")
+    return _exactly(channel, length, deadline)
+
+
+def _exactly(channel: socket.socket, size: int, deadline: float | None) -> bytes:
+    waiting = select.poll()
+    waiting.register(channel, select.POLLIN)
+    data = bytearray()
+    while len(data) < size:
+        try:
+            if deadline is None:
+                part = channel.recv(size - len(data))
+            elif waiting.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                part = channel.recv(size - len(data), socket.MSG_DONTWAIT)
+            else:
+                raise TimeoutError
+        # BlockingIOError: an out-of-band byte, which is announced and cannot be read
+        except (ConnectionError, BlockingIOError):
+            part = b""
+        if not part:
+            raise NoAnswerError("the other end is closed")
+        data += part
+    return bytes(data)
+
 
 _LONGEST_WORDS = 2000
 """Characters of a message or hint; each takes at most twelve bytes of an answer."""
@@ -46,14 +151,15 @@ def serve_reward(channel: socket.socket, memory: SharedTensors, load: Load) -> N
 
 def _loaded(load: Load) -> RewardFunction | Failed:
     variables = [
-        Variable(place.name, place.shape, "1", "-", "", private=place.name in load.private)
+        Variable(place.name, place.shape, "1", "-", "", private=place.private)
         for place in load.arguments
         if not place.name.startswith(PREVIOUS_PREFIX)
     ]
     try:
-        return load_reward(
-            load.reward,
+        return RewardFunction.from_source(
+            load.reward.source,
             variables,
+            load.reward.trusted,
             constants=[Constant(constant.name, constant.value) for constant in load.constants],
             quaternion_order=load.quaternion_order,
         )
@@ -80,9 +186,8 @@ def _call(
 
 def _failed(code: Literal["load", "raised", "contract"], error: EurekaError) -> Failed:
     """Bounded answer for an error, whose message may hold whole tensors."""
-    return Failed(
-        code=code, message=error.message[:_LONGEST_WORDS], hint=error.hint[:_LONGEST_WORDS]
-    )
+    message, hint = error.message[:_LONGEST_WORDS], error.hint[:_LONGEST_WORDS]
+    return Failed(code=code, message=message, hint=hint)
 
 
 class SharedTensors:
@@ -94,14 +199,11 @@ class SharedTensors:
 
     def at(self, offset: int, shape: tuple[int, ...]) -> Tensor:
         """The tensor that begins at `offset` bytes, cached: most calls have the same shape."""
-        tensor = self._made.get((offset, shape))
-        if tensor is None:
+        if (offset, shape) not in self._made:
             size = torch.Size(shape).numel()
-            tensor = torch.frombuffer(
-                self._memory, dtype=torch.float32, count=size, offset=offset
-            ).view(shape)
-            self._made[offset, shape] = tensor
-        return tensor
+            flat = torch.frombuffer(self._memory, dtype=torch.float32, count=size, offset=offset)
+            self._made[offset, shape] = flat.view(shape)
+        return self._made[offset, shape]
 
 
 def _answer(channel: socket.socket, answer: Answer) -> None:

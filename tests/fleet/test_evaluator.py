@@ -23,7 +23,7 @@ from eureka_agent.errors import (
     WorkerFaultError,
 )
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
 from eureka_agent.records import Evaluation
 from eureka_agent.sandbox.process_wall import ProcessWall

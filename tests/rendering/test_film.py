@@ -7,15 +7,17 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from eureka_agent.rendering.film import Episode, scenes, shown_steps
-from eureka_agent.rendering.strip import (
+from eureka_agent.rendering.film import (
     HEADER_PIXELS,
     ROW_PIXELS,
     TOTAL,
     Curve,
+    Episode,
     Strip,
     largest_terms,
+    scenes,
     shared_limits,
+    shown_steps,
 )
 
 HELD = 15

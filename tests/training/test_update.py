@@ -11,11 +11,9 @@ import torch
 from torch import Tensor
 
 from eureka_agent.settings import TrainingSettings
-from eureka_agent.training.adam import StackedAdam
 from eureka_agent.training.distributions import ActionDistribution, Categorical, Gaussian
-from eureka_agent.training.networks import StackedNetworks
-from eureka_agent.training.normalization import with_ones
-from eureka_agent.training.update import Batch, PPOUpdate, adapted_learning_rate
+from eureka_agent.training.networks import StackedNetworks, with_ones
+from eureka_agent.training.update import Batch, PPOUpdate, StackedAdam, adapted_learning_rate
 
 MEMBERS, ROWS, OBSERVATIONS, ACTIONS, HIDDEN = 3, 12, 4, 2, (6, 5)
 

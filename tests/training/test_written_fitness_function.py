@@ -16,14 +16,14 @@ from eureka_agent.rewards import baseline
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_environment
 from eureka_agent.task import Task
-from eureka_agent.training.binding import FitnessFunction
-from eureka_agent.training.reward import RewardFunction
-from eureka_agent.training.trainer import MemberFailed, MemberFinished, Trainer
-from eureka_agent.training.written_fitness import (
+from eureka_agent.training.fitness import (
+    FitnessFunction,
     WrittenFitnessError,
     WrittenFitnessFunction,
     with_written_fitness,
 )
+from eureka_agent.training.reward import RewardFunction
+from eureka_agent.training.trainer import MemberFailed, MemberFinished, Trainer
 
 VARIABLES = PointMass.all_variables()
 PROGRESS = (

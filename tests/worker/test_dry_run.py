@@ -15,7 +15,7 @@ from reward_codes import CODES
 from eureka_agent.designer.given import given_reward
 from eureka_agent.errors import ProcessStartError
 from eureka_agent.fleet.dry_runner import DryRunner
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem
 from eureka_agent.protocol.bounds import LONGEST_FINDING
 from eureka_agent.records import Finding
 from eureka_agent.resources import resource_folder

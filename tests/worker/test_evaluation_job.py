@@ -18,7 +18,7 @@ from eureka_agent.protocol.commands import Evaluate, PolicyFile
 from eureka_agent.protocol.events import Evaluated, PolicyScore
 from eureka_agent.records import EpisodeSummary, Evaluation
 from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
-from eureka_agent.training.trajectory_files import load_trajectories
+from eureka_agent.training.evaluation import load_trajectories
 from eureka_agent.worker import evaluation_job
 from eureka_agent.worker.evaluation_job import evaluate
 

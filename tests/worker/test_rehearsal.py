@@ -12,7 +12,7 @@ from faulty_environments import PHYSICS, RESET, TASK, after_steps, line_of, writ
 from eureka_agent.errors import EnvironmentFaultError
 from eureka_agent.simulation.loading import load_environment
 from eureka_agent.worker import states
-from eureka_agent.worker.states import RECORDED_STEPS, record_transitions, rehearse
+from eureka_agent.worker.dry_run import RECORDED_STEPS, record_transitions, rehearse
 
 
 def tried_out(folder: Path) -> None:
