@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import TracebackType
+from typing import Generic, TypeVar
 
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.cluster.ray_cluster import Cluster
@@ -21,6 +21,33 @@ from eureka_agent.fleet.jobs import Population, Problem, ProgressObserver, Share
 from eureka_agent.fleet.trainings import Trainings
 from eureka_agent.sandbox.cores import usable_cores
 from eureka_agent.sandbox.wall import Limits, Wall, shared_limits
+
+_Worker = TypeVar("_Worker", DryRunner, Evaluator)
+
+
+class _Shared(Generic[_Worker]):
+    """Workers by problem, each shared by the searches of that problem."""
+
+    def __init__(self) -> None:
+        self._workers: dict[Problem, _Worker] = {}
+        self._users: Counter[Problem] = Counter()
+        self._starting = asyncio.Lock()
+
+    @asynccontextmanager
+    async def of(
+        self, problem: Problem, start: Callable[[], Awaitable[_Worker]]
+    ) -> AsyncIterator[_Worker]:
+        """The problem's worker, which ends with the last block. Raises the errors of `start`."""
+        self._users[problem] += 1
+        try:
+            async with self._starting:  # the first caller starts it, or gets the error
+                if problem not in self._workers:
+                    self._workers[problem] = await start()
+            yield self._workers[problem]
+        finally:
+            self._users[problem] -= 1
+            if not self._users[problem] and problem in self._workers:
+                await self._workers.pop(problem).close()
 
 
 class Fleet:
@@ -48,18 +75,12 @@ class Fleet:
             workers,
         )
         self._order = itertools.count(1)
-        self._evaluators: dict[Problem, Evaluator] = {}
-        self._users: Counter[Problem] = Counter()
+        self._evaluators = _Shared[Evaluator]()
 
     async def __aenter__(self) -> Fleet:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     @asynccontextmanager
@@ -79,16 +100,8 @@ class Fleet:
         death, `on_resume` with the points before its saved state. `share`: its share of the fleet,
         by default an equal one.
         """
-        trainings = Trainings(
-            self._dispatcher,
-            self._order,
-            population,
-            snapshots,
-            on_progress,
-            on_retry,
-            on_resume,
-            share,
-        )
+        place, observers = (self._dispatcher, self._order), (on_progress, on_retry, on_resume)
+        trainings = Trainings(*place, population, snapshots, *observers, share or Share())
         try:
             yield trainings
         finally:
@@ -97,17 +110,13 @@ class Fleet:
     @asynccontextmanager
     async def evaluator(self, problem: Problem) -> AsyncIterator[Evaluator]:
         """The evaluator of a problem, shared by its searches. It ends with the last block."""
-        if problem not in self._evaluators:
-            self._evaluators[problem] = Evaluator(
-                self._wall, problem, self._scratch / "evaluations", most_workers=usable_cores()
-            )
-        self._users[problem] += 1
-        try:
-            yield self._evaluators[problem]
-        finally:
-            self._users[problem] -= 1
-            if not self._users[problem]:
-                await self._evaluators.pop(problem).close()
+
+        async def start() -> Evaluator:
+            scratch = self._scratch / "evaluations"
+            return Evaluator(self._wall, problem, scratch, most_workers=usable_cores())
+
+        async with self._evaluators.of(problem, start) as evaluator:
+            yield evaluator
 
     @asynccontextmanager
     async def film_maker(self, problem: Problem) -> AsyncIterator[FilmMaker]:
@@ -146,20 +155,13 @@ class Machine:
         self._scratch = scratch
         self._workers = workers
         self._fleets: dict[Hardware, Fleet] = {}
-        self._dry_runners: dict[Problem, DryRunner] = {}
-        self._users: Counter[Problem] = Counter()
+        self._dry_runners = _Shared[DryRunner]()
         self._views = itertools.count(1)
-        self._starting = asyncio.Lock()
 
     async def __aenter__(self) -> Machine:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         for fleet in self._fleets.values():
             await fleet.close()
 
@@ -172,14 +174,10 @@ class Machine:
     def fleet(self, hardware: Hardware) -> Fleet:
         """The fleet on these devices."""
         if hardware not in self._fleets:
-            workers = self.workers(hardware)
-            scratch = self._scratch / f"fleet-{len(self._fleets)}"
+            workers, scratch = self.workers(hardware), self._scratch / f"fleet-{len(self._fleets)}"
+            devices = hardware.devices(workers)
             self._fleets[hardware] = Fleet(
-                self.wall,
-                scratch,
-                workers,
-                hardware.devices(workers),
-                cluster=self.cluster,
+                self.wall, scratch, workers, devices, cluster=self.cluster
             )
         return self._fleets[hardware]
 
@@ -187,19 +185,14 @@ class Machine:
     async def dry_runner(self, problem: Problem, timeout_s: float) -> AsyncIterator[DryRunner]:
         """A started dry runner, whose worker other searches of the problem use too. It ends with
         the last block."""
-        self._users[problem] += 1
-        try:
-            async with self._starting:  # the first caller starts it, or gets the error
-                if problem not in self._dry_runners:
-                    scratch = self._scratch / "dry-runs"
-                    runner = DryRunner(self.wall, problem, scratch, timeout_s)
-                    await runner.start()
-                    self._dry_runners[problem] = runner
-            yield self._dry_runners[problem].view(f"{next(self._views)}-", timeout_s)
-        finally:
-            self._users[problem] -= 1
-            if not self._users[problem] and problem in self._dry_runners:
-                await self._dry_runners.pop(problem).close()
+
+        async def start() -> DryRunner:
+            runner = DryRunner(self.wall, problem, self._scratch / "dry-runs", timeout_s)
+            await runner.start()
+            return runner
+
+        async with self._dry_runners.of(problem, start) as runner:
+            yield runner.view(f"{next(self._views)}-", timeout_s)
 
     def dispatch(self) -> None:
         """Start the trainings that may start, after a share was released."""

@@ -117,10 +117,6 @@ class TrainingJob:
         if not self.result.done():
             self.result.set_result(result)
 
-    def fail(self, code: str, reason: str) -> None:
-        """Give the caller a result without an outcome."""
-        self.resolve(TrainingResult(None, tuple(self.points), {}, code, reason, self.retries))
-
     def raise_error(self, error: Exception) -> None:
         """Raise an error in the caller."""
         if not self.result.done():
