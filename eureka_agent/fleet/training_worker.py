@@ -31,12 +31,7 @@ class TrainingWorker:
     """Trains jobs in one worker process until it dies or is closed."""
 
     def __init__(
-        self,
-        population: Population,
-        wall: Wall,
-        scratch: Path,
-        limits: Limits,
-        lease: Lease,
+        self, population: Population, wall: Wall, scratch: Path, limits: Limits, lease: Lease
     ) -> None:
         """Starts nothing yet. `close` gives back the `lease` on the device."""
         self.population = population

@@ -73,10 +73,7 @@ class WarmWorker:
         )
         try:
             opened = await self._client.open(
-                problem.environment,
-                problem.task,
-                fitness=problem.fitness,
-                rehearse=self._rehearse,
+                problem.environment, problem.task, fitness=problem.fitness, rehearse=self._rehearse
             )
             self.opened = await asyncio.to_thread(_with_own_facts, opened, problem)
         except BaseException:  # also a cancellation: no half-open worker stays behind

@@ -22,11 +22,7 @@ from eureka_agent.simulation.gymnasium_making import is_by_id
 from eureka_agent.simulation.gymnasium_task import GymnasiumTask
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.mujoco_task import MujocoTask
-from eureka_agent.simulation.user_modules import (
-    place_of_function,
-    third_party_code,
-    user_code,
-)
+from eureka_agent.simulation.user_modules import place_of_function, third_party_code, user_code
 from eureka_agent.simulation.vec_task import VecTask
 
 Picture: TypeAlias = NDArray[np.uint8]
@@ -105,8 +101,7 @@ def _colour(name: str) -> tuple[int, ...]:
 
 def _wrong(what: str, expected: str) -> RenderingError:
     return RenderingError(
-        f"the environment's drawing has {what}, expected {expected}",
-        "correct its `draw`",
+        f"the environment's drawing has {what}, expected {expected}", "correct its `draw`"
     )
 
 

@@ -77,10 +77,7 @@ class WrittenFitnessFunction:
     """The total of a reward, called like a task's own fitness."""
 
     def __init__(
-        self,
-        reward: RewardSpecification,
-        variables: Sequence[Variable],
-        load: Loader = load_here,
+        self, reward: RewardSpecification, variables: Sequence[Variable], load: Loader = load_here
     ) -> None:
         """Raises WrittenFitnessError where the reward does not load."""
         try:

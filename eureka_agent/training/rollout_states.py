@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -27,17 +27,14 @@ class _Place:
 
 
 def spoiled_members(
-    rollout: Rollout,
-    members: Collection[int],
-    environment: type[VecTask],
-    env_steps: Mapping[int, int],
+    rollout: Rollout, env_steps: Mapping[int, int], environment: type[VecTask]
 ) -> list[int]:
     """Members whose policy gave NaN actions, which excuse later states; other unsound states raise
     EnvironmentFaultError. `env_steps`: each member's before the rollout."""
     if _all_sound(rollout):
         return []
     spoiled = []
-    for slot in members:
+    for slot in env_steps:
         first = _first_unsound(rollout, slot)
         if first is None:
             continue
@@ -56,12 +53,8 @@ def spoiled_members(
 
 def _all_sound(rollout: Rollout) -> bool:
     """True where every state is sound, by a single transfer from the device."""
-    values = (
-        rollout.final_observations,
-        rollout.last_observations,
-        rollout.observations,
-        *rollout.arguments.values(),
-    )
+    observed = rollout.final_observations, rollout.last_observations, rollout.observations
+    values = (*observed, *rollout.arguments.values())
     return bool(torch.stack([(value.abs() < LARGEST).all() for value in values]).all())
 
 
@@ -92,10 +85,8 @@ def _when(rollout: Rollout, slot: int, place: _Place) -> str:
     ends = ended[: max(0, step)].nonzero().flatten().tolist()
     begun = int(rollout.progress[slot, place.row])
     if step < 0 and begun:  # a training spreads the ends of its first episodes over time
-        return (
-            f"right after a reset, with progress_buf set to {begun}, as in a training's first"
-            " episodes,"
-        )
+        early = f"with progress_buf set to {begun}, as in a training's first episodes,"
+        return f"right after a reset, {early}"
     if step < place.time and (step < 0 or bool(ended[step])):
         return "right after a reset"
     count = step - ends[-1] if ends else begun + step + 1

@@ -1,4 +1,4 @@
-"""Checkpoints of a training, and its state as a file, to resume bit for bit in any slot or process."""
+"""Checkpoints of a training, and its state as a file, to resume it bit for bit in any slot."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class CheckpointKeeper:
         return counts, fitness is not None, fitness or 0.0, index
 
 
-_STATE, _POLICY, _KEY = "state.", "policy.", "training"
+_STATE, _POLICY, _KEY = "state", "policy", "training"
 
 
 class TrainingRecord(Record):
@@ -123,9 +123,9 @@ class Snapshot:
 
 def snapshot_bytes(snapshot: Snapshot) -> bytes:
     """A snapshot as a safetensors file."""
-    tensors = {f"{_STATE}{name}": value for name, value in snapshot.state.items()}
+    tensors = {f"{_STATE}.{name}": value for name, value in snapshot.state.items()}
     for index, policy in snapshot.policies.items():
-        tensors |= {f"{_POLICY}{index}.{name}": value for name, value in policy.items()}
+        tensors |= {f"{_POLICY}.{index}.{name}": value for name, value in policy.items()}
     return save(tensors, {_KEY: snapshot.record.model_dump_json()})
 
 
@@ -136,18 +136,15 @@ def load_snapshot(path: Path) -> Snapshot:
             record = TrainingRecord.model_validate_json((file.metadata() or {}).get(_KEY, ""))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a mapping)
     except (OSError, SafetensorError, ValidationError) as error:
-        raise RunFolderError(
-            f"cannot read the snapshot {str(path)!r}: {error}",
-            "delete it: the training then starts over",
-        ) from None
+        what = f"cannot read the snapshot {str(path)!r}: {error}"
+        raise RunFolderError(what, "delete it: the training then starts over") from None
     policies: dict[int, dict[str, Tensor]] = {}
+    state = {}
     for name, value in tensors.items():
-        if name.startswith(_POLICY):
-            index, _, tensor_name = name.removeprefix(_POLICY).partition(".")
+        kind, _, rest = name.partition(".")
+        if kind == _POLICY:
+            index, _, tensor_name = rest.partition(".")
             policies.setdefault(int(index), {})[tensor_name] = value
-    state = {
-        name.removeprefix(_STATE): value
-        for name, value in tensors.items()
-        if name.startswith(_STATE)
-    }
+        else:
+            state[rest] = value
     return Snapshot(record, state, policies)

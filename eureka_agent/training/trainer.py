@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -87,19 +86,7 @@ class MemberAtRung:
     """Its current policy, for `policy_bytes`."""
 
 
-_Result = TypeVar("_Result")
-
 TrainerEvent = MemberProgress | MemberFinished | MemberFailed | MemberAtRung
-
-
-def _whole_environment(make_environment: Callable[[int], VecTask], rows: int) -> VecTask:
-    """Make an environment of at least `rows` rows, padded to `row_multiple` for equal rounding."""
-    environment = make_environment(rows)
-    whole = padded(rows, environment.row_multiple)
-    if whole == rows:
-        return environment
-    environment.close()
-    return make_environment(whole)
 
 
 class Trainer:
@@ -118,7 +105,12 @@ class Trainer:
         """`iteration_limit`: timeout in seconds of an iteration's steps."""
         check_training(settings)
         self._settings = settings
-        self._environment = _whole_environment(make_environment, slots * settings.num_envs)
+        rows = slots * settings.num_envs
+        self._environment = make_environment(rows)
+        whole = padded(rows, self._environment.row_multiple)  # for equal rounding
+        if whole != rows:
+            self._environment.close()
+            self._environment = make_environment(whole)
         found = self._environment.device
         if found.type != torch.device(device).type:
             raise ValueError(f"the environment is on {found}, expected {device!r}")
@@ -166,8 +158,7 @@ class Trainer:
 
     def snapshot(self, job: str) -> Snapshot:
         """State of a running training, between two iterations. Raises KeyError for another."""
-        named = {member.job.name: slot for slot, member in self._members.items()}
-        slot = named[job]
+        slot = {member.job.name: slot for slot, member in self._members.items()}[job]
         member = self._members[slot]
         keeper = member.keeper
         record = TrainingRecord(
@@ -218,8 +209,14 @@ class Trainer:
         EnvironmentFaultError where the environment raises, hangs or is not finite."""
         began = time.perf_counter()
         with self._environment_code():
-            self._fill_slots()
-            self._enter_stages()
+            for slot in range(self._slots):  # slots above the highest used one are idle
+                if self._queue and slot not in self._members:
+                    self._begin(slot, self._queue.popleft())
+            for slot, member in self._members.items():
+                parameters = distribution_at(member.job.curriculum, member.env_steps)
+                if parameters != member.parameters:  # another stage
+                    self._population.set_parameters(slot, parameters)
+                    member.parameters = parameters
         if not self._members:
             return []
         measured_before, waited_before = self._measured(), self.timers["reward"]
@@ -233,17 +230,17 @@ class Trainer:
         for part in ("physics", "policy"):
             self.timers[part] = self._population.collector.seconds[part]
         trained = {slot: member.env_steps for slot, member in self._members.items()}
-        spoiled = spoiled_members(rollout, self._members, type(self._environment), trained)
-        rewards, components, failures = self._timed(
-            "reward", lambda: member_rewards(self._members, rollout, self._reward_timeout)
-        )
+        spoiled = spoiled_members(rollout, trained, type(self._environment))
+        with self._timed("reward"):
+            rewards, components, failures = member_rewards(
+                self._members, rollout, self._reward_timeout
+            )
         nan_actions = Failure("not-a-number", f"the policy's actions became NaN: {_HUGE}")
         failures |= dict.fromkeys(spoiled, nan_actions)
         fitness = self._fitness_of(rollout, failures)
         episodes = self._episodes.update(fitness, rollout.terminated | rollout.truncated)
-        report = self._timed(
-            "update", lambda: self._population.learn(self._members, rollout, rewards)
-        )
+        with self._timed("update"):
+            report = self._population.learn(self._members, rollout, rewards)
         for slot, healthy in enumerate(report.healthy.tolist()):
             if slot in self._members and not healthy:
                 reason = f"the policy's parameters became NaN or infinite{_size(rewards[slot])}"
@@ -261,29 +258,11 @@ class Trainer:
             size = _size(rewards[slot])
             reason = f"{number} of an iteration became NaN or infinite: {_HUGE}{size}"
             failures[slot] = Failure("not-a-number", reason)
-        events = [
-            event
-            for slot in sorted(self._members)
-            for event in self._events(slot, points.get(slot), failures.get(slot))
-        ]
+        events: list[TrainerEvent] = []
+        for slot in sorted(self._members):
+            events += self._events(slot, points.get(slot), failures.get(slot))
         self.timers["rest"] += time.perf_counter() - began - (self._measured() - measured_before)
         return events
-
-    def _fill_slots(self) -> None:
-        """Give the queue the lowest free slots: slots above the highest used one are idle."""
-        for slot in range(self._slots):
-            if not self._queue:
-                return
-            if slot not in self._members:
-                self._begin(slot, self._queue.popleft())
-
-    def _enter_stages(self) -> None:
-        """Give each training's rows the distribution of its stage."""
-        for slot, member in self._members.items():
-            parameters = distribution_at(member.job.curriculum, member.env_steps)
-            if parameters != member.parameters:
-                self._population.set_parameters(slot, parameters)
-                member.parameters = parameters
 
     def _begin(self, slot: int, job: Job) -> None:
         settings = self._settings
@@ -372,11 +351,11 @@ class Trainer:
             "--training-timeout",
         )
 
-    def _timed(self, part: str, work: Callable[[], _Result]) -> _Result:
+    @contextmanager
+    def _timed(self, part: str) -> Iterator[None]:
         began = time.perf_counter()
-        result = work()
+        yield
         self.timers[part] += time.perf_counter() - began
-        return result
 
     def _measured(self) -> float:
         return sum(seconds for part, seconds in self.timers.items() if part != "rest")

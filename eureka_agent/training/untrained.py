@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from contextlib import closing
 
 import torch
 from torch import Tensor
@@ -10,10 +11,10 @@ from torch import Tensor
 from eureka_agent.records import Evaluation, Measurements, UntrainedScore
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.starts import measure_starts
-from eureka_agent.simulation.vec_task import VecTask, padded
+from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task
 from eureka_agent.training.distributions import distribution_of
-from eureka_agent.training.evaluation import PolicyRequest, evaluate_policies
+from eureka_agent.training.evaluation import PolicyRequest, evaluate_policies, rows_needed
 
 MOST_EPISODES = 64
 _MOST_STEPS = 16_000
@@ -49,10 +50,8 @@ def measure(loaded: LoadedEnvironment, task: Task, *, scores: bool = True) -> Me
     starts = measure_starts(loaded, task)
     if not scores:
         return starts
-    zero_actions, random_actions = score_untrained(loaded, task)
-    return starts.model_copy(
-        update={"zero_actions": zero_actions, "random_actions": random_actions}
-    )
+    zero, drawn = score_untrained(loaded, task)
+    return starts.model_copy(update={"zero_actions": zero, "random_actions": drawn})
 
 
 def score_untrained(loaded: LoadedEnvironment, task: Task) -> tuple[UntrainedScore, UntrainedScore]:
@@ -63,13 +62,9 @@ def score_untrained(loaded: LoadedEnvironment, task: Task) -> tuple[UntrainedSco
     episodes = max(_LEAST_EPISODES, min(MOST_EPISODES, episodes))
     policies = [UntrainedPolicy(environment_class, width) for width in (0.0, 1.0)]
     requests = [PolicyRequest(policy, _SEED, episodes) for policy in policies]
-    rows = len(requests) * padded(episodes, environment_class.row_multiple)
-    environment = loaded.make(task, rows)
-    try:
-        with torch.inference_mode():
-            zero, drawn = evaluate_policies(environment, task, requests)
-    finally:
-        environment.close()
+    environment = loaded.make(task, rows_needed(environment_class, requests))
+    with closing(environment), torch.inference_mode():
+        zero, drawn = evaluate_policies(environment, task, requests)
     return _score(zero[0]), _score(drawn[0])
 
 

@@ -18,7 +18,7 @@ _EPSILON = 1e-8
 
 
 class StackedAdam:
-    """Moments and step counts of K members' parameters."""
+    """Adam (Kingma and Ba 2015) of K stacked members, each with its own learning rate and steps."""
 
     def __init__(self, parameters: Tensor, gradients: Tensor) -> None:
         """Shape of each: (K, P)."""
@@ -62,8 +62,9 @@ def generalized_advantages(
     discount: float,
     gae_lambda: float,
 ) -> Tensor:
-    """Advantage of every step. Shape of all: (members, steps, num_envs). `next_values`: before
-    resets; they count at truncations (Pardo et al. 2018), not if `terminated`. `ended`: either."""
+    """Generalised advantage (Schulman et al. 2016) of every step. Shape of all: (members, steps,
+    num_envs). `next_values`: before resets; they count at truncations (Pardo et al. 2018), not if
+    `terminated`. `ended`: either."""
     delta = rewards + discount * next_values * ~terminated - values
     carry = (discount * gae_lambda) * ~ended
     advantages = torch.empty_like(rewards)
@@ -129,23 +130,16 @@ def adapted_learning_rate(learning_rate: Tensor, kl: Tensor, desired_kl: float) 
     return torch.where(kl > 2.0 * desired_kl, lowered, torch.where(small, raised, learning_rate))
 
 
+@dataclass(eq=False)
 class PPOUpdate:
     """Epochs of minibatches for every member, shuffled by its own permutations."""
 
-    def __init__(
-        self,
-        networks: StackedNetworks,
-        distribution: ActionDistribution,
-        adam: StackedAdam,
-        learning_rate: Tensor,
-        settings: TrainingSettings,
-    ) -> None:
-        """`learning_rate`: shape (K, 1), changed in place."""
-        self._networks = networks
-        self._distribution = distribution
-        self._adam = adam
-        self._learning_rate = learning_rate
-        self._settings = settings
+    _networks: StackedNetworks
+    _distribution: ActionDistribution
+    _adam: StackedAdam
+    _learning_rate: Tensor
+    """Shape: (K, 1), changed in place."""
+    _settings: TrainingSettings
 
     def run(self, batch: Batch, permutations: Tensor) -> UpdateReport:
         """Update the leading members. `permutations`: int64, shape (members, epochs, rows)."""
@@ -165,7 +159,11 @@ class PPOUpdate:
     ) -> None:
         members, rows = batch.advantages.shape
         minibatches = self._settings.minibatches
-        terms = _loss_terms(batch, size, self._distribution.constant)
+        # the distribution's constant minus the old log-probability; minus the advantage's share of
+        # the loss; the old value; the target
+        shift = self._distribution.constant - batch.log_probabilities
+        advantages = batch.advantages * (-1.0 / size)
+        terms = torch.stack((shift, advantages, batch.values, batch.targets), dim=-1)
         packed = torch.cat((batch.actions, batch.outputs, terms), dim=-1).flatten(0, 1)
         widths = (batch.actions.shape[-1], batch.outputs.shape[-1], 1, 1, 1, 1)
         observations = batch.observations.flatten(0, 1)
@@ -255,11 +253,3 @@ class PPOUpdate:
         self._adam.step(first, end, rate, scale)
         policy_loss = torch.maximum(loss, clipped_loss).sum(dim=(1, 2))
         return torch.stack((kl, policy_loss, squared.mean(dim=(1, 2))))
-
-
-def _loss_terms(batch: Batch, size: int, constant: float) -> Tensor:
-    """Numbers of every row, shape (members, rows, 4): the distribution's `constant` minus the old
-    log-probability; minus the advantage's share of the loss; the old value; the target."""
-    shift = constant - batch.log_probabilities
-    advantages = batch.advantages * (-1.0 / size)
-    return torch.stack((shift, advantages, batch.values, batch.targets), dim=-1)

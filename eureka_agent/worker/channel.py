@@ -141,6 +141,5 @@ def _parse(line: bytes) -> Command:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the line"
         raise ProtocolError(
-            f"not a command: {line[:80]!r}: {where}: {first['msg']}",
-            "see protocol/commands.py",
+            f"not a command: {line[:80]!r}: {where}: {first['msg']}", "see protocol/commands.py"
         ) from None

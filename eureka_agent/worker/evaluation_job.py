@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import torch
@@ -52,11 +53,8 @@ def evaluate(
     recorded: list[File | Evaluated] = []
     for places in _passes(requests, cls):
         among = [requests[place] for place in places]
-        environment = loaded.make(task, rows_needed(cls, among), device=device)
-        try:
+        with closing(loaded.make(task, rows_needed(cls, among), device=device)) as environment:
             results = evaluate_policies(environment, task, among, PASS_SECONDS)
-        finally:
-            environment.close()
         for place, (evaluation, trajectories) in zip(places, results, strict=True):
             scores[place] = _score(evaluation)
             wanted = command.policies[place].trajectories

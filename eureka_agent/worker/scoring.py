@@ -101,10 +101,7 @@ class Scorer:
     """Runs rewards on stored episodes, which are read once."""
 
     def __init__(
-        self,
-        environment_class: type[VecTask],
-        folder: Path,
-        protocol_descriptors: Sequence[int],
+        self, environment_class: type[VecTask], folder: Path, protocol_descriptors: Sequence[int]
     ) -> None:
         """`folder`: holds the commands' files. `protocol_descriptors`: closed in every child."""
         adopt_orphans()
