@@ -34,8 +34,7 @@ from eureka_agent.training.member_rewards import (
 )
 from eureka_agent.training.population import Population
 from eureka_agent.training.reward import Reward
-from eureka_agent.training.rollout import Rollout
-from eureka_agent.training.rollout_states import spoiled_members
+from eureka_agent.training.rollout import Rollout, spoiled_members
 from eureka_agent.training.snapshot import CheckpointKeeper, Snapshot, TrainingRecord
 
 _HUGE = "the reward's numbers are too large to be averaged or learned from"

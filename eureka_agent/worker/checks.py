@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import re
 import statistics
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,7 +16,6 @@ from eureka_agent.errors import RewardLoadError
 from eureka_agent.records import Finding
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.training.device_errors import is_out_of_memory
 from eureka_agent.training.reward import (
     LARGEST_REWARD,
     Result,
@@ -31,7 +29,8 @@ from eureka_agent.worker.extremes import (
     drawn_states,
     extreme_states,
 )
-from eureka_agent.worker.tracing import line_of_first_broken, mixing_of_rows
+from eureka_agent.worker.findings import TOLERANCE, contract_finding, finding, sum_findings
+from eureka_agent.worker.tracing import line_of_first_broken, line_that_mixes
 
 TIMED_ROWS = 512
 """Rows of the timed call: one PPO iteration of 16 environments and 32 steps."""
@@ -44,28 +43,7 @@ _LARGE_NUMBERS = 1 << 22
 """Most numbers of a large batch, whose rows may hold pictures."""
 _ODD_BATCH = 257
 _SINGLE_ROWS = 6
-_TOLERANCE = 1e-3
-_MESSAGE_CHARACTERS = 600
-_HINTS = {
-    "D305": "keep divisors, logarithms and roots away from zero and below it: add an epsilon or"
-    " clamp",
-    "D306": "clamp the argument of exp, log, sqrt, acos and of divisions: one such step ends the"
-    " training",
-    "D307": "a reward is a pure function: use no random numbers and keep nothing from one call to"
-    " the next",
-    "D309": "work on whole tensors in place of loops over rows",
-    "D311": "make smaller tensors",
-    "D313": "a reward that does not change teaches nothing: add a term that changes with every"
-    " step",
-    "D314": "check that it can act: what is paid in skilled motion alone is not seen there",
-    "D315": "return every term of the total as a component, with its weight",
-    "D316": "return each term under a name: the analyzer says which of them helps",
-    "D317": "make a new tensor: `x = x * 2` in place of `x *= 2`, `.clone()` before writing to rows"
-    " or columns",
-}
-"""Repairs of the findings that have one and the same."""
-_LINE = re.compile(r"^line (\d+): ")
-_ALLOCATION = re.compile(r"tried to allocate (\d+) bytes")
+_CODE_CHARACTERS = 90
 
 
 def check_reward(
@@ -77,7 +55,7 @@ def check_reward(
     try:
         reward = load_reward(specification, environment_class)
     except RewardLoadError as error:
-        return [_finding("D301", error.message, error.hint)]
+        return [finding("D301", error.message, error.hint)]
     try:
         result = reward(recorded)
     except RewardContractError as error:
@@ -86,7 +64,7 @@ def check_reward(
             f"{name} ({', '.join(['batch', *map(str, recorded[name].shape[1:])])})"
             for name in reward.arguments
         )
-        found = _contract_finding(error)
+        found = contract_finding(error)
         hint = f"{found.hint}; " if found.hint else ""
         return [found.model_copy(update={"hint": f"{hint}the arguments' shapes: {shapes}"})]
     checks = _Checks(reward, specification.source, recorded, result)
@@ -124,8 +102,8 @@ class _Checks:
         try:
             table = _table(reward(values))
         except RewardContractError as error:
-            self._check_sum()
-            self._stop(_contract_finding(error, " (with rare states among others)"))
+            self.findings += sum_findings(self._total, self._components)
+            self._stop(contract_finding(error, " (with rare states among others)"))
         order = torch.randperm(table.shape[1], generator=torch.Generator().manual_seed(0))
         width = sum(value[0].numel() for value in values.values())
         size = 1 if is_slow else min(_LARGE_BATCH, _LARGE_NUMBERS // width)
@@ -136,24 +114,24 @@ class _Checks:
         self._check_repeatable({name: value[large] for name, value in values.items()})
         singles = torch.linspace(0, count - 1, _SINGLE_ROWS).long().unsqueeze(1)
         usual = [torch.arange(size) % count for size in (_ODD_BATCH, TIMED_ROWS)]
-        sizes = _TOLERANCE * (1.0 + self._total.abs().nan_to_num())
+        sizes = TOLERANCE * (1.0 + self._total.abs().nan_to_num())
         self._check_batches([*usual, *singles], recorded, self._total, sizes)
         # batches with rare states, as a branch may mix rows only where some are; terms that cancel
         # are no more exact than the largest of them
-        sizes = _TOLERANCE * (1.0 + table.abs().nan_to_num().amax(dim=0))
+        sizes = TOLERANCE * (1.0 + table.abs().nan_to_num().amax(dim=0))
         sizes[-len(rare.beyond) :][torch.tensor(rare.beyond)] = torch.inf
         self._check_batches(batches, values, table[0], sizes, ", some of them rare")
-        if any(finding.severity == "error" for finding in self.findings):
+        if any(each.severity == "error" for each in self.findings):
             return
         reached, *parts = table[:, count:]
         named_parts = dict(zip(self._components, parts, strict=True))
         self._check_variation(reached, named_parts)
-        self._check_sum()
+        self.findings += sum_findings(self._total, self._components)
         self._check_extremes(rare, (reached, named_parts))
 
-    def _stop(self, finding: Finding) -> NoReturn:
+    def _stop(self, found: Finding) -> NoReturn:
         """Add an error and end the checks."""
-        self.findings.append(finding)
+        self.findings.append(found)
         raise _Wrong
 
     def _check_time(self) -> bool:
@@ -166,7 +144,7 @@ class _Checks:
             try:
                 self._reward(values)
             except RewardContractError as error:
-                self._stop(_contract_finding(error, f" (on a batch of {TIMED_ROWS})"))
+                self._stop(contract_finding(error, f" (on a batch of {TIMED_ROWS})"))
             seconds.append(time.perf_counter() - begin)
         median = statistics.median(seconds)
         if median <= NOTICEABLE_SECONDS:
@@ -176,8 +154,8 @@ class _Checks:
             f" {NOTICEABLE_SECONDS * 1e3:.0f} ms"
         )
         if median > SLOW_SECONDS:  # the other checks call it even more often
-            self._stop(_finding("D309", message))
-        self.findings.append(_finding("D309", message, severity="warning"))
+            self._stop(finding("D309", message))
+        self.findings.append(finding("D309", message, severity="warning"))
         return True
 
     def _check_finite(self) -> None:
@@ -217,7 +195,7 @@ class _Checks:
         alone = {name: values[name][row : row + 1] for name in self._recorded}
         line = line_of_first_broken(self._reward, alone)
         message = f"{what} is {number:.4g} {where}"
-        return _finding(code, message, hint if math.isfinite(number) else "", line)
+        return finding(code, message, hint if math.isfinite(number) else "", line)
 
     def _check_repeatable(self, values: Mapping[str, Tensor]) -> None:
         """Call it twice, with other contents of fresh memory, and on two halves in either order
@@ -236,9 +214,9 @@ class _Checks:
             forward = [_table(one(first)), _table(one(second))]
             backward = [_table(two(second)), _table(two(first))]
         except RewardContractError as error:
-            self._stop(_contract_finding(error, " (on the second call)"))
+            self._stop(contract_finding(error, " (on the second call)"))
         if written:
-            self._stop(_finding("D317", f"the argument {written[0]!r} is changed in place"))
+            self._stop(finding("D317", f"the argument {written[0]!r} is changed in place"))
         for found, expected, what in (
             (again, result, "two calls on the same states"),
             (filled, result, "calls with other leftovers in fresh memory"),
@@ -247,7 +225,7 @@ class _Checks:
             if not _same_bits(found, expected):
                 largest = (found - expected).abs().nan_to_num().max().item()
                 by = f" by up to {largest:.3g}" if largest else ""
-                self._stop(_finding("D307", f"{what} differ{by}"))
+                self._stop(finding("D307", f"{what} differ{by}"))
 
     def _check_batches(
         self,
@@ -264,7 +242,7 @@ class _Checks:
             try:
                 alone, _ = self._reward(part)
             except RewardContractError as error:
-                found = _contract_finding(error, f" (on a batch of {size})")
+                found = contract_finding(error, f" (on a batch of {size})")
                 if size == 1 and ".squeeze()" in self._source:
                     hint = "name the dimension, `.squeeze(-1)`: without it a batch of one goes too"
                     found = found.model_copy(update={"hint": hint})
@@ -276,14 +254,15 @@ class _Checks:
             if not len(apart):
                 continue
             row = int(apart[0])
-            line, code, hint = mixing_of_rows(self._reward, self._source, values, rows)
-            by = f" by `{code}`" if code else ""
+            line = line_that_mixes(self._reward, values, rows)
+            code = self._source.splitlines()[line - 1].strip() if line else ""
+            by = f" by `{code[:_CODE_CHARACTERS]}`" if code else ""
             message = (
                 f"a step's reward depends on the other rows of the batch{by}:"
                 f" {expected[row].item():.4g} among {len(total)}, {alone[row].item():.4g} among"
                 f" {size}{where}"
             )
-            self._stop(_finding("D308", message, hint, line))
+            self._stop(finding("D308", message, line=line))
 
     def _check_variation(self, reached: Tensor, parts: Mapping[str, Tensor]) -> None:
         """Find a total constant on recorded states, and components constant on rare states too."""
@@ -293,43 +272,14 @@ class _Checks:
             where = " of random actions" if moves else " and on extreme ones"
             message = f"the total is {_first(total):g} on all {count} recorded states{where}"
             severity: Literal["error", "warning"] = "warning" if moves else "error"
-            self.findings.append(_finding("D313", message, severity=severity))
+            self.findings.append(finding("D313", message, severity=severity))
         for name, value in self._components.items():
             if _is_constant(torch.cat([value, parts[name]])):
                 message = (
                     f"component {name!r} was {_first(value):g} on all {count} recorded states,"
                     " which are of random actions, and on extreme ones"
                 )
-                self.findings.append(_finding("D314", message, severity="warning"))
-
-    def _check_sum(self) -> None:
-        """Warn of components that are none, or that leave out a term of the total or weights."""
-        total, components = self._total, self._components
-        if not components:
-            message = "the dictionary of components is empty"
-            self.findings.append(_finding("D316", message, severity="warning"))
-            return
-        terms = torch.stack(list(components.values())).double()
-        tolerance = _TOLERANCE * (1.0 + total.abs().max().item())
-        apart = (terms.sum(dim=0) - total).abs()
-        if apart.max().item() <= tolerance:
-            return
-        # products and gates need not add up to the total; weights that were left out do
-        weights = torch.linalg.lstsq(terms.T, total.double().unsqueeze(1)).solution.squeeze(1)
-        message, hint = "the components do not add up to the total", ""
-        if bool(((weights @ terms - total).abs() <= tolerance).all()):
-            pairs = zip(components, weights.tolist(), strict=True)
-            message += f", which is {', '.join(f'{name!r} × {each:.3g}' for name, each in pairs)}"
-            hint = "return the terms with their weights, as they enter the total"
-        elif _is_made_of(total.double(), terms, tolerance):
-            return
-        else:
-            row = int((total - terms.sum(dim=0)).abs().argmax())
-            message += (
-                f": a recorded state has {total[row].item():.4g}, and its components"
-                f" {terms[:, row].sum().item():.4g} together"
-            )
-        self.findings.append(_finding("D315", message, hint, severity="warning"))
+                self.findings.append(finding("D314", message, severity="warning"))
 
 
 def _table(result: Result) -> Tensor:
@@ -352,18 +302,6 @@ def _memory_filled() -> Iterator[None]:
         torch.set_deterministic_debug_mode("default")
 
 
-def _is_made_of(total: Tensor, terms: Tensor, tolerance: float) -> bool:
-    """Tell whether weighted components and products of them give the total."""
-    pairs = [terms[one] * terms[two] for one in range(len(terms)) for two in range(one)]
-    features = torch.stack([*terms, *pairs, terms.prod(dim=0)])
-    if 2 * len(features) > len(total):  # as many weights as rows fit anything
-        return True
-    # scaled to one size, so that small ones are not lost
-    features = features / features.abs().amax(dim=1, keepdim=True).clamp(min=1e-12)
-    weights = torch.linalg.lstsq(features.T, total.unsqueeze(1), driver="gelsd").solution.squeeze(1)
-    return bool(((weights @ features - total).abs() <= tolerance).all())
-
-
 def _broken_rows(result: Result) -> list[int]:
     """Rows in which the total or a component is not finite or too large."""
     sound = (_table(result).abs() < LARGEST_REWARD).all(dim=0)  # not where it is NaN
@@ -377,30 +315,3 @@ def _is_constant(value: Tensor) -> bool:
 
 def _first(value: Tensor) -> float:
     return value[0].item() + 0.0  # no minus in front of a zero
-
-
-def _contract_finding(error: RewardContractError, circumstance: str = "") -> Finding:
-    """Finding of a contract error by its code; the error begins with the reward's line."""
-    message = _LINE.sub("", error.message)
-    line = int(found[1]) if (found := _LINE.match(error.message)) else None
-    if error.code != "raised":
-        code = "D304" if "shape" in message or "of type" in message else "D303"
-        return _finding(code, message + circumstance, error.hint, line)
-    if is_out_of_memory(message):
-        asked = _ALLOCATION.search(message)
-        what = f"allocating {int(asked.group(1)) / 1e9:.3g} GB at once" if asked else message
-        return _finding("D311", f"runs out of memory{circumstance}: {what}", line=line)
-    return _finding("D302", f"raises {message}{circumstance}", error.hint, line)
-
-
-def _finding(
-    code: str,
-    message: str,
-    hint: str = "",
-    line: int | None = None,
-    severity: Literal["error", "warning"] = "error",
-) -> Finding:
-    if line is None and (match := _LINE.match(message)):
-        line, message = int(match.group(1)), message[match.end() :]
-    hint, message = hint or _HINTS.get(code, ""), message[:_MESSAGE_CHARACTERS]
-    return Finding(code=code, severity=severity, message=message, line=line, hint=hint)

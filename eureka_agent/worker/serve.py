@@ -19,15 +19,16 @@ from eureka_agent.rewards import RewardSpecification
 from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_environment
 from eureka_agent.simulation.user_modules import describe_error, error_place
 from eureka_agent.task import Task, Variable
-from eureka_agent.training.device_errors import (
+from eureka_agent.training.environment_faults import (
     MEMORY_HINT,
+    RAISED_HINT,
     does_not_fit,
+    environment_code,
     is_gpu_failure,
     is_out_of_memory,
+    loading_limit,
 )
-from eureka_agent.training.environment_faults import RAISED_HINT, environment_code, loading_limit
 from eureka_agent.training.fitness import with_written_fitness
-from eureka_agent.training.untrained import measure
 from eureka_agent.worker.channel import Channel, File, ProtocolError
 from eureka_agent.worker.dry_run import (
     CALL_SECONDS,
@@ -36,7 +37,7 @@ from eureka_agent.worker.dry_run import (
     record_transitions,
     rehearse,
 )
-from eureka_agent.worker.evaluation_job import evaluate
+from eureka_agent.worker.evaluation_job import evaluate, measure
 from eureka_agent.worker.gpus import check_device, device_types, gpus_for, pack_kernels
 from eureka_agent.worker.limits import KERNELS_VARIABLE, keep_freed_memory
 from eureka_agent.worker.nursery import Nursery

@@ -29,7 +29,7 @@ from eureka_agent.training.trainer import (
     Trainer,
     TrainerEvent,
 )
-from eureka_agent.training.untrained import UntrainedPolicy
+from eureka_agent.worker.evaluation_job import UntrainedPolicy
 
 RAIL_TASK = Task(
     sentence="stay in the middle",
