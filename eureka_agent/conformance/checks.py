@@ -303,7 +303,7 @@ def _check_finite(subject: Subject, step: RecordedStep, when: str) -> None:
         if bool(odd.any()):
             first = odd.nonzero()[0].tolist()
             column = f", column {first[1]}," if len(first) > 1 else ""
-            what = f"{place_of_value(cls, name, [*first, 0][1])}{name}{column} is"
+            what = f"{place_of_value(cls, name)}{name}{column} is"
             worst = float(value[tuple(first)])
             if math.isfinite(worst):
                 raise Nonconforming(

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from eureka_agent.errors import WorkerDiedError
-from eureka_agent.fleet.devices import Lease
+from eureka_agent.fleet.devices import Device
 from eureka_agent.fleet.jobs import Population, TrainingJob, TrainingResult
 from eureka_agent.protocol import events
 from eureka_agent.protocol.commands import Cancel, Prepare, Save
@@ -31,14 +31,14 @@ class TrainingWorker:
     """Trains jobs in one worker process until it dies or is closed."""
 
     def __init__(
-        self, population: Population, wall: Wall, scratch: Path, limits: Limits, lease: Lease
+        self, population: Population, wall: Wall, scratch: Path, limits: Limits, device: Device
     ) -> None:
-        """Starts nothing yet. `close` gives back the `lease` on the device."""
+        """Starts nothing yet."""
         self.population = population
         self._wall = wall
         self._scratch = scratch
         self._limits = limits
-        self.lease = lease
+        self.device = device
         self._client: WorkerClient | None = None
         self._timers: dict[str, float] = {}
         self._all_saved: asyncio.Future[None] | None = None
@@ -60,8 +60,7 @@ class TrainingWorker:
     async def start(self) -> None:
         """Start the process and make its population. Raises EurekaError when the environment cannot
         be loaded."""
-        population, problem = self.population, self.population.problem
-        device = self.lease.device
+        population, problem, device = self.population, self.population.problem, self.device
         limits = replace(device.limit(self._limits), kernels=population.kernels)
         client = self._client = await WorkerClient.start(
             self._wall, self._scratch, limits, problem.environment
@@ -140,14 +139,11 @@ class TrainingWorker:
                 )
 
     async def close(self) -> None:
-        """End the process and give its device back."""
+        """End the process."""
         self._mark_all_saved()
         client, self._client = self._client, None
-        try:
-            if client is not None:
-                await client.close()
-        finally:
-            self.lease.give_back()
+        if client is not None:
+            await client.close()
 
     def _mark_all_saved(self) -> None:
         if self._all_saved is not None and not self._all_saved.done():

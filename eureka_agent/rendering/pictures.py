@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import math
 import os
-from dataclasses import replace
-from functools import cache
-from typing import Protocol, TypeAlias
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import TypeAlias
 
 import gymnasium
 import numpy as np
@@ -112,16 +113,14 @@ _DRAW_HINT = (
 )
 
 
-class Pictures(Protocol):
+@dataclass(frozen=True)
+class Pictures:
     """Draws an environment's rows."""
 
-    def picture(self, row: int) -> Picture:
-        """The row's present state. Raises RenderingError."""
-        ...
-
-    def close(self) -> None:
-        """Free what drawing needs."""
-        ...
+    picture: Callable[[int], Picture]
+    """Gives a row's present state. Raises RenderingError."""
+    close: Callable[[], None] = lambda: None
+    """Frees what drawing needs."""
 
 
 def drawable(loaded: LoadedEnvironment) -> LoadedEnvironment:
@@ -168,85 +167,65 @@ def _takes_mode(cls: type[GymnasiumTask]) -> bool:
 def pictures_of(loaded: LoadedEnvironment, environment: VecTask, size: Size) -> Pictures:
     """Pictures of an environment that a `drawable` one made. Raises RenderingError."""
     if type(environment).draw is not VecTask.draw:
-        return _OwnDrawings(loaded, environment, size)
+        return Pictures(partial(_own_drawing, loaded, environment, size))
     if isinstance(environment, MujocoTask):
         from eureka_agent.rendering.mujoco_pictures import MujocoPictures
 
-        return MujocoPictures(environment, size)
+        found = MujocoPictures(environment, size)
+        return Pictures(found.picture, found.close)
     assert isinstance(environment, GymnasiumTask)
-    return _GymnasiumPictures(environment, size)
+    # no window, and no display that is asked for one
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+    if any(_has_mujoco(each) for each in environment.environments[:1]):
+        from eureka_agent.rendering.mujoco_pictures import BACK_END_VARIABLE, back_end
+
+        os.environ[BACK_END_VARIABLE] = back_end()
+    for each in environment.environments:
+        if _has_mujoco(each):
+            model = each.unwrapped.model  # type: ignore[attr-defined]
+            model.vis.quality.offsamples = 0
+            model.light_castshadow[:] = 0
+    return Pictures(partial(_rendered, environment, size))
 
 
-class _OwnDrawings:
-    """Pictures of what an environment's `draw` returns."""
-
-    def __init__(self, loaded: LoadedEnvironment, environment: VecTask, size: Size) -> None:
-        self._folder = loaded.folder
-        self._environment = environment
-        self._size = size
-
-    def picture(self, row: int) -> Picture:
-        try:
-            with user_code(self._folder, "drawing a picture"):
-                return rasterise(self._environment.draw(row), self._size)
-        except EurekaError as error:
-            # no line of its own raised: what it gave cannot be drawn
-            own = ", line " in error.message
-            place = "" if own else place_of_function(type(self._environment).draw)
-            raise RenderingError(f"{place}{error.message}", error.hint) from None
-
-    def close(self) -> None:
-        """Nothing to free."""
+def _own_drawing(loaded: LoadedEnvironment, environment: VecTask, size: Size, row: int) -> Picture:
+    """What an environment's `draw` returns."""
+    try:
+        with user_code(loaded.folder, "drawing a picture"):
+            return rasterise(environment.draw(row), size)
+    except EurekaError as error:
+        # no line of its own raised: what it gave cannot be drawn
+        own = ", line " in error.message
+        place = "" if own else place_of_function(type(environment).draw)
+        raise RenderingError(f"{place}{error.message}", error.hint) from None
 
 
-class _GymnasiumPictures:
-    """Pictures of `render()`."""
-
-    def __init__(self, environment: GymnasiumTask, size: Size) -> None:
-        self._environments = environment.environments
-        self._label, self._package = environment.label(), environment._package
-        self._size = size
-        # no window, and no display that is asked for one
-        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
-        if any(_has_mujoco(each) for each in self._environments[:1]):
-            from eureka_agent.rendering.mujoco_pictures import BACK_END_VARIABLE, back_end
-
-            os.environ[BACK_END_VARIABLE] = back_end()
-        for each in self._environments:
-            if _has_mujoco(each):
-                model = each.unwrapped.model  # type: ignore[attr-defined]
-                model.vis.quality.offsamples = 0
-                model.light_castshadow[:] = 0
-
-    def picture(self, row: int) -> Picture:
-        environment = self._environments[row]
-        try:
-            passing = (gymnasium.error.DependencyNotInstalled, NotImplementedError)
-            with third_party_code(self._package, "when it was drawn", passing):
-                pixels = environment.render()
-        except gymnasium.error.DependencyNotInstalled as error:
-            what = f"{self._label} cannot be drawn: {error}"
-            raise RenderingError(what, f"install it: {install_extra('gymnasium')}") from None
-        except NotImplementedError:
-            raise RenderingError(
-                f"{place_of_render(environment)}{self._label} has no `render`",
-                f"write one that gives an array (height, width, 3) of uint8 in the mode {_MODE!r}",
-            ) from None
-        except EurekaError as error:
-            what = f"{self._label} cannot be drawn: {error.message}"
-            raise RenderingError(what, error.hint) from None
-        if not _is_picture(pixels):
-            kind = "None" if pixels is None else type(pixels).__name__
-            shape = getattr(pixels, "shape", "")
-            raise RenderingError(
-                f"{place_of_render(environment)}`render` of {self._label} gave"
-                f" {f'{kind} {shape}'.rstrip()}, expected an array (height, width, 3) of uint8",
-                f"make it with render_mode={_MODE!r}; `{command('envs --check')}` tries the rest",
-            )
-        return fitted(np.asarray(pixels), self._size)
-
-    def close(self) -> None:
-        """The environments are closed by their owner."""
+def _rendered(task: GymnasiumTask, size: Size, row: int) -> Picture:
+    """What `render()` returns."""
+    environment, label = task.environments[row], task.label()
+    try:
+        passing = (gymnasium.error.DependencyNotInstalled, NotImplementedError)
+        with third_party_code(task._package, "when it was drawn", passing):
+            pixels = environment.render()
+    except gymnasium.error.DependencyNotInstalled as error:
+        what = f"{label} cannot be drawn: {error}"
+        raise RenderingError(what, f"install it: {install_extra('gymnasium')}") from None
+    except NotImplementedError:
+        raise RenderingError(
+            f"{place_of_render(environment)}{label} has no `render`",
+            f"write one that gives an array (height, width, 3) of uint8 in the mode {_MODE!r}",
+        ) from None
+    except EurekaError as error:
+        raise RenderingError(f"{label} cannot be drawn: {error.message}", error.hint) from None
+    if not _is_picture(pixels):
+        kind = "None" if pixels is None else type(pixels).__name__
+        found = f"{kind} {getattr(pixels, 'shape', '')}".rstrip()
+        raise RenderingError(
+            f"{place_of_render(environment)}`render` of {label} gave {found}, expected an array"
+            " (height, width, 3) of uint8",
+            f"make it with render_mode={_MODE!r}; `{command('envs --check')}` tries the rest",
+        )
+    return fitted(np.asarray(pixels), size)
 
 
 def _has_mujoco(environment: gymnasium.Env) -> bool:

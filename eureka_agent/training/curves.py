@@ -64,11 +64,7 @@ def curve_points(
                 components=means,
                 component_magnitudes=magnitudes,
                 component_deviations=deviations,
-                terminations={
-                    cause: number
-                    for cause, number in zip(causes, ended[member], strict=True)
-                    if number
-                },
+                terminations={k: n for k, n in zip(causes, ended[member], strict=True) if n},
                 action_saturation=None if report.action_saturation is None else saturation,
                 action_std=None if report.action_std is None else std,
                 learning_rate=rate,
@@ -87,8 +83,10 @@ def _component_moments(
     members: Sequence[Mapping[str, Tensor]],
 ) -> list[tuple[dict[str, float], dict[str, float], dict[str, float]]]:
     """Mean, mean magnitude and deviation of components, by member for equal rounding."""
+    tables = [torch.stack(list(components.values())) for components in members if components]
     moments = [
-        _moments(torch.stack(list(components.values()))) for components in members if components
+        torch.stack((each.mean(1), each.abs().mean(1), each.std(dim=1, correction=0)), dim=1)
+        for each in tables
     ]
     columns = iter(torch.cat(moments).tolist() if moments else ())
     result = []
@@ -99,13 +97,3 @@ def _component_moments(
         )
         result.append((means, magnitudes, deviations))
     return result
-
-
-def _moments(components: Tensor) -> Tensor:
-    """Mean, mean magnitude and standard deviation. Shape: (components, rows) to (components, 3)."""
-    moments = (
-        components.mean(dim=1),
-        components.abs().mean(dim=1),
-        components.std(dim=1, correction=0),
-    )
-    return torch.stack(moments, dim=1)

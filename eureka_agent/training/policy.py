@@ -39,10 +39,9 @@ class Policy:
         policy.<i>.bias (1, outputs), and for a Gaussian log_std. `distribution`: None takes the one
         named in `metadata`. Raises ValueError where that does not fit."""
         self._tensors = dict(tensors)
-        count = sum(name.startswith("policy.") and name.endswith(".weight") for name in tensors)
         self._layers = [
             (tensors[f"policy.{index}.weight"], tensors[f"policy.{index}.bias"])
-            for index in range(count)
+            for index in range(_num_layers(tensors))
         ]
         self._mean = tensors["observation_mean"]
         self._inverse_deviation = tensors["observation_deviation"].reciprocal()
@@ -100,13 +99,15 @@ class Policy:
         return value
 
 
+def _num_layers(tensors: Mapping[str, Tensor]) -> int:
+    return sum(name.startswith("policy.") and name.endswith(".weight") for name in tensors)
+
+
 def policy_bytes(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> bytes:
     """A policy as safetensors. `metadata`: the trainer's `policy_metadata`, and any names."""
-    if metadata.get("activation") not in _ACTIVATIONS:
-        raise ValueError(
-            f"policy metadata has activation {metadata.get('activation')!r}, expected one of"
-            f" {_ACTIVATIONS}"
-        )
+    given = metadata.get("activation")
+    if given not in _ACTIVATIONS:
+        raise ValueError(f"the policy's activation is {given!r}, expected one of {_ACTIVATIONS}")
     policy = Policy(tensors, cast(Activation, metadata["activation"]), metadata)
     layer_sizes = ",".join(str(size) for size in policy.layer_sizes)
     return save(dict(tensors), metadata={**metadata, "layer_sizes": layer_sizes})
@@ -130,21 +131,17 @@ def load_policy(path: Path, device: str = "cpu") -> Policy:
 
 def _fit_together(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> bool:
     """Check names, types and shapes: layers must fit each other and the distribution."""
-    count = sum(name.startswith("policy.") and name.endswith(".weight") for name in tensors)
-    found = (tensors.get(f"policy.{index}.weight") for index in range(count))
-    weights = [
-        weight for weight in found if weight is not None and weight.dim() == 2 and weight.numel()
-    ]
-    if not weights or len(weights) < count:
+    weights = [tensors.get(f"policy.{index}.weight") for index in range(_num_layers(tensors))]
+    shapes = [weight.shape for weight in weights if weight is not None and weight.numel()]
+    if not weights or len(shapes) < len(weights) or any(len(shape) != 2 for shape in shapes):
         return False
-    sizes = [weights[0].shape[0], *(weight.shape[1] for weight in weights)]
+    sizes = [shapes[0][0], *(shape[1] for shape in shapes)]
     distribution = distribution_of_file(metadata, sizes[-1])
     if distribution is None:
         return False
-    expected: dict[str, tuple[int, ...]] = {
-        "observation_mean": (sizes[0],),
-        "observation_deviation": (sizes[0],),
-    }
+    expected: dict[str, tuple[int, ...]] = dict.fromkeys(
+        ("observation_mean", "observation_deviation"), (sizes[0],)
+    )
     if distribution.parameter:
         expected[distribution.parameter] = (distribution.num_parameters,)
     for index, (inputs, outputs) in enumerate(pairwise(sizes)):
@@ -193,8 +190,9 @@ class ActingPolicies:
             check_sizes(policy, env)
         places, count = [], 0
         for part in rows:
-            places.append(slice(count, count + part.stop - part.start))
-            count += padded(part.stop - part.start, VecTask.row_multiple)
+            size = part.stop - part.start
+            places.append(slice(count, count + size))
+            count += padded(size, VecTask.row_multiple)
         self._policies = policies
         self._rows = rows
         self._distribution = distribution = distribution_of(env)

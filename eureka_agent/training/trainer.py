@@ -6,8 +6,9 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -125,7 +126,14 @@ class Trainer:
         self._episodes = EpisodeTracker(slots, settings.num_envs, task.fitness_reduction, found)
         self._written = isinstance(task.fitness, WrittenFitnessFunction)
         self._reward_timeout = reward_timeout
-        self._iteration_limit = iteration_limit
+        self._environment_code = partial(
+            environment_code,
+            type(self._environment),
+            iteration_limit,
+            "an iteration of the environment",
+            "--training-timeout",
+        )
+        """Context of calls of the environment's own code."""
         self._queue: deque[Job] = deque()
         self._members: dict[int, Member] = {}
         self._slots = slots
@@ -249,9 +257,8 @@ class Trainer:
         for member in self._members.values():
             member.env_steps += steps
             member.worked += worked
-        going_on = {
-            slot: member.env_steps for slot, member in self._members.items() if slot not in failures
-        }
+        members = self._members.items()
+        going_on = {slot: each.env_steps for slot, each in members if slot not in failures}
         points, faults = curve_points(going_on, rollout, rewards, components, episodes, report)
         for slot, number in faults.items():
             size = _size(rewards[slot])
@@ -340,15 +347,6 @@ class Trainer:
             events.append(MemberAtRung(name, passed[-1], policy))
             member.job.rungs = member.job.rungs[len(passed) :]
         return events
-
-    def _environment_code(self) -> AbstractContextManager[None]:
-        """Context of calls of the environment's own code."""
-        return environment_code(
-            type(self._environment),
-            self._iteration_limit,
-            "an iteration of the environment",
-            "--training-timeout",
-        )
 
     @contextmanager
     def _timed(self, part: str) -> Iterator[None]:

@@ -123,7 +123,7 @@ def _checked(environment: VecTask, values: Mapping[str, Tensor], moment: str) ->
             elif name not in found:
                 what = "is declared, but not given"
             raise EnvironmentFaultError(
-                f"{place_of_value(cls, name, 0)}{name!r} {what}",
+                f"{place_of_value(cls, name)}{name!r} {what}",
                 "compute_variables gives exactly the declared variables; the batch is the first"
                 " dimension",
             )

@@ -14,6 +14,7 @@ import socket
 import struct
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from eureka_agent.errors import ProcessStartError, WorkerDiedError
 from eureka_agent.worker.confinement import confine_computation, warm_up
@@ -32,12 +33,12 @@ _CHANNEL = 3
 _NUMBER = struct.Struct("!q")
 
 
+@dataclass
 class Nursery:
     """The worker's end; see `start`."""
 
-    def __init__(self, pid: int, control: socket.socket) -> None:
-        self._pid = pid
-        self._control = control
+    _pid: int
+    _control: socket.socket
 
     @classmethod
     def start(cls, close_descriptors: Sequence[int]) -> Nursery:
@@ -85,8 +86,8 @@ class Nursery:
         try:
             yield
         except ConnectionError:
-            message = "the process that starts those of rewards has ended"
-            raise WorkerDiedError(message, "") from None
+            what = "the process that starts those of rewards has ended"
+            raise WorkerDiedError(what, "") from None
 
 
 def _run_and_exit(work: Callable[[], None]) -> None:

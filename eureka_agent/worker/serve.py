@@ -128,10 +128,7 @@ class Worker:
         except BaseException as error:  # noqa: BLE001  (the boundary of one command; the traceback goes to standard error)
             answers = [self._defect(subject, job, error)]
         for answer in answers:
-            if isinstance(answer, File):
-                self._channel.send_file(answer)
-            else:
-                self._channel.send(answer)
+            self._channel.send(answer)
         return answers
 
     def _defect(self, what: str, job: str | None, error: BaseException) -> Fault:
