@@ -244,7 +244,7 @@ async def test_who_waits_together_is_scored_in_one_pass(
             *(
                 evaluator.evaluate(policy, seed, 4, tmp_path / f"{seed}.npz")
                 for seed in range(SEEDS)
-            ),
+            )
         )
         assert together == scores
         assert sizes == [SEEDS]

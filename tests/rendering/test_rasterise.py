@@ -10,15 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from eureka_agent.rendering.pictures import RenderingError, rasterise
-from eureka_agent.simulation.drawing import (
-    Circle,
-    Drawing,
-    Label,
-    Line,
-    Polygon,
-    Shape,
-    rectangle,
-)
+from eureka_agent.simulation.drawing import Circle, Drawing, Label, Line, Polygon, Shape, rectangle
 
 RED = "#ff0000"
 SIZE = (80, 60)

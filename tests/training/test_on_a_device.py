@@ -8,14 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor
-from training_environments import (
-    CENTRE_REWARD,
-    SLOW_REWARD,
-    PointMass,
-    Rail,
-    TwoGearRail,
-    run,
-)
+from training_environments import CENTRE_REWARD, SLOW_REWARD, PointMass, Rail, TwoGearRail, run
 
 from eureka_agent.simulation.loading import load_environment
 from eureka_agent.simulation.vec_task import VecTask

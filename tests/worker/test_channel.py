@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from eureka_agent.protocol.bounds import MAX_LINE_BYTES, FileHeader
+from eureka_agent.protocol.bounds import FileHeader
 from eureka_agent.protocol.commands import Cancel, Shutdown
 from eureka_agent.protocol.events import EVENT, Fault, Opened
 from eureka_agent.records import TaskDescription
@@ -78,22 +78,6 @@ def test_a_line_that_is_no_command_is_named_and_the_next_one_is_read(
     assert pipes.channel.receive(0.0) == Cancel(job="a")
 
 
-@pytest.mark.in_turns(0)
-def test_a_line_without_end_is_refused_once_and_skipped(pipes: Pipes) -> None:
-    piece = b"x" * 4096
-    refused = []
-    for _ in range(MAX_LINE_BYTES // len(piece) * 2 + 2):
-        pipes.write(piece)
-        try:
-            assert pipes.channel.receive(0.0) is None
-        except ProtocolError as error:
-            refused.append(error.message)
-    assert len(refused) == 1
-    assert str(MAX_LINE_BYTES) in refused[0]
-    pipes.write(b"still the same line\n" + CANCEL)
-    assert pipes.channel.receive(0.0) == Cancel(job="a")
-
-
 def test_the_end_of_input_is_seen_after_the_last_command(pipes: Pipes) -> None:
     pipes.write(CANCEL)
     pipes.hang_up()
@@ -159,7 +143,7 @@ def test_a_file_named_by_a_path_is_no_command(pipes: Pipes) -> None:
 
 
 def test_a_file_goes_out_behind_its_header(pipes: Pipes) -> None:
-    pipes.channel.send_file(File("policy-1", b"12\n45"))
+    pipes.channel.send(File("policy-1", b"12\n45"))
     pipes.channel.send(Fault(job=None, message="x"))
     line, rest = os.read(pipes.driver_reads, 1 << 16).split(b"\n", 1)
     assert EVENT.validate_json(line) == FileHeader(name="policy-1", size=5)
