@@ -25,7 +25,6 @@ from eureka_agent.training.update import (
     Batch,
     PPOUpdate,
     StackedAdam,
-    UpdateReport,
     generalized_advantages,
 )
 
@@ -34,7 +33,9 @@ from eureka_agent.training.update import (
 class LearningReport:
     """Statistics of an update. Shape of each: (members,)."""
 
-    update: UpdateReport
+    kl: Tensor
+    policy_loss: Tensor
+    value_loss: Tensor
     explained_variance: Tensor
     entropy: Tensor
     action_std: Tensor | None
@@ -177,10 +178,12 @@ class Population:
             targets=(returns - mean) / deviation,
             parameters=parameters.clone(),
         )
-        report = self._update.run(batch, self._permutations[:width])
+        kl, policy_loss, value_loss = self._update.run(batch, self._permutations[:width])
         self.observation_statistics.update(rollout.observations.flatten(1, 2))
         return LearningReport(
-            update=report,
+            kl=kl,
+            policy_loss=policy_loss,
+            value_loss=value_loss,
             explained_variance=explained,
             entropy=self.distribution.entropy(policy_outputs, parameters),
             action_std=self.distribution.std(parameters),

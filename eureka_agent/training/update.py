@@ -112,15 +112,6 @@ class Batch:
         return Batch(*(getattr(self, name)[first:end] for name in self.__dataclass_fields__))
 
 
-@dataclass
-class UpdateReport:
-    """Means over an update's minibatches. Shape of each: (members,)."""
-
-    kl: Tensor
-    policy_loss: Tensor
-    value_loss: Tensor
-
-
 def adapted_learning_rate(learning_rate: Tensor, kl: Tensor, desired_kl: float) -> Tensor:
     """Learning rate times 1.5 below half the desired KL, divided by 1.5 above twice it, kept where
     the KL is rounding alone. Shape of both: (members, 1)."""
@@ -141,8 +132,9 @@ class PPOUpdate:
     """Shape: (K, 1), changed in place."""
     _settings: TrainingSettings
 
-    def run(self, batch: Batch, permutations: Tensor) -> UpdateReport:
-        """Update the leading members. `permutations`: int64, shape (members, epochs, rows)."""
+    def run(self, batch: Batch, permutations: Tensor) -> Tensor:
+        """Update the leading members. `permutations`: int64, shape (members, epochs, rows). Returns
+        means over minibatches: KL, policy loss and value loss, shape (3, members)."""
         members, rows = batch.advantages.shape
         size = rows // self._settings.minibatches
         chunk = members if batch.advantages.is_cuda else max(1, _ROWS_PER_CHUNK // size)
@@ -151,8 +143,7 @@ class PPOUpdate:
             end = min(first + chunk, members)
             part, order = batch.members(first, end), permutations[first:end]
             self._update_chunk(first, end, part, order, size, reports[:, first:end])
-        kl, policy_loss, value_loss = reports / (self._settings.epochs * self._settings.minibatches)
-        return UpdateReport(kl, policy_loss, value_loss)
+        return reports / (self._settings.epochs * self._settings.minibatches)
 
     def _update_chunk(
         self, first: int, end: int, batch: Batch, permutations: Tensor, size: int, report: Tensor

@@ -26,14 +26,10 @@ from eureka_agent.training.reward import RewardContractError
 from eureka_agent.worker.confinement import describe_exit
 from eureka_agent.worker.nursery import Nursery
 from eureka_agent.worker.reward_process import (
-    ANSWER,
     MAX_MESSAGE_BYTES,
     Answer,
     ArgumentPlace,
-    Called,
-    Failed,
     Load,
-    Loaded,
     NoAnswerError,
     SharedTensors,
     receive,
@@ -119,27 +115,27 @@ class RemoteReward:
         self, process: _Process, rows: int, device: torch.device, timeout_s: float
     ) -> tuple[Tensor, dict[str, Tensor]]:
         answer = self._answer(process, timeout_s)
-        if isinstance(answer, Failed):
-            code = "contract" if answer.code == "contract" else "raised"
-            raise RewardContractError(code, answer.message, answer.hint)
-        if not isinstance(answer, Called):
+        if answer.code in ("raised", "contract"):
+            raise RewardContractError(answer.code, answer.message, answer.hint)
+        if answer.code != "called" or len(answer.names) > MOST_COMPONENTS:
             raise _invalid_answer()
-        for name in answer.components:
+        for name in answer.names:
             if fault := component_fault(name):
                 raise RewardContractError("contract", *fault)
         stride = _FLOAT_BYTES * process.load.rows
         results = [
             process.memory.at(process.load.results + stride * index, (rows,)).to(device, copy=True)
-            for index in range(1 + len(answer.components))
+            for index in range(1 + len(answer.names))
         ]
-        return results[0], dict(zip(answer.components, results[1:], strict=True))
+        return results[0], dict(zip(answer.names, results[1:], strict=True))
 
     def _answer(self, process: _Process, timeout_s: float) -> Answer:
         """Wait for an answer. Ends the process at RewardContractError and TimeLimitError."""
         try:
             if process.status is not None:
                 raise NoAnswerError
-            return ANSWER.validate_json(receive(process.channel, timeout_s, MAX_MESSAGE_BYTES))
+            message = receive(process.channel, timeout_s, MAX_MESSAGE_BYTES)
+            return Answer.model_validate_json(message)
         except TimeoutError:
             process.close()
             raise TimeLimitError(timeout_s) from None
@@ -161,10 +157,10 @@ class RemoteReward:
             answer = self._answer(process, LOADING_SECONDS)
         except RewardContractError as error:
             raise RewardLoadError(error.message, error.hint) from None
-        if isinstance(answer, Failed):
+        if answer.code == "load":
             process.close()
             raise RewardLoadError(answer.message, answer.hint)
-        names = answer.arguments if isinstance(answer, Loaded) else ()
+        names = answer.names if answer.code == "loaded" else ()
         trusted = self._reward.trusted
         known = {each.name for each in self._variables if trusted or not each.private}
         are_known = all(variable_of(name) in known for name in names)

@@ -10,14 +10,11 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-from pydantic import Field, TypeAdapter
 from torch import Tensor
 
-from eureka_agent.component_names import LONGEST_NAME, MOST_COMPONENTS
 from eureka_agent.errors import EurekaError, RewardLoadError
 from eureka_agent.records import ConstantSpec, Record
 from eureka_agent.rewards import RewardSpecification
@@ -26,6 +23,8 @@ from eureka_agent.training.reward import RewardContractError, RewardFunction
 
 MAX_MESSAGE_BYTES = 1 << 16
 _LENGTH = struct.Struct("!I")
+_LONGEST_WORDS = 2000
+"""Characters of a message or hint; each takes at most twelve bytes of an answer."""
 
 
 class ArgumentPlace(Record):
@@ -54,33 +53,15 @@ class Load(Record):
     """Order in which the helper functions take quaternions."""
 
 
-class Loaded(Record):
-    """Answer: the source defines a reward."""
+class Answer(Record):
+    """Answer of the process: the source is loaded, a call is made, or either has failed."""
 
-    type: Literal["loaded"] = "loaded"
-    arguments: tuple[str, ...]
-
-
-class Called(Record):
-    """Answer: total and components are in the shared memory."""
-
-    type: Literal["called"] = "called"
-    components: tuple[Annotated[str, Field(max_length=LONGEST_NAME)], ...] = Field(
-        max_length=MOST_COMPONENTS
-    )
-
-
-class Failed(Record):
-    """Answer: the reward did not load, raised, or broke the contract."""
-
-    type: Literal["failed"] = "failed"
-    code: Literal["load", "raised", "contract"]
-    message: str
-    hint: str
-
-
-Answer = Annotated[Loaded | Called | Failed, Field(discriminator="type")]
-ANSWER: TypeAdapter[Answer] = TypeAdapter(Answer)
+    code: Literal["loaded", "called", "load", "raised", "contract"]
+    names: tuple[str, ...] = ()
+    """The reward's arguments, or its components, whose values are in the shared memory after the
+    total."""
+    message: str = ""
+    hint: str = ""
 
 
 class NoAnswerError(Exception):
@@ -131,32 +112,15 @@ def _exactly(channel: socket.socket, size: int, deadline: float | None) -> bytes
     return bytes(data)
 
 
-_LONGEST_WORDS = 2000
-"""Characters of a message or hint; each takes at most twelve bytes of an answer."""
-
-
 def serve_reward(channel: socket.socket, memory: SharedTensors, load: Load) -> None:
     """Load the reward, which runs generated code, then answer calls. Raises NoAnswerError."""
-    reward = _loaded(load)
-    if isinstance(reward, Failed):
-        _answer(channel, reward)
-        return
-    places = {place.name: place for place in load.arguments}
-    used = [places[name] for name in reward.arguments]
-    _answer(channel, Loaded(arguments=reward.arguments))
-    while True:
-        rows = json.loads(receive(channel))
-        _answer(channel, _call(reward, memory, load, used, rows))
-
-
-def _loaded(load: Load) -> RewardFunction | Failed:
     variables = [
         Variable(place.name, place.shape, "1", "-", "", private=place.private)
         for place in load.arguments
         if not place.name.startswith(PREVIOUS_PREFIX)
     ]
     try:
-        return RewardFunction.from_source(
+        reward = RewardFunction.from_source(
             load.reward.source,
             variables,
             load.reward.trusted,
@@ -164,30 +128,32 @@ def _loaded(load: Load) -> RewardFunction | Failed:
             quaternion_order=load.quaternion_order,
         )
     except RewardLoadError as error:
-        return _failed("load", error)
+        _answer(channel, _failed("load", error))
+        return
+    used = [place for place in load.arguments if place.name in reward.arguments]
+    _answer(channel, Answer(code="loaded", names=reward.arguments))
+    while True:
+        rows = json.loads(receive(channel))
+        values = {place.name: memory.at(place.offset, (rows, *place.shape)) for place in used}
+        try:
+            total, components = reward(values)
+        except RewardContractError as error:
+            is_contract = error.code == "contract"
+            _answer(channel, _failed("contract" if is_contract else "raised", error))
+            continue
+        for index, result in enumerate((total, *components.values())):
+            memory.at(load.results + 4 * load.rows * index, (rows,)).copy_(result)
+        _answer(channel, Answer(code="called", names=tuple(components)))
 
 
-def _call(
-    reward: RewardFunction,
-    memory: SharedTensors,
-    load: Load,
-    used: Sequence[ArgumentPlace],
-    rows: int,
-) -> Called | Failed:
-    values = {place.name: memory.at(place.offset, (rows, *place.shape)) for place in used}
-    try:
-        total, components = reward(values)
-    except RewardContractError as error:
-        return _failed("contract" if error.code == "contract" else "raised", error)
-    for index, result in enumerate((total, *components.values())):
-        memory.at(load.results + 4 * load.rows * index, (rows,)).copy_(result)
-    return Called(components=tuple(components))
-
-
-def _failed(code: Literal["load", "raised", "contract"], error: EurekaError) -> Failed:
+def _failed(code: Literal["load", "raised", "contract"], error: EurekaError) -> Answer:
     """Bounded answer for an error, whose message may hold whole tensors."""
     message, hint = error.message[:_LONGEST_WORDS], error.hint[:_LONGEST_WORDS]
-    return Failed(code=code, message=message, hint=hint)
+    return Answer(code=code, message=message, hint=hint)
+
+
+def _answer(channel: socket.socket, answer: Answer) -> None:
+    send(channel, answer.model_dump_json().encode())
 
 
 class SharedTensors:
@@ -204,7 +170,3 @@ class SharedTensors:
             flat = torch.frombuffer(self._memory, dtype=torch.float32, count=size, offset=offset)
             self._made[offset, shape] = flat.view(shape)
         return self._made[offset, shape]
-
-
-def _answer(channel: socket.socket, answer: Answer) -> None:
-    send(channel, answer.model_dump_json().encode())
