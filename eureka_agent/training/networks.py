@@ -87,12 +87,8 @@ class ReturnStatistics:
 
     def member_tensors(self) -> dict[str, Tensor]:
         """State tensors, one row per member, not copied."""
-        return {
-            "mean": self.mean,
-            "deviation": self.deviation,
-            "square": self._square,
-            "iterations": self._iterations,
-        }
+        rest = {"square": self._square, "iterations": self._iterations}
+        return {"mean": self.mean, "deviation": self.deviation, **rest}
 
     def update(self, returns: Tensor) -> tuple[Tensor, Tensor]:
         """Add returns, shape (members, rows); return a value head's scale and shift, shape

@@ -83,9 +83,7 @@ class Population:
         the environment's parameters."""
         generator = self._generators[member].manual_seed(seed)
         self.networks.initialize(member, seed, self.distribution.initial_parameter(self._settings))
-        self._adam.reset(member)
-        self.observation_statistics.reset(member)
-        self._return_statistics.reset(member)
+        self._reset(member)
         self._learning_rate[member] = self._settings.learning_rate
         longest = self._environment.max_episode_length
         progress = torch.randint(
@@ -121,24 +119,22 @@ class Population:
 
     def _member_tensors(self) -> dict[str, Tensor]:
         """All state tensors with one row per member, not copied."""
-        parts = {
-            "adam": self._adam.member_tensors(),
-            "observations": self.observation_statistics.member_tensors(),
-            "returns": self._return_statistics.member_tensors(),
-        }
         tensors = {"parameters": self.networks.parameters, "learning_rate": self._learning_rate}
-        for part, state in parts.items():
-            tensors |= {f"{part}.{name}": value for name, value in state.items()}
+        parts = self._adam, self.observation_statistics, self._return_statistics
+        for part, state in zip(("adam", "observations", "returns"), parts, strict=True):
+            tensors |= {f"{part}.{name}": each for name, each in state.member_tensors().items()}
         return tensors
 
     def clear(self, member: int) -> None:
         """Empty a slot: finite numbers, zero actions."""
         self.networks.parameters[member] = 0.0
         self.networks.gradients[member] = 0.0
-        self._adam.reset(member)
-        self.observation_statistics.reset(member)
-        self._return_statistics.reset(member)
+        self._reset(member)
         self.collector.clear_member(member)
+
+    def _reset(self, member: int) -> None:
+        for state in (self._adam, self.observation_statistics, self._return_statistics):
+            state.reset(member)
 
     def collect(self, members: Collection[int], width: int, arguments: Collection[str]) -> Rollout:
         """Act for one iteration in the `width` leading slots; only `members` draw noise."""

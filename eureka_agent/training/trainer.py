@@ -119,12 +119,13 @@ class Trainer:
             self._environment.tell_rows_from_constants(other)
             other.close()
         self._task = task
-        self._fitness = FitnessFunction(
-            task, self._environment.all_variables(), self._environment.constants
-        )
+        variables, constants = self._environment.all_variables(), self._environment.constants
+        self._fitness = FitnessFunction(task, variables, constants)
         self._population = Population(self._environment, settings, slots)
+        distribution = self._population.distribution
+        self.policy_metadata = {"activation": settings.activation, **distribution.metadata}
+        """Metadata for `policy_bytes` of every policy from here."""
         self._episodes = EpisodeTracker(slots, settings.num_envs, task.fitness_reduction, found)
-        self._written = isinstance(task.fitness, WrittenFitnessFunction)
         self._reward_timeout = reward_timeout
         self._environment_code = partial(
             environment_code,
@@ -140,14 +141,9 @@ class Trainer:
         # A GPU chooses kernels by size, and they may round differently. There all slots take part
         # in every iteration, so that a training's numbers do not depend on its neighbours.
         self._whole_width = found.type != "cpu"
-        parts = ("physics", "policy", "reward", "update", "rest")
-        self.timers: dict[str, float] = dict.fromkeys(parts, 0.0)
+        self.timers = dict.fromkeys(("physics", "policy", "reward", "update", "rest"), 0.0)
         """Wall seconds of all iterations, by part."""
-
-    @property
-    def policy_metadata(self) -> dict[str, str]:
-        """Metadata for `policy_bytes` of every policy from here."""
-        return {"activation": self._settings.activation, **self._population.distribution.metadata}
+        self._seconds = 0.0
 
     @property
     def busy(self) -> bool:
@@ -226,7 +222,7 @@ class Trainer:
                     member.parameters = parameters
         if not self._members:
             return []
-        measured_before, waited_before = self._measured(), self.timers["reward"]
+        waited_before = self.timers["reward"]
         width = self._slots if self._whole_width else max(self._members) + 1
         self._environment.active_rows = width * self._settings.num_envs
         arguments = {*self._fitness.arguments}.union(
@@ -267,7 +263,9 @@ class Trainer:
         events: list[TrainerEvent] = []
         for slot in sorted(self._members):
             events += self._events(slot, points.get(slot), failures.get(slot))
-        self.timers["rest"] += time.perf_counter() - began - (self._measured() - measured_before)
+        self._seconds += time.perf_counter() - began
+        measured = (seconds for part, seconds in self.timers.items() if part != "rest")
+        self.timers["rest"] = self._seconds - sum(measured)
         return events
 
     def _begin(self, slot: int, job: Job) -> None:
@@ -313,7 +311,7 @@ class Trainer:
         finite = fitness.flatten(1).isfinite().all(dim=1)
         for slot, sound in enumerate(finite.tolist()):
             if slot in self._members and slot not in failures and not sound:
-                if not self._written:  # its states are sound
+                if not isinstance(self._task.fitness, WrittenFitnessFunction):  # sound states
                     raise fitness_fault(self._task)
                 reason = "the task's fitness became NaN or infinite"
                 failures.setdefault(slot, Failure("not-a-number", reason))
@@ -327,8 +325,7 @@ class Trainer:
         if failure is not None:
             self._free(slot)
             return [MemberFailed(name, failure.code, failure.reason, member.env_steps)]
-        if point is None:
-            raise AssertionError(f"no curve point for slot {slot}")
+        assert point is not None
         member.keeper.add(point, lambda: self._population.policy_tensors(slot))
         events: list[TrainerEvent] = [MemberProgress(name, point)]
         if member.keeper.finished:
@@ -353,9 +350,6 @@ class Trainer:
         began = time.perf_counter()
         yield
         self.timers[part] += time.perf_counter() - began
-
-    def _measured(self) -> float:
-        return sum(seconds for part, seconds in self.timers.items() if part != "rest")
 
 
 def _size(rewards: Tensor) -> str:
