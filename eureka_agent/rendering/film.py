@@ -53,7 +53,7 @@ class Episode:
 
 
 @dataclass(frozen=True)
-class Curve:
+class StripCurve:
     """A line of the strip."""
 
     name: str
@@ -63,11 +63,11 @@ class Curve:
     """Least and largest value of the scale, equal for all panels of one reward."""
 
 
-Panel = tuple[Episode, Sequence[Curve]]
+Panel = tuple[Episode, Sequence[StripCurve]]
 """An episode with the lines of its strip."""
 
 
-class Scene:
+class FilmScene:
     """Episodes shown together."""
 
     def __init__(
@@ -122,7 +122,7 @@ def scenes(
     unit: str,
     seconds: float,
     strips: bool,
-) -> list[Scene]:
+) -> list[FilmScene]:
     """The scenes of a video. `groups`: the episodes of each policy, by the same start states. The
     episodes of a single policy stand side by side; several policies stand side by side, and one
     start state follows the other."""
@@ -138,14 +138,14 @@ def scenes(
         panels.append([])
         for episode in group:
             terms = [
-                Curve(name, episode.terms[name], "", scale)
+                StripCurve(name, episode.terms[name], "", scale)
                 for name, scale in scales.items()
                 if name in episode.terms
             ]
-            curves = [Curve("fitness so far", episode.fitness, unit, limits), *terms]
+            curves = [StripCurve("fitness so far", episode.fitness, unit, limits), *terms]
             panels[-1].append((episode, curves if strips else ()))
     together = panels if len(panels) == 1 else list(zip(*panels, strict=True))
-    return [Scene(each, size, control_dt, seconds) for each in together]
+    return [FilmScene(each, size, control_dt, seconds) for each in together]
 
 
 def shown_steps(steps: int, control_dt: float) -> Iterator[int]:
@@ -180,7 +180,9 @@ def largest_terms(episodes: Sequence[Mapping[str, Series]]) -> list[str]:
 class Strip:
     """The strip of one panel. What does not move is drawn once."""
 
-    def __init__(self, width: int, curves: Sequence[Curve], rows: int, control_dt: float) -> None:
+    def __init__(
+        self, width: int, curves: Sequence[StripCurve], rows: int, control_dt: float
+    ) -> None:
         """`rows`: lines of the highest strip beside this one; `control_dt`: seconds of a step."""
         self._curves = curves
         self._control_dt = control_dt
@@ -225,7 +227,7 @@ class Strip:
             draw.line(self._points(curve, top), fill=colour, width=2)
         return np.asarray(image)
 
-    def _points(self, curve: Curve, top: int) -> list[tuple[float, float]]:
+    def _points(self, curve: StripCurve, top: int) -> list[tuple[float, float]]:
         """At most two points a pixel."""
         values, width = np.nan_to_num(curve.values), self._end - self._begin
         count = min(len(values), 2 * width)
@@ -235,7 +237,7 @@ class Strip:
             for at in places
         ]
 
-    def _y(self, value: float, curve: Curve, top: int) -> float:
+    def _y(self, value: float, curve: StripCurve, top: int) -> float:
         low, high = curve.limits
         share = min(max((value - low) / (high - low), 0.0), 1.0)
         return top + ROW_PIXELS - 4 - share * (ROW_PIXELS - 7)

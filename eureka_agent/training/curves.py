@@ -52,6 +52,7 @@ def curve_points(
     for (member, steps), (means, magnitudes, deviations) in zip(
         env_steps.items(), moments, strict=True
     ):
+        counts = zip(causes, ended[member], strict=True)
         count, fitness, length, reward, saturation, std, *learning = numbers[member]
         rate, kl, entropy, value_loss, policy_loss, explained = learning
         try:
@@ -64,7 +65,7 @@ def curve_points(
                 components=means,
                 component_magnitudes=magnitudes,
                 component_deviations=deviations,
-                terminations={k: n for k, n in zip(causes, ended[member], strict=True) if n},
+                terminations={cause: each for cause, each in counts if each},
                 action_saturation=None if report.action_saturation is None else saturation,
                 action_std=None if report.action_std is None else std,
                 learning_rate=rate,

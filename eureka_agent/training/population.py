@@ -45,7 +45,7 @@ class LearningReport:
     healthy: Tensor
 
 
-class Population:
+class StackedMembers:
     """Networks, optimiser, statistics and random streams of K members, and their simulator rows."""
 
     def __init__(self, environment: VecTask, settings: TrainingSettings, members: int) -> None:

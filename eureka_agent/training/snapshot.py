@@ -116,7 +116,7 @@ class Snapshot:
 
     record: TrainingRecord
     state: Mapping[str, Tensor]
-    """`Population.member_state`, and the current episodes."""
+    """`StackedMembers.member_state`, and the current episodes."""
     policies: Mapping[int, Mapping[str, Tensor]]
     """Policies of the best checkpoints so far, by checkpoint index."""
 

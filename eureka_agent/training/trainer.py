@@ -33,7 +33,7 @@ from eureka_agent.training.member_rewards import (
     Member,
     member_rewards,
 )
-from eureka_agent.training.population import Population
+from eureka_agent.training.population import StackedMembers
 from eureka_agent.training.reward import Reward
 from eureka_agent.training.rollout import Rollout, spoiled_members
 from eureka_agent.training.snapshot import CheckpointKeeper, Snapshot, TrainingRecord
@@ -121,7 +121,7 @@ class Trainer:
         self._task = task
         variables, constants = self._environment.all_variables(), self._environment.constants
         self._fitness = FitnessFunction(task, variables, constants)
-        self._population = Population(self._environment, settings, slots)
+        self._population = StackedMembers(self._environment, settings, slots)
         distribution = self._population.distribution
         self.policy_metadata = {"activation": settings.activation, **distribution.metadata}
         """Metadata for `policy_bytes` of every policy from here."""

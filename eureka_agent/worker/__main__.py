@@ -9,7 +9,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from eureka_agent.worker.channel import Channel
+from eureka_agent.worker.channel import DriverChannel
 from eureka_agent.worker.limits import (
     KERNELS_VARIABLE,
     LIMITED,
@@ -58,7 +58,7 @@ def main() -> None:
 
     gc.freeze()
     gc.enable()
-    Worker(Channel(commands, events, arguments.scratch), arguments.scratch).run()
+    Worker(DriverChannel(commands, events, arguments.scratch), arguments.scratch).run()
     # everything is sent or written; an orderly end of torch and the simulator takes a second
     sys.stderr.flush()
     os._exit(0)

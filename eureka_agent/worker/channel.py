@@ -32,7 +32,7 @@ class File:
     content: bytes
 
 
-class Channel:
+class DriverChannel:
     """JSON lines and files over two file descriptors, without threads, and without waiting."""
 
     def __init__(self, input_descriptor: int, output_descriptor: int, folder: Path) -> None:

@@ -148,7 +148,7 @@ class ChildEnd:
     """Exit status, or the negative number of the signal that ended it."""
 
 
-class DryRunner:
+class ForkedDryRuns:
     """Runs rewards on states that were recorded once."""
 
     def __init__(

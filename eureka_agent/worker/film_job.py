@@ -17,7 +17,7 @@ from eureka_agent.protocol.commands import Film
 from eureka_agent.protocol.events import Filmed, ShownEpisode
 from eureka_agent.records import EpisodeSummary
 from eureka_agent.rendering.encoding import Gif, Mp4, Sheet
-from eureka_agent.rendering.film import RATE, TOTAL, Episode, Scene, Series, scenes
+from eureka_agent.rendering.film import RATE, TOTAL, Episode, FilmScene, Series, scenes
 from eureka_agent.rendering.pictures import Picture, Pictures, drawable, pictures_of
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.simulation.loading import LoadedEnvironment
@@ -215,7 +215,7 @@ class FilmJob:
 
     # ── the pictures ──────────────────────────────────────────────────────────────────────────────
 
-    def _shoot(self, found: Sequence[Scene]) -> tuple[list[File], list[float], float]:
+    def _shoot(self, found: Sequence[FilmScene]) -> tuple[list[File], list[float], float]:
         """The files, the time in the video at which each scene begins, and its length (s)."""
         command, job = self._command, self._command.job
         path = self._folder / f"{job}.mp4"
@@ -244,7 +244,7 @@ class FilmJob:
         return files, begins, video.seconds
 
     def _shoot_scene(
-        self, scene: Scene, add: Callable[[Picture], None], sheet: Sheet | None
+        self, scene: FilmScene, add: Callable[[Picture], None], sheet: Sheet | None
     ) -> None:
         requests = [replace(request, record=None) for request in self._requests]
         with (
@@ -265,7 +265,7 @@ def _argument(name: str, trajectory: Trajectory) -> Tensor:
 
 
 def _watch(
-    scene: Scene, pictures: Pictures, add: Callable[[Picture], None], sheet: Sheet | None
+    scene: FilmScene, pictures: Pictures, add: Callable[[Picture], None], sheet: Sheet | None
 ) -> Watch:
     """Draws a scene's pictures while its episodes are played."""
     times = iter([*scene.times(), None])

@@ -29,11 +29,11 @@ from eureka_agent.training.environment_faults import (
     loading_limit,
 )
 from eureka_agent.training.fitness import with_written_fitness
-from eureka_agent.worker.channel import Channel, File, ProtocolError
+from eureka_agent.worker.channel import DriverChannel, File, ProtocolError
 from eureka_agent.worker.dry_run import (
     CALL_SECONDS,
     RECORDED_ENVIRONMENTS,
-    DryRunner,
+    ForkedDryRuns,
     record_transitions,
     rehearse,
 )
@@ -43,7 +43,7 @@ from eureka_agent.worker.limits import KERNELS_VARIABLE, keep_freed_memory
 from eureka_agent.worker.nursery import Nursery
 from eureka_agent.worker.remote_reward import RemoteReward
 from eureka_agent.worker.scoring import Scorer
-from eureka_agent.worker.training_job import Population
+from eureka_agent.worker.training_job import TrainedPopulation
 
 MAKING_SECONDS = 120.0
 """Timeout for loading an environment, and for making one of few rows."""
@@ -61,7 +61,7 @@ _Answers = Sequence[Event | File]
 class Worker:
     """One environment and task, and the driver's commands on them."""
 
-    def __init__(self, channel: Channel, scratch: Path) -> None:
+    def __init__(self, channel: DriverChannel, scratch: Path) -> None:
         """`scratch`: the only folder that it may write to, and where received files go."""
         torch.set_num_threads(1)  # before any operation: a fork must not meet a thread pool
         keep_freed_memory()
@@ -71,8 +71,8 @@ class Worker:
         self._nursery = Nursery.start(channel.descriptors())
         self._device = "cpu"
         self._opened: tuple[LoadedEnvironment, Task] | None = None
-        self._dry_runners: tuple[DryRunner, Scorer] | None = None
-        self._population: Population | None = None
+        self._dry_runners: tuple[ForkedDryRuns, Scorer] | None = None
+        self._population: TrainedPopulation | None = None
         self._ran_generated_code = False
 
     def run(self) -> None:
@@ -177,7 +177,7 @@ class Worker:
 
                 return prove(command, loaded, task, self._nursery)
             case commands.Prepare():
-                self._population = Population(
+                self._population = TrainedPopulation(
                     loaded, task, command, self._device, self._scratch, self._nursery
                 )
                 if not command.kernels:
@@ -223,7 +223,7 @@ class Worker:
 
     def _dry_runners_of(
         self, loaded: LoadedEnvironment, task: Task, rehearsed: bool = False
-    ) -> tuple[DryRunner, Scorer]:
+    ) -> tuple[ForkedDryRuns, Scorer]:
         if self._dry_runners is None:
             found = loaded.environment_class
             with environment_code(found, MAKING_SECONDS, "making the environment"):
@@ -236,7 +236,7 @@ class Worker:
                 environment.close()
             descriptors = self._channel.descriptors()
             self._dry_runners = (
-                DryRunner(recorded, found, descriptors),
+                ForkedDryRuns(recorded, found, descriptors),
                 Scorer(found, self._scratch, descriptors),
             )
         return self._dry_runners

@@ -71,13 +71,14 @@ def line_that_mixes(
     """The first line after which a local tensor of a batch of `rows` (int64) is not that of all
     rows at once; None if there is none."""
 
-    def steps(values: Mapping[str, Tensor]) -> list[tuple[int, dict[str, Any]]]:
+    def steps(values: Mapping[str, Tensor]) -> list[tuple[int, dict[str, Tensor]]]:
         """Lines, and copies of the local tensors after each."""
-        found: list[tuple[int, dict[str, Any]]] = []
+        found: list[tuple[int, dict[str, Tensor]]] = []
 
         def visit(frame: FrameType, line: int, returned: Any) -> bool:
-            tensors = {k: v.clone() for k, v in frame.f_locals.items() if isinstance(v, Tensor)}
-            found.append((line, tensors))
+            names = frame.f_locals.items()
+            copies = {name: each.clone() for name, each in names if isinstance(each, Tensor)}
+            found.append((line, copies))
             return len(found) >= _MOST_STEPS
 
         _watch(reward, values, visit)

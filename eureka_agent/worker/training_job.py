@@ -38,7 +38,7 @@ from eureka_agent.worker.remote_reward import RemoteReward
 PROGRESS_SECONDS = 0.5
 
 
-class Population:
+class TrainedPopulation:
     """A trainer's jobs as the protocol sees them."""
 
     def __init__(

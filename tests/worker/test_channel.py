@@ -13,7 +13,7 @@ from eureka_agent.protocol.bounds import FileHeader
 from eureka_agent.protocol.commands import Cancel, Shutdown
 from eureka_agent.protocol.events import EVENT, Fault, Opened
 from eureka_agent.records import TaskDescription
-from eureka_agent.worker.channel import Channel, File, ProtocolError
+from eureka_agent.worker.channel import DriverChannel, File, ProtocolError
 
 CANCEL = b'{"type": "cancel", "job": "a"}\n'
 
@@ -23,7 +23,7 @@ class Pipes:
         commands, self.driver_writes = os.pipe()
         self.driver_reads, events = os.pipe()
         self.folder = folder
-        self.channel = Channel(commands, events, folder)
+        self.channel = DriverChannel(commands, events, folder)
         self._open = {commands, self.driver_writes, self.driver_reads, events}
 
     def write(self, data: bytes) -> None:
