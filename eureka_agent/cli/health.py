@@ -255,7 +255,7 @@ def _wall_to_try() -> Wall:
 async def _probe(wall: Wall) -> tuple[float, Opened, list[str]]:
     """Seconds until the environment was open, the worker's reply, errors of a dry run."""
     from eureka_agent.fleet.dry_runner import DryRunner
-    from eureka_agent.fleet.problem import Problem
+    from eureka_agent.fleet.jobs import Problem
     from eureka_agent.rewards import baseline
 
     started = time.monotonic()
