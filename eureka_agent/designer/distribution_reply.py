@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from eureka_agent.llm.json_objects import objects
+from eureka_agent.llm.markdown import objects
 from eureka_agent.llm.spoken import spoken
 from eureka_agent.parameters import values_text
 from eureka_agent.randomisation_records import CurriculumStage, RandomisedParameters

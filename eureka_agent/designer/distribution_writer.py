@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from eureka_agent.designer.distribution_reply import DistributionReply, parse_distributions
 from eureka_agent.llm.budget import BudgetSpentError
-from eureka_agent.llm.configured_model import ConfiguredModel
+from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, LanguageModelError, Role
-from eureka_agent.llm.no_answer import ending_of, why_no_answer
 from eureka_agent.llm.prompts import render, system_message
+from eureka_agent.llm.spoken import ending_of, why_no_answer
 from eureka_agent.randomisation_records import Prior, RandomisedParameters
 from eureka_agent.records import TaskDescription
 from eureka_agent.rewards import RewardSpecification

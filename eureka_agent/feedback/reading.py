@@ -8,12 +8,11 @@ from typing import Any, Protocol
 
 from eureka_agent.feedback.measures import parse_measure
 from eureka_agent.feedback_records import LONGEST_WORDS, Given, Reading, Wish
-from eureka_agent.llm.configured_model import ConfiguredModel
+from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, Role
-from eureka_agent.llm.json_objects import objects
-from eureka_agent.llm.no_answer import no_answer
+from eureka_agent.llm.markdown import objects
 from eureka_agent.llm.prompts import render, system_message
-from eureka_agent.llm.spoken import spoken
+from eureka_agent.llm.spoken import no_answer, spoken
 from eureka_agent.records import Attempt, TaskDescription
 from eureka_agent.settings import SearchSettings
 from eureka_agent.text import clipped, printable

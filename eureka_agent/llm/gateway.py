@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from types import MappingProxyType
 
 from eureka_agent.journal.entries import Observer
 from eureka_agent.journal.progress import RequestEnded, RequestStarted
-from eureka_agent.llm.batches.collector import Batches
-from eureka_agent.llm.breaker import OutageGuard
+from eureka_agent.llm.access import redact
+from eureka_agent.llm.batches import Batches
 from eureka_agent.llm.budget import Budget, Reservation
 from eureka_agent.llm.interface import (
+    Asks,
+    ChatMessage,
     Completion,
     CompletionRequest,
     LanguageModel,
@@ -26,9 +28,7 @@ from eureka_agent.llm.interface import (
     message_key,
     transcript,
 )
-from eureka_agent.llm.pauses import PAUSES, Pauses
-from eureka_agent.llm.secrets import redact
-from eureka_agent.records import Cost, Message
+from eureka_agent.records import Message
 
 PATIENCE_S = 120.0
 """Timeout for replies that are paid for, when a run is stopped."""
@@ -72,28 +72,19 @@ class _Watch:
     def __init__(self, begin: Callable[[], Callable[[Message | None], None]]) -> None:
         self._begin = begin
         self._end: Callable[[Message | None], None] | None = None
-        self._in_flight = self._left = False
+        self._open = 1
+        """The caller and tries that have not ended."""
 
     def sent(self) -> None:
         """Note the beginning of a try."""
-        self._in_flight = True
+        self._open += 1
         if self._end is None:
             self._end = self._begin()
 
-    def tried(self, message: Message | None) -> None:
-        """Note the end of a try; without a reply another may follow."""
-        self._in_flight = False
-        if message is not None or self._left:
-            self._tell(message)
-
-    def leave(self) -> None:
-        """Note that no try follows."""
-        self._left = True
-        if not self._in_flight:
-            self._tell(None)
-
-    def _tell(self, message: Message | None) -> None:
-        if self._end is not None:
+    def left(self, message: Message | None = None) -> None:
+        """Note the end of a try, or that no further one follows."""
+        self._open -= 1
+        if self._end is not None and (message is not None or not self._open):
             self._end(message)
             self._end = None
 
@@ -108,14 +99,11 @@ class Gateway:
         concurrency: int,
         on_request: RequestObserver = _unobserved,
         before_request: Callable[[], Awaitable[object]] | None = None,
-        guards: Mapping[str, OutageGuard] = MappingProxyType({}),
         batches: Batches | None = None,
     ) -> None:
         """`store` is looked up before a model is asked. `concurrency`: most requests in flight;
         those in `batches` do not count, since they wait at the provider. `before_request` is
-        awaited before a request is made. `guards`, by model, have requests wait for a server that
-        is out."""
-        self._guards = guards
+        awaited before a request is made."""
         self._before_request = before_request
         self._store = store
         self._budget = budget
@@ -124,8 +112,9 @@ class Gateway:
         self._places = asyncio.Semaphore(concurrency)
         self._locks: dict[str, asyncio.Lock] = {}
         self._waiting: Counter[str] = Counter()
-        self._tasks: set[asyncio.Task[Message]] = set()
-        self._pauses = Pauses()
+        self._tries: dict[asyncio.Task[Message], bool] = {}
+        """Tries in flight; True for those in a batch."""
+        self._stop = asyncio.Event()
 
     async def ask(self, model: LanguageModel, request: CompletionRequest) -> Message:
         """Return a stored reply, made at most once. Raises BudgetSpentError, LanguageModelError."""
@@ -135,26 +124,27 @@ class Gateway:
             if known is not None:
                 return known
             watch = _Watch(partial(self._on_request, model.name, request))
-            make = partial(self._ask_once, model, request, key, watch)
-            guard = self._guards.get(model.name)
+            make = partial(self._try, model, request, key, watch)
             try:
-                # a wait for a server that is out takes neither a place nor a reservation
-                return await (make() if guard is None else guard.patiently(make))
+                if model.retries is None:
+                    return await make()
+                return await model.retries.patiently(make, self._stop)
             finally:
-                watch.leave()
+                watch.left()
 
     @property
     def under_way(self) -> int:
-        """Number of requests without an answer, without those that pause before a retry."""
-        return len(self._tasks - self._pauses.tasks)
+        """Number of requests without an answer, without those in batches and those that wait for
+        their next try."""
+        return sum(not in_batch for in_batch in self._tries.values())
 
     async def finish(self, timeout_s: float = PATIENCE_S) -> None:
         """Wait for replies in flight, which are stored; give up after the timeout. Batches stay at
         the provider, where a resumed run finds them."""
-        self._pauses.end()
+        self._stop.set()
         if self._batches is not None:
             await self._batches.close()
-        pending = set(self._tasks)
+        pending = set(self._tries)
         try:
             if pending:
                 _, pending = await asyncio.wait(pending, timeout=timeout_s)
@@ -162,7 +152,7 @@ class Gateway:
             for task in pending:
                 task.cancel()
 
-    async def _ask_once(
+    async def _try(
         self, model: LanguageModel, request: CompletionRequest, key: str, watch: _Watch
     ) -> Message:
         if self._before_request is not None:
@@ -182,7 +172,7 @@ class Gateway:
             raise
         # from here on it is paid for: its reply is stored even if the caller is cancelled
         task = asyncio.create_task(self._make(model, request, key, reservation, watch, batches))
-        self._tasks.add(task)
+        self._tries[task] = batches is not None
         task.add_done_callback(self._ended)
         return await asyncio.shield(task)
 
@@ -197,12 +187,15 @@ class Gateway:
     ) -> Message:
         message: Message | None = None
         watch.sent()
-        PAUSES.set(self._pauses)  # in this task's own context
+        trying: AbstractContextManager[None] = nullcontext()
+        if batches is None and model.retries is not None:
+            trying = model.retries.trying()
         try:
-            if batches is None:
-                completion = await model.complete(request)
-            else:
-                completion = await batches.complete(key, model, request)
+            with trying:
+                if batches is None:
+                    completion = await model.complete(request)
+                else:
+                    completion = await batches.complete(key, model, request)
             message = self._message(model.name, request, completion)
             self._store.put(key, message)
             await self._budget.settle(reservation, message.cost, message.request, message.reply)
@@ -210,11 +203,11 @@ class Gateway:
             if batches is None:
                 self._places.release()
             await self._budget.release(reservation)
-            watch.tried(message)
+            watch.left(message)
         return message
 
     def _ended(self, task: asyncio.Task[Message]) -> None:
-        self._tasks.discard(task)
+        del self._tries[task]
         if not task.cancelled():
             task.exception()  # the caller has it, or is gone
 
@@ -232,15 +225,7 @@ class Gateway:
                 del self._waiting[key], self._locks[key]
 
     def _message(self, model: str, request: CompletionRequest, completion: Completion) -> Message:
-        cost = Cost(
-            prompt_tokens=completion.prompt_tokens,
-            completion_tokens=completion.completion_tokens,
-            reasoning_tokens=completion.reasoning_tokens,
-            cached_tokens=completion.cached_tokens,
-            cache_write_tokens=completion.cache_write_tokens,
-            batched=completion.batched,
-            seconds=completion.seconds,
-        )
+        cost = completion.cost
         return Message(
             role=request.role.value,
             attempt=request.attempt,
@@ -257,3 +242,35 @@ class Gateway:
 def _storable(text: str) -> str:
     """Remove keys and surrogates, which no file can store."""
     return redact(text).encode("utf-8", "replace").decode()
+
+
+@dataclass(frozen=True)
+class ConfiguredModel:
+    """A model with the gateway of its requests, a run's temperature and its bound on replies."""
+
+    model: LanguageModel
+    gateway: Asks
+    temperature: float | None = None
+    """None: the model's own."""
+    reply_tokens: int | None = None
+    """None: the model's own."""
+
+    @property
+    def name(self) -> str:
+        """Name of the model."""
+        return self.model.name
+
+    async def ask(
+        self, role: Role, *messages: ChatMessage, sample: int = 0, attempt: str = ""
+    ) -> Message:
+        """Return the stored reply to a conversation. `sample`: number of the reply to one prompt;
+        `attempt`: its attempt's id. Raises BudgetSpentError, LanguageModelError."""
+        request = CompletionRequest(
+            messages=messages,
+            temperature=self.temperature,
+            max_tokens=self.reply_tokens,
+            sample=sample,
+            role=role,
+            attempt=attempt,
+        )
+        return await self.gateway.ask(self.model, request)

@@ -6,12 +6,15 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from eureka_agent.errors import EurekaError
-from eureka_agent.records import Message
+from eureka_agent.records import Cost, Message
+
+if TYPE_CHECKING:
+    from eureka_agent.llm.breaker import Retries
 
 LONGEST_REPLY_TOKENS = 16_000
 """Bound on a reply where an interface demands one. A reward with its reasoning needs a tenth."""
@@ -115,26 +118,20 @@ class FinishReason(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Completion:
-    """A reply. Tokens are None where they are not counted."""
+    """A reply."""
 
     text: str
     """The answer; for a refusal its words, if there are any."""
     finish_reason: FinishReason
-    prompt_tokens: int | None
-    """Tokens of the whole prompt, those read from and written to a cache included."""
-    completion_tokens: int | None
-    """Tokens of the reply with its reasoning."""
-    reasoning_tokens: int | None = None
-    """Tokens of the reply that are reasoning."""
-    cached_tokens: int | None = None
-    """Prompt tokens read from the provider's cache."""
-    cache_write_tokens: int | None = None
-    """Prompt tokens written to the provider's cache, where that has its own price."""
     reasoning: str = ""
     """The reasoning, where the server sends it apart from the text."""
-    batched: bool = False
-    """True for a reply from a batch."""
-    seconds: float = 0.0
+    cost: Cost = field(default_factory=Cost)
+    """Tokens and time; no money yet."""
+
+    def made_in(self, seconds: float, *, batched: bool = False) -> Completion:
+        """The reply with its time."""
+        cost = self.cost.model_copy(update={"seconds": seconds, "batched": batched})
+        return replace(self, cost=cost)
 
 
 RetryObserver = Callable[[str], None]
@@ -145,13 +142,19 @@ RequestObserver = Callable[[str, CompletionRequest], Callable[[Message | None], 
 
 
 class LanguageModel(Protocol):
-    """Answers requests, several at a time, with retries of transient failures."""
+    """Answers requests, several at a time."""
 
     name: str
     """`<provider>/<model>`."""
 
+    @property
+    def retries(self) -> Retries | None:
+        """Retries of its requests; None for a model without a server."""
+        ...
+
     async def complete(self, request: CompletionRequest) -> Completion:
-        """Complete a conversation. Raises LanguageModelError where there is no reply."""
+        """Try once to complete a conversation. Raises LanguageModelError, and RequestFailedError
+        where `retries` decide about another try."""
         ...
 
     async def close(self) -> None:

@@ -18,14 +18,17 @@ from typing import Any
 from eureka_agent.errors import SettingsError, did_you_mean
 from eureka_agent.invocation import install_packages
 from eureka_agent.llm.access import (
-    DEFAULT_ACCESS,
+    KEY_VARIABLES,
     NO_KEY,
     Access,
     ask_loopback_directly,
+    missing_key,
     shown_address,
     usable_address,
 )
-from eureka_agent.llm.bounded_http import bound_all_clients, requests_bounded
+from eureka_agent.llm.bodies import BOUNDS, Forms, chat_body
+from eureka_agent.llm.bounded_http import bound_clients, requests_bounded
+from eureka_agent.llm.clients import ServedModel
 from eureka_agent.llm.failures import (
     PASSING_STATUSES,
     RequestFailedError,
@@ -33,13 +36,9 @@ from eureka_agent.llm.failures import (
     Trouble,
     failure_of,
 )
-from eureka_agent.llm.forms import Forms
 from eureka_agent.llm.interface import Completion, CompletionRequest
-from eureka_agent.llm.parts import for_chat
 from eureka_agent.llm.replies import read_chat, refused
-from eureka_agent.llm.retry import Retries
 
-OWN_SDKS = ("openai", "anthropic")
 LOCAL_PROVIDERS = frozenset(
     (
         *("ollama", "ollama_chat", "hosted_vllm", "lm_studio", "llamafile", "xinference"),
@@ -51,70 +50,56 @@ _PROVIDERS = "types/utils.py"
 _COMPATIBLE = "llms/openai_like/providers.json"
 
 
-class LiteLLMModel:
+class LiteLLMModel(ServedModel):
     """A model that litellm supports."""
 
-    def __init__(self, provider: str, model: str, access: Access = DEFAULT_ACCESS) -> None:
+    def __init__(self, provider: str, model: str, access: Access) -> None:
         """Raises SettingsError for an unknown provider, and for a missing key."""
-        self.name = f"{provider}/{model}"
+        name = f"{provider}/{model}"
         ask_loopback_directly()
         if provider not in providers():
-            _check_provider(provider, self.name)
+            _check_provider(provider, name)
         local = access.base_url is not None or provider in LOCAL_PROVIDERS
         if not local and not _has_variable(provider):
-            _check_key(self.name)
+            _check_key(name)
         self._api_base = None if access.base_url is None else usable_address(access.base_url)
-        self._timeout_s = access.timeout_s
         address = None if access.base_url is None else shown_address(access.base_url)
-        self._service = Service(
-            name=self.name,
+        service = Service(
+            name=name,
             address=address,
             key_name=f"the key of {provider!r}",
             protocol=f"the servers of {provider!r}",
             address_hint="check --base-url" if address else f"see litellm's page on {provider!r}",
             timeout_s=access.timeout_s,
         )
-        self._forms = Forms("max_tokens", "max_completion_tokens")
-        self._retries = Retries(self._service, access, self._forms)
+        super().__init__(service, access, Forms(*BOUNDS))
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """Complete a conversation. Raises LanguageModelError where there is no reply."""
-        litellm = await asyncio.to_thread(imported_litellm)
-        return await self._retries.complete(lambda: self._once(litellm, request))
+        """Try a request, after the import, which takes seconds."""
+        await asyncio.to_thread(imported_litellm)
+        return await super().complete(request)
 
     async def close(self) -> None:
         """Do nothing: litellm shares connections in a process, and closes them at its end."""
 
-    async def _once(self, litellm: Any, request: CompletionRequest) -> Completion:
-        try:
-            with requests_bounded(self._timeout_s):
-                response = await litellm.acompletion(**self._options(litellm, request))
-        except litellm.exceptions.ContentPolicyViolationError:
-            return refused()
-        except Exception as error:  # noqa: BLE001 - libraries of a hundred providers raise their own
-            raise _failure(error) from None
-        return read_chat(response)
-
-    def _options(self, litellm: Any, request: CompletionRequest) -> dict[str, Any]:
-        """`drop_params` stays off: a temperature that a model does not accept is an error."""
-        request = self._forms.of(request)
-        options: dict[str, Any] = {
-            "model": self.name,
-            "messages": for_chat(request.messages),
-            "timeout": self._timeout_s,
-            "max_retries": 0,
-            "num_retries": 0,
-        }
+    async def _once(self, request: CompletionRequest) -> Completion:
+        litellm = imported_litellm()
+        # `drop_params` stays off: a temperature that a model does not accept is an error
+        options = chat_body(self.name, self.forms.of(request), self.forms)
+        options |= {"timeout": self.service.timeout_s, "max_retries": 0, "num_retries": 0}
         if self._api_base is not None:
             options["api_base"] = self._api_base
             missing = litellm.validate_environment(self.name)["missing_keys"]
             if any(key.endswith("_API_KEY") for key in missing):
                 options["api_key"] = NO_KEY
-        if request.temperature is not None:
-            options["temperature"] = request.temperature
-        if request.max_tokens is not None:
-            options[self._forms.bound] = request.max_tokens
-        return options
+        try:
+            with requests_bounded(self.service.timeout_s):
+                response = await litellm.acompletion(**options)
+        except litellm.exceptions.ContentPolicyViolationError:
+            return refused()
+        except Exception as error:  # noqa: BLE001 - libraries of a hundred providers raise their own
+            raise _failure(error) from None
+        return read_chat(response)
 
 
 @cache
@@ -125,9 +110,7 @@ def imported_litellm() -> Any:
     os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
     try:
         litellm: Any = importlib.import_module("litellm")
-        for library in ("httpx", "httpx2"):  # litellm's, and that of SDKs that it calls
-            if importlib.util.find_spec(library) is not None:
-                bound_all_clients(importlib.import_module(library))
+        bound_clients()
     except ImportError as error:
         what = f"litellm cannot be imported: {error}"
         raise SettingsError(what, "install eureka-agent again") from None
@@ -167,7 +150,7 @@ def _check_provider(provider: str, name: str) -> None:
         litellm.get_llm_provider(name)
     except litellm.exceptions.BadRequestError:
         listed = {str(getattr(known, "value", known)) for known in litellm.provider_list}
-        close = did_you_mean(provider, listed | providers() | set(OWN_SDKS))
+        close = did_you_mean(provider, listed | providers() | set(KEY_VARIABLES))
         start = f"{close} " if close.startswith("did you mean") else ""
         raise SettingsError(
             f"model {name!r}: there is no provider {provider!r}",
@@ -180,11 +163,7 @@ def _check_key(name: str) -> None:
     """Raise SettingsError where litellm is sure that a key is missing."""
     missing = imported_litellm().validate_environment(name)["missing_keys"]
     if missing and all(key.endswith("_API_KEY") for key in missing):
-        raise SettingsError(
-            f"model {name!r} needs a key and {' or '.join(missing)} is not set",
-            f"export {missing[-1]}=…, name a server of your own with --base-url, or use --model"
-            " offline",
-        )
+        raise missing_key(name, *missing)
 
 
 def _has_variable(provider: str) -> bool:

@@ -1,14 +1,21 @@
-"""Reading of replies, in which SDKs pass on values of any type."""
+"""Reading of replies in the wire formats, whose values may be of any type."""
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import Any
 
-from eureka_agent.llm.failures import RequestFailedError, Trouble, failure_in_body, failure_of_body
+from eureka_agent.llm.failures import (
+    BAD_BODIES,
+    RequestFailedError,
+    Trouble,
+    failure_in_body,
+    failure_of_body,
+)
 from eureka_agent.llm.interface import Completion, FinishReason
-from eureka_agent.records import known_tokens
+from eureka_agent.records import Cost, known_tokens
 
 CHAT_ENDINGS = {
     "stop": FinishReason.STOP,
@@ -17,6 +24,14 @@ CHAT_ENDINGS = {
     "content_filter": FinishReason.REFUSED,
     "tool_calls": FinishReason.TOOL_CALL,
     "function_call": FinishReason.TOOL_CALL,
+}
+MESSAGES_ENDINGS = {
+    "end_turn": FinishReason.STOP,
+    "stop_sequence": FinishReason.STOP,
+    "max_tokens": FinishReason.CUT_OFF,
+    "model_context_window_exceeded": FinishReason.CUT_OFF,
+    "refusal": FinishReason.REFUSED,
+    "tool_use": FinishReason.TOOL_CALL,
 }
 LONGEST_REASONING = 400_000
 """Most characters of a reply's reasoning that are kept, from its end."""
@@ -37,6 +52,14 @@ class Content:
     reasoning: str = ""
     refusal: str = ""
     calls_tool: bool = False
+
+
+def decoded(body: bytes) -> Any:
+    """The value of a JSON body. Raises RequestFailedError for another body."""
+    try:
+        return json.loads(body)
+    except BAD_BODIES:
+        raise RequestFailedError(Trouble.NONSENSE) from None
 
 
 def part(thing: Any, *names: str) -> Any:
@@ -87,16 +110,16 @@ def read_content(content: Any) -> Content:
 def completed(
     content: Content,
     ending: FinishReason,
-    *,
-    prompt_tokens: int | None,
-    completion_tokens: int | None,
-    cached_tokens: int | None,
-    cache_write_tokens: int | None,
-    reasoning_tokens: int | None = None,
+    prompt: Any,
+    reply: Any,
+    cached: Any,
+    written: Any,
+    reasoning: Any = None,
 ) -> Completion:
-    """The completion with this content, without surrogates, which no file can store."""
-    if reasoning_tokens is None and not content.reasoning:
-        reasoning_tokens = 0
+    """The completion with this content and these numbers of tokens, without surrogates, which no
+    file can store. Impossible numbers are unknown."""
+    if known_tokens(reasoning) is None and not content.reasoning:
+        reasoning = 0
     if content.refusal:
         ending = FinishReason.REFUSED
     elif not content.text.strip() and ending in (FinishReason.STOP, FinishReason.OTHER):
@@ -104,31 +127,25 @@ def completed(
             ending = FinishReason.TOOL_CALL
         elif content.reasoning.strip():
             ending = FinishReason.REASONING_ALONE
-    text, reasoning = (
+    text, thoughts = (
         each.encode("utf-8", "replace").decode()
         for each in (content.text or content.refusal, content.reasoning[-LONGEST_REASONING:])
     )
-    return Completion(
-        text=text,
-        reasoning=reasoning,
-        finish_reason=ending,
-        prompt_tokens=prompt_tokens,
-        completion_tokens=completion_tokens,
-        reasoning_tokens=reasoning_tokens,
-        cached_tokens=cached_tokens,
-        cache_write_tokens=cache_write_tokens,
+    cost = Cost(
+        prompt_tokens=prompt,
+        completion_tokens=reply,
+        reasoning_tokens=reasoning,
+        cached_tokens=cached,
+        cache_write_tokens=written,
     )
+    return Completion(text=text, finish_reason=ending, reasoning=thoughts, cost=cost)
 
 
-def tokens(*amounts: Any) -> int | None:
+def tokens(first: Any, *others: Any) -> int | None:
     """Sum of token counts; None where the first is missing or one is invalid."""
-    numbers = [known_tokens(amount) for amount in amounts]
-    if numbers[0] is None or any(
-        number is None and amount is not None
-        for number, amount in zip(numbers, amounts, strict=True)
-    ):
-        return None
-    return known_tokens(sum(number or 0 for number in numbers))
+    amounts = (first, *(each for each in others if each is not None))
+    known = [each for each in map(known_tokens, amounts) if each is not None]
+    return known_tokens(sum(known)) if len(known) == len(amounts) else None
 
 
 def read_chat(response: Any) -> Completion:
@@ -150,24 +167,62 @@ def read_chat(response: Any) -> Completion:
         part(message, "tool_calls") or part(message, "function_call")
     )
     usage = part(response, "usage")
-    details = part(usage, "prompt_tokens_details")
-    prompt = tokens(part(usage, "prompt_tokens")) or None  # litellm gives 0 for unknown
+    prompt = known_tokens(part(usage, "prompt_tokens")) or None  # litellm gives 0 for unknown
     return completed(
         content,
         CHAT_ENDINGS.get(str(part(first, "finish_reason")), FinishReason.OTHER),
-        prompt_tokens=prompt,
-        completion_tokens=None if prompt is None else tokens(part(usage, "completion_tokens")),
-        cached_tokens=tokens(part(details, "cached_tokens")),
-        cache_write_tokens=tokens(part(details, "cache_write_tokens")),
-        reasoning_tokens=tokens(part(usage, "completion_tokens_details", "reasoning_tokens")),
+        prompt,
+        None if prompt is None else part(usage, "completion_tokens"),
+        part(usage, "prompt_tokens_details", "cached_tokens"),
+        part(usage, "prompt_tokens_details", "cache_write_tokens"),
+        part(usage, "completion_tokens_details", "reasoning_tokens"),
+    )
+
+
+def read_response(response: Any) -> Completion:
+    """Read a reply of Responses, or of a server that answers them as Chat Completions. Raises
+    RequestFailedError for an invalid one."""
+    if part(response, "choices") is not None:
+        return read_chat(response)
+    status = part(response, "status")
+    if status == "failed":
+        failure = failure_in_body(part(response, "error"))
+        raise failure or RequestFailedError(Trouble.OTHER, "without a reason")
+    content = read_content(listed(response, "output"))
+    ending = FinishReason.STOP if status in ("completed", None) else FinishReason.OTHER
+    if status == "incomplete":
+        reason = part(response, "incomplete_details", "reason")
+        ending = FinishReason.REFUSED if reason == "content_filter" else FinishReason.CUT_OFF
+    usage = part(response, "usage")
+    return completed(
+        content,
+        ending,
+        part(usage, "input_tokens"),
+        part(usage, "output_tokens"),
+        part(usage, "input_tokens_details", "cached_tokens"),
+        part(usage, "input_tokens_details", "cache_write_tokens"),
+        part(usage, "output_tokens_details", "reasoning_tokens"),
+    )
+
+
+def read_message(message: Any) -> Completion:
+    """Read a reply of Messages. Raises RequestFailedError for an invalid one."""
+    content, usage = read_content(listed(message, "content")), part(message, "usage")
+    read = part(usage, "cache_read_input_tokens")
+    written = part(usage, "cache_creation_input_tokens")
+    return completed(
+        content,
+        MESSAGES_ENDINGS.get(str(part(message, "stop_reason")), FinishReason.OTHER),
+        tokens(part(usage, "input_tokens"), read, written),
+        part(usage, "output_tokens"),
+        read,
+        written,
     )
 
 
 def refused() -> Completion:
     """A refusal without text, by a filter that does not count tokens."""
-    return Completion(
-        text="", finish_reason=FinishReason.REFUSED, prompt_tokens=None, completion_tokens=None
-    )
+    return Completion(text="", finish_reason=FinishReason.REFUSED)
 
 
 def _string(found: Any) -> str:

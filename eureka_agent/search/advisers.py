@@ -19,7 +19,7 @@ from eureka_agent.designer.offline.wishes import OfflineReader
 from eureka_agent.feedback.judge import ModelJudge
 from eureka_agent.feedback.reading import ModelReader, Reads
 from eureka_agent.journal.entries import ModelBudgetSpent, Notice, Observer
-from eureka_agent.llm.batches.collector import Batches
+from eureka_agent.llm.batches import Batches
 from eureka_agent.llm.budget import Budget
 from eureka_agent.llm.gateway import Gateway, request_observer
 from eureka_agent.llm.prices import Price
@@ -176,7 +176,6 @@ def advisers_of(
         run.settings.concurrency,
         request_observer(observer),
         context.before_request,
-        models.guards,
         batches_of(run, budget, observer),
     )
     model_designer = LanguageModelDesigner(

@@ -144,7 +144,7 @@ async def before_a_run(
     store = _NotedStore(archive)
     budget = Budget(models.limits, models.prices)
     told = request_observer(observer)
-    gateway = Gateway(store, budget, settings.concurrency, told, guards=models.guards)
+    gateway = Gateway(store, budget, settings.concurrency, told)
     try:
         yield gateway, store.keys
     except LanguageModelError as error:  # no run exists yet

@@ -19,6 +19,7 @@ from model_server import Asked, Endless, ModelServer, Raw, Reply, Trickle, _rend
 
 from eureka_agent.llm.access import Access
 from eureka_agent.llm.bounded_http import LONGEST_BODY_BYTES, requests_bounded
+from eureka_agent.llm.clients import language_model
 from eureka_agent.llm.failures import UnusableAnswerError
 from eureka_agent.llm.interface import (
     ChatMessage,
@@ -27,7 +28,6 @@ from eureka_agent.llm.interface import (
     LanguageModelError,
 )
 from eureka_agent.llm.litellm_client import imported_litellm
-from eureka_agent.llm.registry import language_model
 from eureka_agent.llm.replies import tokens
 from eureka_agent.records import MOST_TOKENS, known_tokens
 

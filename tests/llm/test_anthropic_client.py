@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from eureka_agent.llm.anthropic_client import AnthropicModel
 from model_server import ModelServer, Reply
 
 from eureka_agent.llm.access import Access
-from eureka_agent.llm.anthropic_client import AnthropicModel
 from eureka_agent.llm.interface import ChatMessage, CompletionRequest
 
 SYSTEM, USER = ChatMessage("system", "you design"), ChatMessage("user", "a reward, please")

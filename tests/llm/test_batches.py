@@ -6,13 +6,12 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
 import pytest
 from batch_server import BatchServer, send_failure, send_page
-from model_access import Waits
 from model_server import Asked, HttpFailure, Reply
 from scripted_models import DictionaryStore
 
@@ -24,8 +23,10 @@ from eureka_agent.journal.progress import (
     RequestBatchSent,
 )
 from eureka_agent.journal.state import Recorded, RunState
-from eureka_agent.llm.batches.collector import Batches
+from eureka_agent.llm.batches import Batches
+from eureka_agent.llm.breaker import Breaker, RetryPolicy
 from eureka_agent.llm.budget import Budget, BudgetSpentError, Limits
+from eureka_agent.llm.clients import Access, language_model
 from eureka_agent.llm.gateway import Gateway
 from eureka_agent.llm.interface import (
     ChatMessage,
@@ -35,7 +36,6 @@ from eureka_agent.llm.interface import (
     Role,
 )
 from eureka_agent.llm.prices import Price
-from eureka_agent.llm.registry import Access, language_model
 from eureka_agent.records import Message
 
 WAIT_S = 0.04
@@ -90,12 +90,11 @@ class Driver:
         self, *, collects: bool = True, outage_s: float = 3600.0
     ) -> AsyncIterator[Any]:
         """Gives a function that asks for a request's reply."""
-        policy = replace(Waits().policy(), tries=self.tries, sleep=asyncio.sleep, first_wait_s=0.01)
+        policy = RetryPolicy(tries=self.tries, first_wait_s=0.01, random=lambda: 0.0)
         name = MODELS[self.api]
         api: Any = self.api if self.api != "messages" else "auto"
-        model = language_model(
-            name, Access(base_url=self.server.base_url, api=api, timeout_s=20, retries=policy)
-        )
+        access = Access(base_url=self.server.base_url, api=api, breaker=Breaker(policy))
+        model = language_model(name, access)
         budget = Budget(self.limits, {name: PRICE}, self.store.messages.values())
         known = self.state.open_batches()
         for key, batch in known.items():

@@ -30,6 +30,7 @@ from model_server import (
 )
 
 from eureka_agent.llm.access import Access
+from eureka_agent.llm.clients import language_model
 from eureka_agent.llm.interface import (
     ChatMessage,
     CompletionRequest,
@@ -37,7 +38,6 @@ from eureka_agent.llm.interface import (
     LanguageModel,
     LanguageModelError,
 )
-from eureka_agent.llm.registry import language_model
 
 SYSTEM, USER = ChatMessage("system", "you design"), ChatMessage("user", "a reward, please")
 REQUEST = CompletionRequest(messages=(SYSTEM, USER))

@@ -11,10 +11,9 @@ from eureka_agent.archive.database import Archive
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.designer.llm_designer import LanguageModelDesigner
 from eureka_agent.llm.budget import Budget, Limits
-from eureka_agent.llm.configured_model import ConfiguredModel
-from eureka_agent.llm.gateway import Gateway
+from eureka_agent.llm.clients import Access, language_model
+from eureka_agent.llm.gateway import ConfiguredModel, Gateway
 from eureka_agent.llm.interface import LanguageModelError
-from eureka_agent.llm.registry import Access, language_model
 from eureka_agent.records import Operator, TaskDescription
 
 REWARD = (

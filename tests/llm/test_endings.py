@@ -10,9 +10,9 @@ from model_access import Waits
 from model_server import ModelServer, Raw
 from test_clients import REQUEST, WIRES
 
+from eureka_agent.llm.clients import language_model
 from eureka_agent.llm.interface import Completion, FinishReason
-from eureka_agent.llm.no_answer import why_no_answer
-from eureka_agent.llm.registry import language_model
+from eureka_agent.llm.spoken import why_no_answer
 from eureka_agent.records import Message
 
 CODE = "```python\ndef compute_reward(x):\n    return x, {}\n```"

@@ -13,8 +13,8 @@ from model_access import Waits
 from model_server import Asked, HttpFailure, ModelServer, Raw
 from test_clients import REQUEST, WIRES, refused_by
 
+from eureka_agent.llm.clients import language_model
 from eureka_agent.llm.interface import LanguageModelError, message_key
-from eureka_agent.llm.registry import language_model
 
 BOUND = replace(REQUEST, max_tokens=500)
 MERGED = "you design\n\na reward, please"

@@ -11,6 +11,7 @@ from model_server import Asked, HttpFailure, ModelServer
 from scripted_models import DictionaryStore, ScriptedModel
 
 from eureka_agent.llm.budget import Budget, BudgetSpentError, Limits
+from eureka_agent.llm.clients import Access, language_model
 from eureka_agent.llm.gateway import Gateway
 from eureka_agent.llm.interface import (
     ChatMessage,
@@ -20,7 +21,6 @@ from eureka_agent.llm.interface import (
     Role,
 )
 from eureka_agent.llm.prices import Price
-from eureka_agent.llm.registry import Access, language_model
 from eureka_agent.records import Message
 
 REQUEST = CompletionRequest(
@@ -114,6 +114,7 @@ async def test_replies_that_do_not_come_are_given_up() -> None:
 async def test_a_failure_is_told_stored_nowhere_and_may_be_tried_again() -> None:
     class Failing:
         name = "openai/tiny"
+        retries = None
 
         async def complete(self, request: CompletionRequest) -> Completion:
             raise LanguageModelError("no such model")

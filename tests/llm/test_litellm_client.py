@@ -28,6 +28,7 @@ from model_server import (
 )
 
 from eureka_agent.errors import SettingsError
+from eureka_agent.llm.clients import Access, language_model
 from eureka_agent.llm.interface import (
     ChatMessage,
     CompletionRequest,
@@ -35,7 +36,6 @@ from eureka_agent.llm.interface import (
     LanguageModel,
     LanguageModelError,
 )
-from eureka_agent.llm.registry import Access, language_model
 
 SYSTEM, USER = ChatMessage("system", "you design"), ChatMessage("user", "a reward, please")
 REQUEST = CompletionRequest(messages=(SYSTEM, USER))
@@ -346,7 +346,7 @@ def resolving(host, *rest, **options):
     return getaddrinfo(host, *rest, **options)
 socket.socket.connect, getaddrinfo, socket.getaddrinfo = guarded, socket.getaddrinfo, resolving
 from eureka_agent.llm.interface import ChatMessage, CompletionRequest
-from eureka_agent.llm.registry import Access, language_model
+from eureka_agent.llm.clients import Access, language_model
 async def main():
     model = language_model("openrouter/some/tiny", Access(base_url=sys.argv[1]))
     request = CompletionRequest(messages=(ChatMessage("user", "hi"),))

@@ -6,6 +6,7 @@ import json
 from typing import Literal
 
 import pytest
+from eureka_agent.llm.openai_client import OpenAIModel
 from model_access import Waits
 from model_server import ModelServer, Raw
 
@@ -16,7 +17,6 @@ from eureka_agent.llm.interface import (
     FinishReason,
     LanguageModelError,
 )
-from eureka_agent.llm.openai_client import OpenAIModel
 
 SYSTEM, USER = ChatMessage("system", "you design"), ChatMessage("user", "a reward, please")
 BOUND = CompletionRequest(messages=(SYSTEM, USER), temperature=0.7, max_tokens=500)

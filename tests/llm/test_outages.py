@@ -13,7 +13,7 @@ from model_server import Asked, HttpFailure, ModelServer, Stall
 from outage_clock import TRIES, Clock, Search
 from scripted_models import DictionaryStore, ScriptedModel
 
-from eureka_agent.llm.breaker import ProbePolicy
+from eureka_agent.llm.breaker import RetryPolicy
 from eureka_agent.llm.budget import Budget, Limits
 from eureka_agent.llm.gateway import Gateway
 from eureka_agent.llm.interface import (
@@ -68,7 +68,7 @@ async def test_requests_wait_one_tries_and_all_go_on(
     switch.out_for = TRIES + 3
     first, *others = numbered(6)
     asking = [asyncio.create_task(search.gateway.ask(search.model, first))]
-    await until(lambda: search.guard.is_out)
+    await until(lambda: search.retries.is_out)
     switch.most_at_once = 0
     asking += [asyncio.create_task(search.gateway.ask(search.model, each)) for each in others]
     replies = await asyncio.gather(*asking)
@@ -95,7 +95,7 @@ async def test_during_an_outage_one_request_at_a_time_is_made(
     search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
     clock.runs.clear()
     asking = [asyncio.create_task(search.gateway.ask(search.model, each)) for each in numbered(5)]
-    await until(lambda: search.guard.is_out and search.gateway.under_way == 0)
+    await until(lambda: search.retries.is_out and search.gateway.under_way == 0)
     switch.most_at_once = 0
     clock.runs.set()
     failed = await asyncio.gather(*asking, return_exceptions=True)
@@ -126,7 +126,7 @@ async def test_at_the_limit_all_fail_with_the_servers_error_after_a_last_try(
     model_server.answers = ["a reply"]
     assert (await search.gateway.ask(search.model, REQUEST)).reply == "a reply"
     assert clock.now == 1600
-    assert not search.guard.is_out
+    assert not search.retries.is_out
     assert search.told[-1] == "openai/tiny answers again after 10 min: its requests go on"
     await search.model.close()
 
@@ -155,10 +155,10 @@ async def test_other_models_have_places_and_room_in_the_budget_meanwhile(
     search = Search(clock, clock.breakers(), model_server.base_url, store=store)
     # each reserves 16,000 tokens at most, so there is room for a single request in flight
     budget = Budget(Limits(tokens=20_000), {})
-    gateway = Gateway(store, budget, 1, guards={search.model.name: search.guard})
+    gateway = Gateway(store, budget, 1)
     clock.runs.clear()
     waiting = asyncio.create_task(gateway.ask(search.model, REQUEST))
-    await until(lambda: search.guard.is_out and gateway.under_way == 0)
+    await until(lambda: search.retries.is_out and gateway.under_way == 0)
     async with asyncio.timeout(5):
         other = await gateway.ask(ScriptedModel("anthropic/other"), REQUEST)
     assert other.reply == "a reply"
@@ -195,7 +195,7 @@ async def test_a_permanent_failure_in_an_outage_is_told_to_all_that_wait(
     search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
     clock.runs.clear()
     asking = [asyncio.create_task(search.gateway.ask(search.model, each)) for each in numbered(2)]
-    await until(lambda: search.guard.is_out and search.gateway.under_way == 0)
+    await until(lambda: search.retries.is_out and search.gateway.under_way == 0)
     model_server.answers = [HttpFailure(401)]
     clock.runs.set()
     failed = await asyncio.gather(*asking, return_exceptions=True)
@@ -220,7 +220,7 @@ async def test_an_address_that_never_answered_is_no_outage_and_one_that_did_is(
         await search.gateway.ask(search.model, replace(REQUEST, sample=1))
     assert clock.now == 1600
     # a search that shares its breaker with one that was answered takes its word
-    known.guard.answered()
+    known.retries.breaker.reached = True
     fresh = Search(clock, breakers, server.base_url, store=DictionaryStore(), limit_s=60)
     with pytest.raises(LanguageModelError, match="out for 60 s"):
         await fresh.gateway.ask(fresh.model, REQUEST)
@@ -249,9 +249,9 @@ async def test_searches_share_an_outage_and_each_keeps_its_own_limit(
     elsewhere = Search(clock, breakers, model_server.root, store=store, name="openai/other")
     clock.runs.clear()
     one = asyncio.create_task(patient.gateway.ask(patient.model, REQUEST))
-    await until(lambda: patient.guard.is_out and patient.gateway.under_way == 0)
-    assert hasty.guard.is_out
-    assert not elsewhere.guard.is_out
+    await until(lambda: patient.retries.is_out and patient.gateway.under_way == 0)
+    assert hasty.retries.is_out
+    assert not elsewhere.retries.is_out
     two = asyncio.create_task(hasty.gateway.ask(hasty.model, REQUEST))
     await until(lambda: bool(hasty.told))
     assert len(model_server.requests) == TRIES  # the second search need not find out
@@ -275,7 +275,7 @@ async def test_a_stop_ends_requests_that_wait_and_another_one_tries(
     first, second = (
         asyncio.create_task(search.gateway.ask(search.model, each)) for each in numbered(2)
     )
-    await until(lambda: search.guard.is_out and search.gateway.under_way == 0)
+    await until(lambda: search.retries.is_out and search.gateway.under_way == 0)
     first.cancel()
     await asyncio.wait({first})
     assert first.cancelled()
@@ -315,8 +315,7 @@ async def test_a_view_sees_one_request_however_often_it_is_tried(
 
     model_server.answers = switch = Switch()
     search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
-    guards = {search.model.name: search.guard}
-    gateway = Gateway(DictionaryStore(), Budget(Limits(), {}), 8, on_request, guards=guards)
+    gateway = Gateway(DictionaryStore(), Budget(Limits(), {}), 8, on_request)
     switch.out_for = TRIES + 1
     reply = await gateway.ask(search.model, REQUEST)
     assert told == ["sent", reply]
@@ -328,4 +327,4 @@ async def test_a_view_sees_one_request_however_often_it_is_tried(
 
 
 def test_a_wall_clock_that_jumps_does_not_matter() -> None:
-    assert ProbePolicy().now is time.monotonic
+    assert RetryPolicy().clock is time.monotonic

@@ -17,6 +17,7 @@ from test_clients import SYSTEM, WIRES, Wire
 
 from eureka_agent.llm.access import Access
 from eureka_agent.llm.budget import IMAGE_TOKENS, Budget, BudgetSpentError, Limits
+from eureka_agent.llm.clients import language_model
 from eureka_agent.llm.interface import (
     ChatMessage,
     CompletionRequest,
@@ -25,7 +26,6 @@ from eureka_agent.llm.interface import (
     transcript,
 )
 from eureka_agent.llm.prices import Price
-from eureka_agent.llm.registry import language_model
 
 
 def picture(colour: str) -> bytes:

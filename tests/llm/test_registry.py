@@ -14,13 +14,13 @@ from model_access import KEYS, Waits
 from model_server import ModelServer
 
 from eureka_agent.errors import SettingsError
+from eureka_agent.llm.clients import Access, language_model
 from eureka_agent.llm.interface import (
     ChatMessage,
     CompletionRequest,
     LanguageModelError,
     message_key,
 )
-from eureka_agent.llm.registry import Access, language_model
 
 REQUEST = CompletionRequest(
     messages=(ChatMessage("system", "you design"), ChatMessage("user", "a reward, please"))
@@ -169,19 +169,19 @@ def test_a_message_key_depends_on_all_that_the_reply_depends_on() -> None:
     [
         ("import eureka_agent.designer.llm_designer", []),
         (
-            "from eureka_agent.llm.registry import language_model; language_model('openai/a')",
+            "from eureka_agent.llm.clients import language_model; language_model('openai/a')",
             ["openai"],
         ),
         (
-            "from eureka_agent.llm.registry import language_model; language_model('anthropic/a')",
+            "from eureka_agent.llm.clients import language_model; language_model('anthropic/a')",
             ["anthropic"],
         ),
-        ("from eureka_agent.llm.registry import language_model; language_model('deepseek/a')", []),
+        ("from eureka_agent.llm.clients import language_model; language_model('deepseek/a')", []),
     ],
 )
 def test_an_sdk_is_imported_only_when_it_is_asked_for(script: str, imported: list[str]) -> None:
     modules = (
-        "import eureka_agent.llm.registry, eureka_agent.llm.prices, eureka_agent.llm.retry,"
+        "import eureka_agent.llm.clients, eureka_agent.llm.prices, eureka_agent.llm.retry,"
         " eureka_agent.llm.litellm_client"
     )
     script = (
@@ -202,7 +202,7 @@ def test_an_sdk_that_lacks_what_it_needs_is_named(package: str, tmp_path: Path) 
     provider = "gemini" if package == "litellm" else package
     script = (
         "from eureka_agent.errors import SettingsError\n"
-        "from eureka_agent.llm.registry import language_model\n"
+        "from eureka_agent.llm.clients import language_model\n"
         f"try: language_model('{provider}/a')\n"
         "except SettingsError as error: print(error.message)"
     )

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from eureka_agent.llm.secrets import redact
+from eureka_agent.llm.access import redact
 
 
 @pytest.mark.parametrize(
