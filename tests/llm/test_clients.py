@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import pytest
-from model_access import KEYS, Waits
+from model_access import KEYS, Patient, Waits
 from model_server import (
     HTML,
     NO_JSON,
@@ -30,12 +30,10 @@ from model_server import (
 )
 
 from eureka_agent.llm.access import Access
-from eureka_agent.llm.clients import language_model
 from eureka_agent.llm.interface import (
     ChatMessage,
     CompletionRequest,
     FinishReason,
-    LanguageModel,
     LanguageModelError,
 )
 
@@ -55,38 +53,45 @@ class Wire:
     path: str
     key: str
     protocol: str
+    sent: str = "tiny"
+    """Name of the model in a request."""
 
-    def open(self, server: ModelServer, waits: Waits, **options: Any) -> LanguageModel:
-        access = waits.access(server.base_url, **options)
-        return language_model(self.model, Access(**{**vars(access), "api": self.api}))
+    def open(self, server: ModelServer, waits: Waits, **options: Any) -> Patient:
+        return Patient(self.model, waits.access(server.base_url, api=self.api, **options))
 
 
+OPENAI, ANTHROPIC = KEYS["OPENAI_API_KEY"], KEYS["ANTHROPIC_API_KEY"]
 WIRES = {
-    "chat": Wire(
-        "openai/tiny", "auto", "/v1/chat/completions", KEYS["OPENAI_API_KEY"], "Chat Completions"
-    ),
-    "responses": Wire(
-        "openai/tiny", "responses", "/v1/responses", KEYS["OPENAI_API_KEY"], "Responses"
-    ),
-    "messages": Wire(
-        "anthropic/tiny", "auto", "/v1/messages", KEYS["ANTHROPIC_API_KEY"], "Messages"
-    ),
+    "chat": Wire("openai/tiny", "auto", "/v1/chat/completions", OPENAI, "Chat Completions"),
+    "responses": Wire("openai/tiny", "responses", "/v1/responses", OPENAI, "Responses"),
+    "messages": Wire("anthropic/tiny", "auto", "/v1/messages", ANTHROPIC, "Messages"),
 }
+LITELLM = Wire(
+    "openrouter/some/tiny",
+    "auto",
+    "/v1/chat/completions",
+    KEYS["OPENROUTER_API_KEY"],
+    "the servers of 'openrouter'",
+    "some/tiny",
+)
+with_litellm = pytest.mark.parametrize("wire", [*WIRES, "litellm"], indirect=True)
 
 
 @pytest.fixture(params=WIRES)
 def wire(request: pytest.FixtureRequest) -> Wire:
-    return WIRES[request.param]
+    return {**WIRES, "litellm": LITELLM}[request.param]
 
 
-async def refused_by(model: LanguageModel) -> LanguageModelError:
+async def refused_by(model: Patient, request: CompletionRequest = REQUEST) -> LanguageModelError:
     with pytest.raises(LanguageModelError) as caught:
-        await model.complete(REQUEST)
+        await model.complete(request)
     assert "\n" not in caught.value.message
+    assert "litellm." not in caught.value.message
     assert not any(key in str(caught.value) for key in KEYS.values())
     return caught.value
 
 
+@with_litellm
 async def test_a_reply_comes_back_with_its_tokens(
     wire: Wire, model_server: ModelServer, waits: Waits
 ) -> None:
@@ -95,11 +100,15 @@ async def test_a_reply_comes_back_with_its_tokens(
     ]
     reply = await wire.open(model_server, waits).complete(REQUEST)
     assert (reply.text, reply.finish_reason) == ("here it is", FinishReason.STOP)
-    assert (reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens) == (120, 90, 30)
+    assert (reply.cost.prompt_tokens, reply.cost.cached_tokens, reply.cost.completion_tokens) == (
+        120,
+        90,
+        30,
+    )
     asked = model_server.requests[0]
     assert (asked.path, asked.headers["authorization"]) == (wire.path, f"Bearer {wire.key}")
     assert (asked.model, asked.system, asked.turns) == (
-        "tiny",
+        wire.sent,
         "you design",
         [("user", "a reward, please")],
     )
@@ -121,6 +130,7 @@ async def test_a_whole_conversation_is_sent(
     ]
 
 
+@with_litellm
 @pytest.mark.parametrize(
     ("ending", "text", "expected"),
     [
@@ -140,6 +150,8 @@ async def test_what_the_model_did_is_data(
     text: str,
     expected: FinishReason,
 ) -> None:
+    if wire is LITELLM and ending == "other":
+        expected = FinishReason.STOP  # its own word for what it does not know
     model_server.answers = [Reply(text=text, ending=ending)]
     reply = await wire.open(model_server, waits).complete(REQUEST)
     words = "" if ending == "refused" and wire is WIRES["messages"] else text
@@ -147,19 +159,17 @@ async def test_what_the_model_did_is_data(
     assert len(model_server.requests) == 1
 
 
-async def test_thoughts_are_no_part_of_the_text(
-    wire: Wire, model_server: ModelServer, waits: Waits
-) -> None:
-    model_server.answers = [Reply(text="the reward", reasoning="let me see")]
-    assert (await wire.open(model_server, waits).complete(REQUEST)).text == "the reward"
-
-
+@with_litellm
 async def test_tokens_that_are_not_told_are_unknown(
     wire: Wire, model_server: ModelServer, waits: Waits
 ) -> None:
     model_server.answers = [Reply(text="ok", usage=False)]
     reply = await wire.open(model_server, waits).complete(REQUEST)
-    assert (reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens) == (None, None, None)
+    assert (reply.cost.prompt_tokens, reply.cost.completion_tokens, reply.cost.cached_tokens) == (
+        None,
+        None,
+        None,
+    )
 
 
 async def test_a_long_reply_is_whole(wire: Wire, model_server: ModelServer, waits: Waits) -> None:
@@ -192,6 +202,7 @@ async def test_replies_go_to_those_who_asked(
     assert [reply.text for reply in replies] == [f"reply to {number}" for number in range(24)]
 
 
+@with_litellm
 @pytest.mark.parametrize(
     ("status", "message", "hint", "tries"),
     [
@@ -223,12 +234,13 @@ async def test_an_error_is_one_clear_line_after_as_many_tries_as_make_sense(
     error = await refused_by(wire.open(model_server, waits))
     assert f"{wire.model} at {model_server.root}" in error.message
     assert message.format(key="<key>") in error.message
-    assert hint in error.hint
+    assert wire is LITELLM or hint in error.hint
     assert len(model_server.requests) == tries
     assert (f"({TRIES} tries)" in error.message) == (tries == TRIES)
     assert waits.seconds == OWN_WAITS_S[: tries - 1]
 
 
+@with_litellm
 async def test_a_passing_failure_is_waited_out_and_told(
     wire: Wire, model_server: ModelServer, waits: Waits
 ) -> None:
@@ -324,31 +336,33 @@ async def test_jitter_lengthens_a_wait_and_never_shortens_it(
     assert waits.seconds == [11, 12]  # a tenth more than asked; 1.5 times the mean of 8 s
 
 
-@pytest.mark.parametrize("code", ["insufficient_quota", "billing_not_active"])
-async def test_a_spent_quota_is_not_waited_for(
-    wire: Wire, model_server: ModelServer, waits: Waits, code: str
+@with_litellm
+@pytest.mark.parametrize(
+    "failure",
+    [
+        HttpFailure(429, "You exceeded your current quota", code="insufficient_quota"),
+        HttpFailure(429, "You exceeded your current quota", code="billing_not_active"),
+        HttpFailure(500, "You exceeded your current quota", headers={"x-should-retry": "false"}),
+    ],
+)
+async def test_what_no_wait_mends_is_not_waited_for(
+    wire: Wire, model_server: ModelServer, waits: Waits, failure: HttpFailure
 ) -> None:
-    model_server.answers = [HttpFailure(429, "You exceeded your current quota", code=code)]
+    model_server.answers = [failure]
     error = await refused_by(wire.open(model_server, waits))
-    assert "HTTP 429): You exceeded your current quota" in error.message
+    assert f"HTTP {failure.status}" in error.message
+    assert error.message.endswith(": You exceeded your current quota")
     assert len(model_server.requests) == 1
 
 
-async def test_a_server_that_says_not_to_retry_is_believed(
-    wire: Wire, model_server: ModelServer, waits: Waits
-) -> None:
-    model_server.answers = [HttpFailure(500, headers={"x-should-retry": "false"})]
-    await refused_by(wire.open(model_server, waits))
-    assert len(model_server.requests) == 1
-
-
+@with_litellm
 @pytest.mark.parametrize("code", ["content_filter", "content_policy_violation"])
 async def test_a_filter_before_the_model_is_a_refusal(
     wire: Wire, model_server: ModelServer, waits: Waits, code: str
 ) -> None:
     model_server.answers = [HttpFailure(400, "filtered", code=code)]
     reply = await wire.open(model_server, waits).complete(REQUEST)
-    assert (reply.text, reply.finish_reason, reply.prompt_tokens) == (
+    assert (reply.text, reply.finish_reason, reply.cost.prompt_tokens) == (
         "",
         FinishReason.REFUSED,
         None,
@@ -475,14 +489,6 @@ async def test_a_code_that_is_no_status_is_none(
     assert len(model_server.requests) == 1
 
 
-@pytest.mark.usefixtures("no_collection")
-async def test_an_error_that_nobody_can_read_has_its_status(
-    wire: Wire, model_server: ModelServer, waits: Waits
-) -> None:
-    model_server.answers = [Raw(b"[" * 100_000, status=400)]
-    assert "answers with HTTP 400" in (await refused_by(wire.open(model_server, waits))).message
-
-
 async def test_an_error_page_shows_no_markup(
     wire: Wire, model_server: ModelServer, waits: Waits
 ) -> None:
@@ -509,6 +515,7 @@ async def test_a_key_at_the_edge_of_what_is_shown_is_hidden_whole(
     assert wire.key[:4] not in error.message
 
 
+@with_litellm
 async def test_a_server_that_never_answers_is_asked_twice(
     wire: Wire, model_server: ModelServer, waits: Waits
 ) -> None:
@@ -529,17 +536,7 @@ async def test_a_reply_that_trickles_in_without_end_times_out(
     assert "did not answer within 0.3 s" in error.message
 
 
-async def test_a_stalled_request_that_is_released_is_answered(
-    wire: Wire, model_server: ModelServer, waits: Waits
-) -> None:
-    model_server.answers = [Stall(then="at last")]
-    task = asyncio.create_task(wire.open(model_server, waits).complete(REQUEST))
-    while not model_server.requests:
-        await asyncio.sleep(0.005)
-    model_server.release()
-    assert (await task).text == "at last"
-
-
+@with_litellm
 async def test_an_address_where_nobody_listens_is_given_up_soon(wire: Wire, waits: Waits) -> None:
     server = ModelServer()
     server.close()
@@ -577,6 +574,7 @@ async def test_a_server_that_answered_before_is_waited_for(wire: Wire, waits: Wa
     assert len(waits.told) == len(OWN_WAITS_S)  # of the same outage
 
 
+@with_litellm
 @pytest.mark.parametrize("answer", [HttpFailure(429, retry_after="600"), Stall()])
 async def test_a_cancellation_ends_at_once_what_waits(
     wire: Wire, model_server: ModelServer, answer: Answer
@@ -584,7 +582,7 @@ async def test_a_cancellation_ends_at_once_what_waits(
     model_server.answers = [answer]
     told: list[str] = []
     access = Access(base_url=model_server.base_url, api=wire.api, on_retry=told.append)
-    task = asyncio.create_task(language_model(wire.model, access).complete(REQUEST))
+    task = asyncio.create_task(Patient(wire.model, access).complete(REQUEST))
     while not (told or (isinstance(answer, Stall) and model_server.requests)):
         await asyncio.sleep(0.005)
     started = time.monotonic()
@@ -595,6 +593,7 @@ async def test_a_cancellation_ends_at_once_what_waits(
     assert len(model_server.requests) == 1
 
 
+@with_litellm
 @pytest.mark.parametrize("exempt", ["", "example.com"])
 async def test_no_proxy_stands_between_us_and_this_machine(
     wire: Wire,

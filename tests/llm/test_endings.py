@@ -6,11 +6,10 @@ import json
 from typing import Any
 
 import pytest
-from model_access import Waits
+from model_access import Patient, Waits
 from model_server import ModelServer, Raw
 from test_clients import REQUEST, WIRES
 
-from eureka_agent.llm.clients import language_model
 from eureka_agent.llm.interface import Completion, FinishReason
 from eureka_agent.llm.spoken import why_no_answer
 from eureka_agent.records import Message
@@ -124,7 +123,7 @@ async def read(
 ) -> Completion:
     server.answers = [Raw(json.dumps(body).encode())]
     if model:
-        return await language_model(model, waits.access(server.base_url)).complete(REQUEST)
+        return await Patient(model, waits.access(server.base_url)).complete(REQUEST)
     return await WIRES[wire].open(server, waits).complete(REQUEST)
 
 
@@ -231,7 +230,7 @@ async def test_thoughts_within_the_text_are_no_answer(
 async def test_tokens_of_the_reasoning_are_counted_where_they_are_told(
     model_server: ModelServer, waits: Waits, wire: str, body: dict[str, Any], count: int | None
 ) -> None:
-    assert (await read(model_server, waits, wire, body)).reasoning_tokens == count
+    assert (await read(model_server, waits, wire, body)).cost.reasoning_tokens == count
 
 
 DRAFT = "A first try:\n```python\ndraft = 1\n```"

@@ -9,11 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from model_access import Waits
+from model_access import Patient, Waits
 from model_server import Asked, HttpFailure, ModelServer, Raw
 from test_clients import REQUEST, WIRES, refused_by
 
-from eureka_agent.llm.clients import language_model
 from eureka_agent.llm.interface import LanguageModelError, message_key
 
 BOUND = replace(REQUEST, max_tokens=500)
@@ -120,7 +119,7 @@ async def test_a_system_message_goes_before_the_first_turn(
 ) -> None:
     model_server.answers = refusing(lambda asked: bool(asked.system), words, status)
     if wire == "litellm":
-        model = language_model("deepseek/tiny", waits.access(model_server.base_url))
+        model = Patient("deepseek/tiny", waits.access(model_server.base_url))
     else:
         model = WIRES[wire].open(model_server, waits)
     key = message_key(model.name, REQUEST)

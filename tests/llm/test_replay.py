@@ -49,7 +49,7 @@ async def recording(tmp_path: Path) -> Recording:
 
 async def test_the_same_request_gets_the_same_reply_and_costs_nothing(recording: Recording) -> None:
     reply = await ReplayModel("openai/tiny", recording).complete(request("2-02", 2.5))
-    assert (reply.text, reply.prompt_tokens, reply.completion_tokens) == (
+    assert (reply.text, reply.cost.prompt_tokens, reply.cost.completion_tokens) == (
         "reply to 2-02 ✓\u2028\u0085\x0c",
         0,
         0,

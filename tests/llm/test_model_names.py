@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from model_access import KEYS, Waits
+from model_access import KEYS, Patient, Waits
 from model_server import ModelServer
 
 from eureka_agent.errors import SettingsError
@@ -145,9 +145,8 @@ async def test_a_password_in_an_address_is_not_shown(
         f"{provider}_BASE_URL", f"http://me:hidden@127.0.0.1:{model_server.port}/v1?k=hidden"
     )
     model_server.close()
-    access = Access(retries=waits.policy())
     with pytest.raises(LanguageModelError) as failed:
-        await language_model(model, access).complete(REQUEST)
+        await Patient(model, waits.access(None)).complete(REQUEST)
     assert f"127.0.0.1:{model_server.port}" in failed.value.message
     assert "hidden" not in f"{refused.value} {failed.value}"
 
@@ -181,8 +180,7 @@ def test_a_message_key_depends_on_all_that_the_reply_depends_on() -> None:
 )
 def test_an_sdk_is_imported_only_when_it_is_asked_for(script: str, imported: list[str]) -> None:
     modules = (
-        "import eureka_agent.llm.clients, eureka_agent.llm.prices, eureka_agent.llm.retry,"
-        " eureka_agent.llm.litellm_client"
+        "import eureka_agent.llm.gateway, eureka_agent.llm.prices, eureka_agent.llm.litellm_client"
     )
     script = (
         f"import sys; {modules}; {script}; print([m for m in ('openai', 'anthropic', 'litellm') if"
