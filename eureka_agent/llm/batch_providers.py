@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -15,7 +15,7 @@ from eureka_agent.errors import SettingsError
 from eureka_agent.llm.clients import SdkModel
 from eureka_agent.llm.failures import BAD_BODIES, RequestFailedError, Trouble, failure_in_body
 from eureka_agent.llm.interface import Completion, CompletionRequest, LanguageModel
-from eureka_agent.llm.replies import decoded, listed, part
+from eureka_agent.llm.replies import decoded, listed, part, refused
 from eureka_agent.records import known_tokens
 
 LONGEST_RESULTS_BYTES = 128 << 20
@@ -23,6 +23,8 @@ LONGEST_RESULTS_BYTES = 128 << 20
 CLOCK_SKEW_S = 300.0
 """Most difference between this machine's clock and the provider's."""
 CALL_TIMEOUT_S = 600.0
+KEPT_S = 28 * 86_400.0
+"""Time for which both providers keep results, with a day to spare."""
 OWN_ID = "eureka_batch"
 """Key in the metadata of OpenAI's batches."""
 FULL_QUEUE = "token_limit_exceeded"
@@ -35,6 +37,7 @@ _MISSING = {
     "cancelled": "its batch was canceled before it was asked",
     "canceled": "its batch was canceled before it was asked",
     "failed": "the batch failed without a reason",
+    "gone": "its batch is gone",
 }
 """Reason of a missing reply, by the status of an ended batch or of a result."""
 
@@ -107,7 +110,12 @@ class BatchProvider:
     async def answers(self, batch: RequestBatch) -> dict[str, Answer] | None:
         """Replies and failures by custom id once the batch has ended; None before that."""
         path = f"{self._path}/{quote(batch.provider_id, safe='')}"
-        found = decoded(await self._call("get", path))
+        try:
+            found = decoded(await self._call("get", path))
+        except RequestFailedError as failure:
+            if failure.status != 404 or time.time() - batch.planned_at < KEPT_S:
+                raise
+            found = {"id": batch.provider_id, self._status: "gone"}
         status = str(part(found, self._status))
         if status in _UNDER_WAY:
             return None
@@ -115,17 +123,17 @@ class BatchProvider:
             raise RequestFailedError(Trouble.NONSENSE)
         missing = _failure_of_batch(found) if status == "failed" else undone(_MISSING[status])
         answers: dict[str, Answer] = dict.fromkeys(batch.custom_ids(), missing)
-        for line in await self._results(found):
+        for line in [] if status == "gone" else await self._results(found):
             if (name := str(part(line, "custom_id"))) in answers:
                 answers[name] = self._read(line, missing)
+        for name, answer in answers.items():
+            if isinstance(answer, RequestFailedError):
+                answer.service = self.model.service
+                answers[name] = refused() if answer.refusal else answer
         return answers
 
     async def _call(self, method: str, path: str, **options: Any) -> bytes:
-        try:
-            async with asyncio.timeout(CALL_TIMEOUT_S):
-                return await self.model.call(method, path, **options)
-        except TimeoutError:
-            raise RequestFailedError(Trouble.TIMEOUT) from None
+        return await self.model.call(method, path, CALL_TIMEOUT_S, **options)
 
     async def _listed(self) -> AsyncIterator[Any]:
         """Batches of the provider's list, the newest first."""

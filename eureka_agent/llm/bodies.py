@@ -12,7 +12,6 @@ from eureka_agent.llm.interface import (
     LONGEST_REPLY_TOKENS,
     ChatMessage,
     CompletionRequest,
-    ImagePart,
 )
 
 BOUNDS = ("max_tokens", "max_completion_tokens")
@@ -86,23 +85,20 @@ class Forms:
 
 def chat_body(model: str, request: CompletionRequest, forms: Forms) -> dict[str, Any]:
     """Body for Chat Completions, also of litellm."""
-
-    def picture(image: ImagePart) -> dict[str, Any]:
-        return {"type": "image_url", "image_url": {"url": _data_url(image)}}
-
-    messages = _turns(request.messages, "text", picture)
+    messages = _turns(
+        request.messages, "text", lambda url, _: {"type": "image_url", "image_url": {"url": url}}
+    )
     return {"model": model, "messages": messages} | _options(request, forms.bound)
 
 
 def responses_body(model: str, request: CompletionRequest, forms: Forms) -> dict[str, Any]:
     """Body for Responses; nothing is stored on the server, as the archive has it."""
-
-    def picture(image: ImagePart) -> dict[str, Any]:
-        return {"type": "input_image", "image_url": _data_url(image)}
-
+    turns = _turns(
+        request.turns, "input_text", lambda url, _: {"type": "input_image", "image_url": url}
+    )
     return {
         "model": model,
-        "input": _turns(request.turns, "input_text", picture),
+        "input": turns,
         **({} if "store" in forms.refused else {"store": False}),
         **({"instructions": request.system} if request.system else {}),
         **_options(request, "max_output_tokens"),
@@ -111,12 +107,7 @@ def responses_body(model: str, request: CompletionRequest, forms: Forms) -> dict
 
 def messages_body(model: str, request: CompletionRequest, forms: Forms) -> dict[str, Any]:
     """Body for Messages, which demand a bound on the reply."""
-
-    def picture(image: ImagePart) -> dict[str, Any]:
-        source = {"type": "base64", "media_type": image.media_type, "data": image.base64}
-        return {"type": "image", "source": source}
-
-    turns = _turns(request.turns, "text", picture)
+    turns = _turns(request.turns, "text", lambda _, source: {"type": "image", "source": source})
     body: dict[str, Any] = {"model": model, "messages": turns, "max_tokens": LONGEST_REPLY_TOKENS}
     if request.system.strip():
         # all requests of a run begin alike: the part before this mark is cached for minutes
@@ -133,20 +124,15 @@ def _options(request: CompletionRequest, bound: str) -> dict[str, Any]:
 
 
 def _turns(
-    messages: Iterable[ChatMessage], text: str, picture: Callable[[ImagePart], dict[str, Any]]
+    messages: Iterable[ChatMessage], kind: str, picture: Callable[[str, Any], dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Messages with their pictures after the text, a part of the kind `text`. A message without
-    pictures stays plain text."""
-    return [
-        {
-            "role": each.role,
-            "content": [{"type": text, "text": each.content}, *map(picture, each.images)]
-            if each.images
-            else each.content,
-        }
-        for each in messages
-    ]
-
-
-def _data_url(image: ImagePart) -> str:
-    return f"data:{image.media_type};base64,{image.base64}"
+    """Messages with their pictures after the text, a part of that kind. `picture` makes a part of a
+    picture's URL or source. A message without pictures stays plain text."""
+    turns = []
+    for each in messages:
+        parts: list[dict[str, Any]] = [{"type": kind, "text": each.content}]
+        for image in each.images:
+            source = {"type": "base64", "media_type": image.media_type, "data": image.base64}
+            parts.append(picture(f"data:{image.media_type};base64,{image.base64}", source))
+        turns.append({"role": each.role, "content": parts if each.images else each.content})
+    return turns

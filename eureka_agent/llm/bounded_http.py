@@ -1,6 +1,6 @@
-"""Bounds on the answers of a model's server: no redirects, and a limit on decompressed bytes. The
-SDKs' and litellm's answers all pass `send` of httpx, or of httpx2, its equal. Headers are bounded
-by the libraries, to about 100 kB. No SDK is imported here."""
+"""Bounds on a model server's answers: no redirects, no compression, and a limit on bytes. The SDKs'
+and litellm's answers all pass `send` of httpx, or of httpx2, its equal. Headers are bounded by the
+libraries, to about 100 kB. No SDK is imported here."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ import importlib.util
 import json
 import threading
 import time
-import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
 from eureka_agent.llm.failures import BAD_BODIES, RequestFailedError, Trouble, failure_of_body
 
 LONGEST_BODY_BYTES = 4 << 20
-"""Longest answer, decompressed: a hundred times a long reply with its reasoning."""
-_COMPRESSED = ("gzip", "x-gzip", "deflate")
-"""Encodings that are decompressed, one per answer: in layers a few bytes become gigabytes."""
+"""Longest answer: a hundred times a long reply with its reasoning."""
 _OF_THE_TRANSPORT = ("content-encoding", "content-length", "transfer-encoding")
-"""Headers that do not apply to a whole, decompressed body."""
+"""Headers that do not apply to a whole body."""
+_OPTIONS = {"stream": True, "follow_redirects": False}
 
 _changing = threading.Lock()
 _bounds: ContextVar[tuple[float, int] | None] = ContextVar("bounds", default=None)
@@ -57,10 +55,9 @@ def _bounded(send: Any) -> Any:
     async def bounded_send(client: Any, request: Any, **options: Any) -> Any:
         if (bounds := _bounds.get()) is None:
             return await send(client, request, **options)
-        options |= {"stream": True, "follow_redirects": False}
-        response = await send(client, request, **options)
+        response = await send(client, _plain(request), **{**options, **_OPTIONS})
         try:
-            body = _Body(response, bounds[1])
+            body = _Body(response, *bounds)
             async for part in response.aiter_raw():
                 body.add(part)
         finally:
@@ -74,13 +71,11 @@ def _bounded_without_await(send: Any) -> Any:
     def bounded_send(client: Any, request: Any, **options: Any) -> Any:
         if (bounds := _bounds.get()) is None:
             return send(client, request, **options)
-        response = send(client, request, **{**options, "stream": True, "follow_redirects": False})
+        response = send(client, _plain(request), **{**options, **_OPTIONS})
         try:
-            body = _Body(response, bounds[1])
+            body = _Body(response, *bounds)
             for part in response.iter_raw():
                 body.add(part)
-                if time.monotonic() > bounds[0]:
-                    raise RequestFailedError(Trouble.TIMEOUT)
         finally:
             response.close()
         return body.whole_response()
@@ -89,38 +84,33 @@ def _bounded_without_await(send: Any) -> Any:
     return bounded_send
 
 
+def _plain(request: Any) -> Any:
+    """The request, for an answer that is not compressed: a few bytes may become gigabytes."""
+    request.headers["accept-encoding"] = "identity"
+    return request
+
+
 class _Body:
     """The body of an arriving answer."""
 
-    def __init__(self, response: Any, longest: int) -> None:
-        """`longest`: most bytes. Raises RequestFailedError for a redirect, and for an unknown
-        compression."""
+    def __init__(self, response: Any, deadline: float, longest: int) -> None:
+        """Raises RequestFailedError for a redirect, and for a compressed answer."""
         if response.has_redirect_location:
             target = str(response.next_request.url)
             raise RequestFailedError(Trouble.REDIRECT, target, status=response.status_code)
-        encoding = response.headers.get("content-encoding", "").strip().lower()
-        if encoding not in ("", "identity", *_COMPRESSED):
+        encoding = response.headers.get("content-encoding", "identity").strip().lower()
+        if encoding != "identity":
             raise RequestFailedError(Trouble.NONSENSE, f"compressed as {encoding!r}")
-        self._response = response
-        # 32: zlib and gzip, told apart by their first bytes
-        compressed = encoding in _COMPRESSED
-        self._decompressor = zlib.decompressobj(zlib.MAX_WBITS | 32) if compressed else None
-        self._longest = longest
-        self._received = 0
+        self._response, self._deadline, self._longest = response, deadline, longest
         self._content = bytearray()
 
     def add(self, part: bytes) -> None:
-        """Add bytes. Raises RequestFailedError for too many of them, or broken compression."""
-        self._received += len(part)
-        if self._decompressor is not None:
-            room = self._longest + 1 - len(self._content)
-            try:
-                part = self._decompressor.decompress(part, room)
-            except zlib.error:
-                raise RequestFailedError(Trouble.NONSENSE, "broken compression") from None
+        """Add bytes. Raises RequestFailedError for too many of them, or too late."""
         self._content += part
-        if max(self._received, len(self._content)) > self._longest:
+        if len(self._content) > self._longest:
             raise RequestFailedError(Trouble.TOO_LONG)
+        if time.monotonic() > self._deadline:
+            raise RequestFailedError(Trouble.TIMEOUT)
 
     def whole_response(self) -> Any:
         """The answer with its body, as from a client that has read all of it. Raises
@@ -129,12 +119,10 @@ class _Body:
         response, content = self._response, bytes(self._content)
         # files of results are got, and a line of them may be an error
         if response.is_success and response.request.method == "POST":
-            try:
+            with suppress(*BAD_BODIES):
                 body = json.loads(content)
-            except BAD_BODIES:
-                body = None
-            if isinstance(body, dict) and (failure := failure_of_body(body)) is not None:
-                raise failure
+                if isinstance(body, dict) and (failure := failure_of_body(body)) is not None:
+                    raise failure
         extensions = {**response.extensions}
         extensions.pop("network_stream", None)
         headers = response.headers.multi_items()

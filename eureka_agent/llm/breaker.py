@@ -1,7 +1,6 @@
 """Retries of requests to a model, and the circuit breaker of its server.
 
-A request whose failure may pass is tried again, after growing pauses or those that the server asks
-for. After its last retry the server counts as out: all requests to the model wait, and one at a
+After its last retry a request's server counts as out: all requests to the model wait, and one at a
 time tries it. Between two tries a request holds neither a place nor a share of a budget. A breaker
 may be shared by searches; `Retries` are one search's, with its own limit on the wait.
 """
@@ -30,13 +29,13 @@ limit shared by many requests lasts longer than the server tells each of them.""
 
 @dataclass(frozen=True, kw_only=True)
 class RetryPolicy:
-    """Waits between tries. Each is drawn from half of its mean to one and a half."""
+    """Waits between tries: each is drawn from half of its mean to one and a half, and the mean
+    doubles from the first to the longest."""
 
     tries: int = 6
     """Tries before an outage. The waits between them double, to about two minutes together."""
     first_wait_s: float = 4.0
     longest_wait_s: float = 60.0
-    """Bound on the mean; a server may ask for a longer wait."""
     longest_asked_wait_s: float = 900.0
     """Longest wait that a server may ask for; after a longer one there is no retry."""
     first_contact_tries: int = 3
@@ -46,7 +45,6 @@ class RetryPolicy:
     """Tries that may time out: each takes the whole timeout, and the provider may bill it."""
     first_outage_wait_s: float = 30.0
     longest_outage_wait_s: float = 600.0
-    """Bound on the mean wait in an outage, which doubles from try to try."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     random: Callable[[], float] = random.random
     """Random number from 0 to 1, for the jitter."""
@@ -179,30 +177,31 @@ class Retries:
         """
         tries = timeouts = 0
         held_since: float | None = None
+        is_held = False
         while True:
-            if self._holds_back() or (self.is_out and held_since is not None):
+            if is_held or self._holds_back():
                 held_since = self._clock() if held_since is None else held_since
                 tries = timeouts = 0
                 await self._wait_in_queue(held_since, stop)
             try:
                 return await make()
             except _HeldError:
-                held_since = self._clock() if held_since is None else held_since
+                is_held = True
                 continue
             except RequestFailedError as error:
                 failure = error
             tries += 1
             timeouts += failure.trouble is Trouble.TIMEOUT
-            pause_s = None if self.is_out else self._pause_s(failure, tries, timeouts)
+            pause_s = self._pause_s(failure, tries, timeouts)
+            is_held = pause_s is None
             if pause_s is not None:
-                self._report(failure, tries, pause_s)
+                if not failure.in_batch:  # a hundred requests would report the same
+                    self._report(failure, tries, pause_s)
                 await self.breaker.change(stop, pause_s)
-                continue
-            if not self._is_outage(failure):
-                raise self._explained(failure, tries) from None
-            if not self.is_out:
+            elif not self._is_outage(failure):
+                raise self._explained(failure, tries)
+            elif not self.is_out:
                 self.breaker.failed(failure)
-            held_since = self._clock() if held_since is None else held_since
 
     @contextmanager
     def trying(self) -> Iterator[None]:
@@ -247,7 +246,8 @@ class Retries:
 
     def _is_outage(self, failure: RequestFailedError) -> bool:
         """True for a failure that a long wait may mend."""
-        return self._outage_s > 0 and failure.passing and not self._is_wrong_address(failure)
+        mends = failure.passing and not failure.in_batch and not self._is_wrong_address(failure)
+        return mends and self._outage_s > 0
 
     def _is_wrong_address(self, failure: RequestFailedError) -> bool:
         """True for a server that was not reached, and never was before."""
@@ -262,7 +262,8 @@ class Retries:
         if failure.trouble is Trouble.TIMEOUT and timeouts >= policy.timeout_tries:
             return None
         too_long = asked is not None and asked > policy.longest_asked_wait_s
-        if not failure.passing or tries >= most or too_long:
+        joins_outage = self.is_out and not failure.in_batch
+        if not failure.passing or tries >= most or too_long or joins_outage:
             return None
         own = policy.pause_s(first, policy.longest_wait_s, tries)
         if asked is None:
@@ -324,19 +325,16 @@ class Retries:
 
     def _tell_wait(self, outage: Outage, seconds: float) -> None:
         """Tell of an outage, and of each failed try, once."""
-        before = None if self._told is None else self._told[0]
-        if before is outage and self._told == (outage, outage.tries):
-            return
-        self._told = outage, outage.tries
-        name, why = self._model, outage.failure.short
-        again = f"tried again in {rough_duration(seconds)}"
-        if before is outage:
-            self._tell(f"{name} still does not answer ({why}), {again}")
-            return
-        most = f"at most {rough_duration(self._outage_s)} (--outage)"
-        self._tell(
-            f"{name} does not answer ({why}): its requests wait, {most}, {again}; trainings go on"
-        )
+        before, self._told = self._told, (outage, outage.tries)
+        why, again = outage.failure.short, f"tried again in {rough_duration(seconds)}"
+        if before is None or before[0] is not outage:
+            most = f"at most {rough_duration(self._outage_s)} (--outage)"
+            self._tell(
+                f"{self._model} does not answer ({why}): its requests wait, {most}, {again};"
+                " trainings go on"
+            )
+        elif before[1] != outage.tries:
+            self._tell(f"{self._model} still does not answer ({why}), {again}")
 
     def _explained(self, failure: RequestFailedError, tries: int = 1) -> LanguageModelError:
         wait = failure.asked_wait_s(self._policy.now())

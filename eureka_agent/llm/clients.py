@@ -102,11 +102,7 @@ class ServedModel(ABC):
         while True:
             known, started = self.forms.refused, time.monotonic()
             try:
-                async with asyncio.timeout(self.service.timeout_s):
-                    completion = await self._once(request)
-                return completion.made_in(time.monotonic() - started)
-            except TimeoutError:
-                failure = RequestFailedError(Trouble.TIMEOUT)
+                return (await self._once(request)).made_in(time.monotonic() - started)
             except RequestFailedError as error:
                 failure = error
             if failure.refusal:
@@ -181,14 +177,21 @@ class SdkModel(ServedModel):
         return self.wire.body(self._model, self.forms.of(request), self.forms)
 
     async def call(
-        self, method: str, path: str, longest: int = LONGEST_BODY_BYTES, **options: Any
+        self,
+        method: str,
+        path: str,
+        timeout_s: float,
+        longest: int = LONGEST_BODY_BYTES,
+        **options: Any,
     ) -> bytes:
-        """Body of the answer to an HTTP request, of at most so many bytes. Raises
-        RequestFailedError."""
+        """Body of the answer to an HTTP request. Raises RequestFailedError."""
         try:
-            with requests_bounded(self.service.timeout_s, longest):
-                body: bytes = await getattr(self._client, method)(path, cast_to=bytes, **options)
-                return body
+            with requests_bounded(timeout_s, longest):
+                async with asyncio.timeout(timeout_s):
+                    call = getattr(self._client, method)
+                    return bytes(await call(path, cast_to=bytes, **options))
+        except TimeoutError:
+            raise RequestFailedError(Trouble.TIMEOUT) from None
         except (self._sdk_error, *BAD_BODIES) as error:
             raise failure_of(error) from None
 
@@ -197,8 +200,10 @@ class SdkModel(ServedModel):
         await self._client.close()
 
     async def _once(self, request: CompletionRequest) -> Completion:
-        body = await self.call("post", self.wire.path, body=self.body(request))
-        return self.wire.read(decoded(body))
+        timeout_s, body = self.service.timeout_s, self.body(request)
+        return self.wire.read(
+            decoded(await self.call("post", self.wire.path, timeout_s, body=body))
+        )
 
 
 def _is_openai(address: str) -> bool:

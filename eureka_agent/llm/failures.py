@@ -82,7 +82,7 @@ _EXPLANATIONS: dict[Trouble | int, tuple[str, str]] = {
     Trouble.NONSENSE: ("{server} answers, but not as {protocol} do{told}", "{address_hint}"),
     Trouble.REDIRECT: (
         "{where} sends us on to {target} (HTTP {status}), which is not followed",
-        "{redirect_hint}",
+        "if that is the server that you mean, name its address with --base-url",
     ),
     Trouble.TOO_LONG: (
         "{where} answers at greater length than any reply; it was not read",
@@ -99,7 +99,6 @@ _EXPLANATIONS: dict[Trouble | int, tuple[str, str]] = {
 _BOUNDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _SETTINGS = {"temperature": "--temperature", **dict.fromkeys(_BOUNDS, "--reply-tokens")}
 """Flags for what a server's message may name."""
-_REQUEST_PATHS = ("/chat/completions", "/responses", "/v1/messages")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,16 +127,6 @@ class Service:
             text = text.replace(self.key, PLACEHOLDER)
         return one_line(text, LONGEST_WORDS)
 
-    def redirect_hint(self, target: str) -> str:
-        """Next step after a redirect to `target`."""
-        bases = (target.removesuffix(path) for path in _REQUEST_PATHS if target.endswith(path))
-        base = next(bases, None)
-        if base is None:
-            return f"it leads to no address of a model's; {self.address_hint}"
-        if self.address is not None and base.rstrip("/") == self.address.rstrip("/"):
-            return "it redirects every request to itself: mend it, or name another --base-url"
-        return f"if that is the server that you mean: --base-url {base}"
-
 
 @dataclass(eq=False)
 class RequestFailedError(Exception):
@@ -156,6 +145,8 @@ class RequestFailedError(Exception):
     """Name of an error that the HTTP status does not tell."""
     service: Service | None = None
     """The server that failed, set where a failure leaves its client."""
+    in_batch: bool = False
+    """True for a request of a batch, which is tried again in the next one."""
 
     @property
     def passing(self) -> bool:
@@ -211,7 +202,6 @@ class RequestFailedError(Exception):
         kind = self.status if self.trouble is Trouble.STATUS else None
         default = _EXPLANATIONS.get(self.trouble, ("{where} failed{told}", ""))
         message, hint = _EXPLANATIONS.get(kind or 0, default)
-        target = service.clean(shown_address(self.words))
         values = vars(service) | {
             "where": service.where,
             "server": service.address or service.name,
@@ -220,8 +210,7 @@ class RequestFailedError(Exception):
             "told": f": {words}" if words else "",
             "again": f" ({tries} tries)" if tries > 1 else "",
             "wait": f" and asks to wait {rough_duration(asked_wait_s)}" if asked_wait_s else "",
-            "target": target,
-            "redirect_hint": service.redirect_hint(target),
+            "target": service.clean(shown_address(self.words)),
         }
         named = next((flag for name, flag in _SETTINGS.items() if name in words), None)
         advice = f"try it with another {named}, or without" if named else ""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -110,8 +110,8 @@ class Gateway:
         self._on_request = on_request
         self._batches = batches
         self._places = asyncio.Semaphore(concurrency)
-        self._locks: dict[str, asyncio.Lock] = {}
-        self._waiting: Counter[str] = Counter()
+        self._alone: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """By keys: equal requests at the same time get one reply."""
         self._tries: dict[asyncio.Task[Message], bool] = {}
         """Tries in flight; True for those in a batch."""
         self._stop = asyncio.Event()
@@ -119,7 +119,7 @@ class Gateway:
     async def ask(self, model: LanguageModel, request: CompletionRequest) -> Message:
         """Return a stored reply, made at most once. Raises BudgetSpentError, LanguageModelError."""
         key = message_key(model.name, request)
-        async with self._alone(key):
+        async with self._alone[key]:
             known = self._store.find(key)
             if known is not None:
                 return known
@@ -160,19 +160,21 @@ class Gateway:
         batches = self._batches
         if batches is not None and not batches.takes(key, request):
             batches = None
-        if batches is None:
-            await self._places.acquire()
+        # what waits at the provider takes no place
+        place = self._places if batches is None else asyncio.Semaphore()
+        await place.acquire()
         try:
             reservation = await self._budget.reserve(
                 model.name, request, key, batched=batches is not None
             )
         except BaseException:
-            if batches is None:
-                self._places.release()
+            place.release()
             raise
         # from here on it is paid for: its reply is stored even if the caller is cancelled
-        task = asyncio.create_task(self._make(model, request, key, reservation, watch, batches))
+        made = self._make(model, request, key, reservation, watch, batches)
+        task = asyncio.create_task(made)
         self._tries[task] = batches is not None
+        task.add_done_callback(lambda _: place.release())
         task.add_done_callback(self._ended)
         return await asyncio.shield(task)
 
@@ -187,21 +189,16 @@ class Gateway:
     ) -> Message:
         message: Message | None = None
         watch.sent()
-        trying: AbstractContextManager[None] = nullcontext()
-        if batches is None and model.retries is not None:
-            trying = model.retries.trying()
         try:
-            with trying:
-                if batches is None:
+            if batches is not None:
+                completion = await batches.complete(key, model, request)
+            else:
+                with nullcontext() if model.retries is None else model.retries.trying():
                     completion = await model.complete(request)
-                else:
-                    completion = await batches.complete(key, model, request)
             message = self._message(model.name, request, completion)
             self._store.put(key, message)
             await self._budget.settle(reservation, message.cost, message.request, message.reply)
         finally:
-            if batches is None:
-                self._places.release()
             await self._budget.release(reservation)
             watch.left(message)
         return message
@@ -210,19 +207,6 @@ class Gateway:
         del self._tries[task]
         if not task.cancelled():
             task.exception()  # the caller has it, or is gone
-
-    @asynccontextmanager
-    async def _alone(self, key: str) -> AsyncIterator[None]:
-        """Give concurrent equal requests one reply."""
-        lock = self._locks.setdefault(key, asyncio.Lock())
-        self._waiting[key] += 1
-        try:
-            async with lock:
-                yield
-        finally:
-            self._waiting[key] -= 1
-            if not self._waiting[key]:
-                del self._waiting[key], self._locks[key]
 
     def _message(self, model: str, request: CompletionRequest, completion: Completion) -> Message:
         cost = completion.cost

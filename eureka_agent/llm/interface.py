@@ -29,19 +29,16 @@ class MissingReplyError(LanguageModelError):
 
 
 class Role(StrEnum):
-    """Asking role, for the ledger; it does not affect the reply."""
+    """Asking role, for the ledger; it does not affect the reply. `METRIC` writes a fitness, `READER`
+    reads a person's wish, `JUDGE` compares pictures of two attempts."""
 
     DESIGNER = "designer"
     REVIEWER = "reviewer"
     ANALYST = "analyst"
     METRIC = "metric"
-    """Writer of a fitness function for a sentence that has none."""
     READER = "reader"
-    """Reader of a person's wish."""
     JUDGE = "judge"
-    """Judge of pictures of two attempts."""
     RANDOMISER = "randomiser"
-    """Designer of distributions of an environment's parameters."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +84,8 @@ class CompletionRequest:
     sample: int = 0
     """Number among the replies drawn from one prompt: part of the key, never sent."""
     role: Role = Role.DESIGNER
-    """Asking role; neither sent nor part of the key."""
     attempt: str = ""
-    """Id of the reply's attempt; neither sent nor part of the key."""
+    """Id of the reply's attempt. Like `role` it is neither sent nor part of the key."""
 
     @property
     def system(self) -> str:
@@ -110,7 +106,6 @@ class FinishReason(StrEnum):
     """Ended at the bound on tokens."""
     REFUSED = "refused"
     TOOL_CALL = "tool_call"
-    """Ended with the call of a tool, though none was offered."""
     REASONING_ALONE = "reasoning_alone"
     """Ended without a text after its reasoning."""
     OTHER = "other"

@@ -39,11 +39,9 @@ from eureka_agent.llm.failures import (
 from eureka_agent.llm.interface import Completion, CompletionRequest
 from eureka_agent.llm.replies import read_chat, refused
 
-LOCAL_PROVIDERS = frozenset(
-    (
-        *("ollama", "ollama_chat", "hosted_vllm", "lm_studio", "llamafile", "xinference"),
-        *("docker_model_runner", "lemonade"),
-    )
+LOCAL_PROVIDERS = (
+    *("ollama", "ollama_chat", "hosted_vllm", "lm_studio", "llamafile", "xinference"),
+    *("docker_model_runner", "lemonade"),
 )
 """Local servers, which need no key."""
 _PROVIDERS = "types/utils.py"
@@ -61,7 +59,9 @@ class LiteLLMModel(ServedModel):
             _check_provider(provider, name)
         local = access.base_url is not None or provider in LOCAL_PROVIDERS
         if not local and not _has_variable(provider):
-            _check_key(name)
+            missing = imported_litellm().validate_environment(name)["missing_keys"]
+            if missing and all(key.endswith("_API_KEY") for key in missing):
+                raise missing_key(name, *missing)
         self._api_base = None if access.base_url is None else usable_address(access.base_url)
         address = None if access.base_url is None else shown_address(access.base_url)
         service = Service(
@@ -94,7 +94,10 @@ class LiteLLMModel(ServedModel):
                 options["api_key"] = NO_KEY
         try:
             with requests_bounded(self.service.timeout_s):
-                response = await litellm.acompletion(**options)
+                async with asyncio.timeout(self.service.timeout_s):
+                    response = await litellm.acompletion(**options)
+        except TimeoutError:
+            raise RequestFailedError(Trouble.TIMEOUT) from None
         except litellm.exceptions.ContentPolicyViolationError:
             return refused()
         except Exception as error:  # noqa: BLE001 - libraries of a hundred providers raise their own
@@ -123,25 +126,22 @@ def imported_litellm() -> Any:
 
 
 def _failure(error: Exception) -> RequestFailedError:
-    """Correct the status: litellm gives one to every error, also to its own, without a request."""
+    """Correct the status: litellm gives one to every error, also to its own, without a request. Its
+    prefix, traceback and setup hints are no words of a server's."""
     failure = failure_of(error)
-    status = getattr(error, "status_code", None)
     if failure.trouble is not Trouble.OTHER:
         return failure
-    words = _without_prefix(str(getattr(error, "message", None) or error))
+    words = str(getattr(error, "message", None) or error)
+    words = re.split(r"\s*Traceback \(most recent|\s*To drop unsupported", words)[0]
+    words = re.sub(r"^litellm\.\w+: (\w+: )?(\w*Exception - )?", "", words)
+    status = getattr(error, "status_code", None)
     if not isinstance(status, int):
         return RequestFailedError(Trouble.OTHER, words or failure.words)
     if status == 200 or "no 'choices'" in words:
         return RequestFailedError(Trouble.NONSENSE)
-    if status in PASSING_STATUSES or status > 500:  # a provider's error under a good status
-        return RequestFailedError(Trouble.STATUS, words, status=status)
-    return RequestFailedError(Trouble.OTHER, words)
-
-
-def _without_prefix(words: str) -> str:
-    """Remove litellm's prefix, traceback and setup hints from an error's message."""
-    words = re.split(r"\s*Traceback \(most recent|\s*To drop unsupported", words)[0]
-    return re.sub(r"^litellm\.\w+: (\w+: )?(\w*Exception - )?", "", words)
+    # a provider's error under a good status, or an error of litellm's own
+    is_told = status in PASSING_STATUSES or status > 500
+    return RequestFailedError(Trouble.STATUS if is_told else Trouble.OTHER, words, status)
 
 
 def _check_provider(provider: str, name: str) -> None:
@@ -159,21 +159,11 @@ def _check_provider(provider: str, name: str) -> None:
         ) from None
 
 
-def _check_key(name: str) -> None:
-    """Raise SettingsError where litellm is sure that a key is missing."""
-    missing = imported_litellm().validate_environment(name)["missing_keys"]
-    if missing and all(key.endswith("_API_KEY") for key in missing):
-        raise missing_key(name, *missing)
-
-
 def _has_variable(provider: str) -> bool:
     """True where a variable of the environment has the provider's name, such as its key."""
-    start = _plain(provider)
-    return any(value and _plain(name).startswith(start) for name, value in os.environ.items())
-
-
-def _plain(name: str) -> str:
-    return name.replace("_", "").replace("-", "").upper()
+    start = re.sub("[_-]", "", provider).upper()
+    set_ = (re.sub("[_-]", "", name).upper() for name, value in os.environ.items() if value)
+    return any(name.startswith(start) for name in set_)
 
 
 @cache

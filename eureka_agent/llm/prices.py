@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from eureka_agent.errors import SettingsError
-from eureka_agent.llm.litellm_client import providers
 from eureka_agent.records import Cost, Record
 
 _TABLE = "model_prices_and_context_window_backup.json"
@@ -53,13 +52,11 @@ class Price(Record):
             return None
         cached, written = cost.cached_tokens or 0, cost.cache_write_tokens or 0
         plain = max(0, cost.prompt_tokens - cached - written)
-        reply, reasoning = cost.completion_tokens, self.completion
-        if self.reasoning is not None:
-            reasoning = self.reasoning
-        if cost.reasoning_tokens is not None:
-            thought = min(reply, cost.reasoning_tokens)
-        else:  # it is unknown how much of it is reasoning: the higher price
-            thought = reply if reasoning > self.completion else 0
+        reply = cost.completion_tokens
+        reasoning = self.completion if self.reasoning is None else self.reasoning
+        # where it is unknown how much of it is reasoning, the higher price counts
+        most = reply if reasoning > self.completion else 0
+        thought = most if cost.reasoning_tokens is None else min(reply, cost.reasoning_tokens)
         share = BATCH_SHARE if cost.batched else Decimal(1)
         return share * (
             plain * self.prompt
@@ -120,31 +117,21 @@ def _from_table(model: str) -> Price | None:
 
 
 def known_models() -> list[str]:
-    """The table's models that reply in text at a known price, as `<provider>/<model>`, of providers
-    that litellm can ask."""
+    """The table's models for conversations at a known price, as `<provider>/<model>`."""
     known = {
         f"{provider}/{name.removeprefix(f'{provider}/')}"
         for name, entry in _table().items()
-        if (provider := _provider(entry)) in providers() and _writes(name, entry)
+        if (provider := _provider(entry))
+        and entry.get("mode") in ("chat", "responses")
+        and all(_number(entry.get(_FIELDS[part])) is not None for part in ("prompt", "completion"))
     }
     return sorted(known)
 
 
 def _provider(entry: object) -> str:
     """The provider of an entry, by the name that requests have: the table's tells more."""
-    name = str(entry.get("litellm_provider")) if isinstance(entry, dict) else ""
+    name = str(entry.get("litellm_provider", "")) if isinstance(entry, dict) else ""
     return re.sub(r"^vertex_ai-.*", "vertex_ai", name).removesuffix("_converse")
-
-
-def _writes(name: str, entry: Mapping[str, Any]) -> bool:
-    """True for a model whose replies are text alone, without web search and computer use."""
-    return (
-        entry.get("mode") in ("chat", "responses")
-        and _number(entry.get(_FIELDS["prompt"])) is not None
-        and _number(entry.get(_FIELDS["completion"])) is not None
-        and (entry.get("supported_output_modalities") or ["text"]) == ["text"]
-        and re.search(r"^ft:|audio|-search-|deep-research|computer-use", name) is None
-    )
 
 
 def _number(value: object) -> Decimal | None:

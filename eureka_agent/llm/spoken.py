@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Protocol
 
 from eureka_agent.llm.interface import FinishReason, LanguageModelError
-from eureka_agent.records import Message
+from eureka_agent.records import Message, Proposal
 from eureka_agent.text import one_line, printable
 
 _TAG = re.compile(
@@ -81,6 +80,7 @@ _WHY = {
     ),
 }
 _EMPTY = "the reply is empty", "ask another --model, or look at the log of your own server"
+Replied = Message | Proposal
 
 
 @dataclass(frozen=True)
@@ -185,20 +185,6 @@ def _bare(text: str) -> str:
     if ends and text[: ends[-1].start()].strip():
         text = text[: ends[-1].start()]
     return _TAGS_BEFORE_CODE.sub(r"\1\n", _MARK.sub("\n", text))
-
-
-class Replied(Protocol):
-    """A message or a proposal."""
-
-    @property
-    def reply(self) -> str:
-        """The text of the reply."""
-        ...
-
-    @property
-    def finish_reason(self) -> str:
-        """`FinishReason`."""
-        ...
 
 
 def ending_of(replied: Replied) -> FinishReason:
