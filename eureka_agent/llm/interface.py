@@ -29,8 +29,8 @@ class MissingReplyError(LanguageModelError):
 
 
 class Role(StrEnum):
-    """Asking role, for the ledger; it does not affect the reply. `METRIC` writes a fitness, `READER`
-    reads a person's wish, `JUDGE` compares pictures of two attempts."""
+    """Asking role, for the ledger; it does not affect the reply. `METRIC` writes a fitness,
+    `READER` reads a person's wish, `JUDGE` compares pictures of two attempts."""
 
     DESIGNER = "designer"
     REVIEWER = "reviewer"

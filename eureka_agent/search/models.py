@@ -13,10 +13,11 @@ from typing import Any
 from eureka_agent.archive.run_folder import Run, find_run, open_run
 from eureka_agent.errors import RunFolderError, SettingsError
 from eureka_agent.invocation import command
+from eureka_agent.llm.access import Access
 from eureka_agent.llm.batch_providers import batch_provider
 from eureka_agent.llm.breaker import Breakers
 from eureka_agent.llm.budget import Limits
-from eureka_agent.llm.clients import Access, language_model
+from eureka_agent.llm.clients import language_model
 from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import Asks, LanguageModel, RetryObserver
 from eureka_agent.llm.prices import Price, find_prices

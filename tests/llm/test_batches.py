@@ -23,10 +23,11 @@ from eureka_agent.journal.progress import (
     RequestBatchSent,
 )
 from eureka_agent.journal.state import Recorded, RunState
+from eureka_agent.llm.access import Access
 from eureka_agent.llm.batches import Batches
 from eureka_agent.llm.breaker import Breaker, RetryPolicy
 from eureka_agent.llm.budget import Budget, BudgetSpentError, Limits
-from eureka_agent.llm.clients import Access, language_model
+from eureka_agent.llm.clients import language_model
 from eureka_agent.llm.gateway import Gateway
 from eureka_agent.llm.interface import (
     ChatMessage,

@@ -10,8 +10,9 @@ import pytest
 from model_server import Asked, HttpFailure, ModelServer
 from scripted_models import DictionaryStore, ScriptedModel
 
+from eureka_agent.llm.access import Access
 from eureka_agent.llm.budget import Budget, BudgetSpentError, Limits
-from eureka_agent.llm.clients import Access, language_model
+from eureka_agent.llm.clients import language_model
 from eureka_agent.llm.gateway import Gateway
 from eureka_agent.llm.interface import (
     ChatMessage,

@@ -14,7 +14,8 @@ from model_access import KEYS, Patient, Waits
 from model_server import ModelServer
 
 from eureka_agent.errors import SettingsError
-from eureka_agent.llm.clients import Access, language_model
+from eureka_agent.llm.access import Access
+from eureka_agent.llm.clients import language_model
 from eureka_agent.llm.interface import (
     ChatMessage,
     CompletionRequest,
