@@ -3,12 +3,10 @@ SDKs and litellm meet it over real HTTP."""
 
 from __future__ import annotations
 
-import functools
 import gzip
 import json
 import time
 import tracemalloc
-import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -70,30 +68,9 @@ async def test_a_redirect_is_not_followed(
     ]
     error = await refused_by(opened(wire, model_server, waits))
     assert f"sends us on to {elsewhere.base_url}/chat/completions (HTTP {status})" in error.message
-    assert error.hint == f"if that is the server that you mean: --base-url {elsewhere.base_url}"
+    assert "name its address with --base-url" in error.hint
     assert elsewhere.requests == []
     assert len(model_server.requests) == 1
-
-
-async def test_a_redirect_within_the_same_server_is_not_followed(
-    wire: tuple[str, Any], model_server: ModelServer, waits: Waits
-) -> None:
-    model_server.answers = [Raw(b"", status=307, headers={"Location": "/other"}), "a reply"]
-    error = await refused_by(opened(wire, model_server, waits))
-    assert f"sends us on to {model_server.root}/other" in error.message
-    assert error.hint.startswith("it leads to no address of a model's; ")
-    assert len(model_server.requests) == 1
-
-
-async def test_a_redirect_in_a_circle_is_called_that(
-    wire: tuple[str, Any], model_server: ModelServer, waits: Waits
-) -> None:
-    def back(asked: Asked) -> Raw:
-        return Raw(b"", status=307, headers={"Location": asked.path})
-
-    model_server.answers = [back]
-    error = await refused_by(opened(wire, model_server, waits))
-    assert error.hint.startswith("it redirects every request to itself: mend it")
 
 
 async def test_an_address_that_a_redirect_names_shows_no_key_and_no_commands(
@@ -133,58 +110,16 @@ async def test_a_body_without_end_is_left_after_some_megabytes(
     assert model_server.sent_bytes < LONGEST_BODY_BYTES + (32 << 20)
 
 
-@functools.cache  # to make one takes over a second
-def _bomb(layers: int, size: int) -> bytes:
-    content = zlib.compressobj(9, wbits=31)
-    data = (
-        b"".join([content.compress(b" " * (1 << 20)) for _ in range(size >> 20)]) + content.flush()
-    )
-    for _ in range(layers - 1):
-        data = gzip.compress(data)
-    return data
-
-
-@pytest.mark.parametrize("status", [200, 400])
-@pytest.mark.parametrize(
-    ("encoding", "layers", "words"),
-    [("gzip", 1, "at greater length than any reply"), ("gzip, gzip", 2, "answers, but not as")],
-)
-async def test_a_small_body_that_unfolds_to_a_large_one_is_left(
-    wire: tuple[str, Any],
-    model_server: ModelServer,
-    waits: Waits,
-    status: int,
-    encoding: str,
-    layers: int,
-    words: str,
+async def test_a_compressed_answer_is_neither_asked_for_nor_read(
+    wire: tuple[str, Any], model_server: ModelServer, waits: Waits
 ) -> None:
-    """Half a megabyte that becomes 512 MB once it is decompressed."""
-    headers = {"Content-Encoding": encoding}
-    model_server.answers = ["warm", Raw(_bomb(layers, 512 << 20), status=status, headers=headers)]
-    model = opened(wire, model_server, waits)
-    await model.complete(REQUEST)
-    tracemalloc.start()
-    try:
-        error = await refused_by(model)
-        assert tracemalloc.get_traced_memory()[1] < LARGEST_MEMORY_BYTES
-    finally:
-        tracemalloc.stop()
-    assert words in error.message
-    assert len(model_server.requests) == 2
-
-
-@pytest.mark.parametrize(
-    ("encoding", "compress"), [("gzip", gzip.compress), ("deflate", zlib.compress)]
-)
-async def test_a_compressed_reply_is_read(
-    wire: tuple[str, Any], model_server: ModelServer, waits: Waits, encoding: str, compress: Any
-) -> None:
-    def compressed(asked: Asked) -> Raw:
-        _, _, body = _rendered(asked, Reply(text="x" * 300_000))
-        return Raw(compress(body), headers={"Content-Encoding": encoding})
-
-    model_server.answers = compressed
-    assert (await opened(wire, model_server, waits).complete(REQUEST)).text == "x" * 300_000
+    """A few bytes may become gigabytes."""
+    headers = {"Content-Encoding": "gzip"}
+    model_server.answers = [Raw(gzip.compress(b" " * (1 << 20)), headers=headers)]
+    error = await refused_by(opened(wire, model_server, waits))
+    assert "answers, but not as" in error.message
+    assert model_server.requests[0].headers["accept-encoding"] == "identity"
+    assert len(model_server.requests) == 1
 
 
 async def test_a_reply_just_within_the_bound_is_read(
@@ -193,16 +128,6 @@ async def test_a_reply_just_within_the_bound_is_read(
     text = "x" * (LONGEST_BODY_BYTES - 4096)
     model_server.answers = [Reply(text=text)]
     assert (await opened(wire, model_server, waits).complete(REQUEST)).text == text
-
-
-async def test_headers_without_end_are_left(
-    wire: tuple[str, Any], model_server: ModelServer, waits: Waits
-) -> None:
-    """200 MB of them; the bound is the HTTP libraries' own."""
-    model_server.answers = [Endless(header_lines=200_000)]
-    started = time.monotonic()
-    await refused_by(opened(wire, model_server, waits))
-    assert time.monotonic() - started < 60
 
 
 async def test_an_answer_that_trickles_in_without_end_ends_with_the_requests_time(

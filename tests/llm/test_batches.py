@@ -32,7 +32,6 @@ from eureka_agent.llm.gateway import Gateway
 from eureka_agent.llm.interface import (
     ChatMessage,
     CompletionRequest,
-    ImagePart,
     LanguageModelError,
     Role,
 )
@@ -165,15 +164,6 @@ async def test_a_person_does_not_wait_for_a_batch(driver: Driver) -> None:
         message = await ask(request(role=Role.READER))
     assert (len(driver.server.batches), len(driver.server.requests)) == (0, 1)
     assert (message.cost.money, message.cost.batched) == (2 * HALF, False)
-
-
-async def test_a_judge_sees_pictures_in_a_batch(driver: Driver) -> None:
-    picture = ImagePart(b"\xff\xd8 a picture", "two clips")
-    seeing = ChatMessage("user", "which is better?", (picture,))
-    async with driver.process() as ask:
-        await ask(CompletionRequest(messages=(seeing,), role=Role.JUDGE))
-    (asked,) = driver.server.batches[0].requests.values()
-    assert picture.base64 in str(asked.body)
 
 
 async def test_a_hundred_requests_are_sent_without_a_wait(batch_server: BatchServer) -> None:

@@ -17,7 +17,6 @@ from model_server import (
     HTML,
     NO_JSON,
     Answer,
-    Asked,
     Cut,
     Ending,
     HttpFailure,
@@ -25,7 +24,6 @@ from model_server import (
     Raw,
     Reply,
     Stall,
-    Trickle,
     in_seconds,
 )
 
@@ -115,21 +113,6 @@ async def test_a_reply_comes_back_with_its_tokens(
     assert waits.seconds == []
 
 
-async def test_a_whole_conversation_is_sent(
-    wire: Wire, model_server: ModelServer, waits: Waits
-) -> None:
-    model_server.answers = ["ok"]
-    turns = (ChatMessage("assistant", "no code"), ChatMessage("user", "try again"))
-    await wire.open(model_server, waits).complete(
-        CompletionRequest(messages=(SYSTEM, USER, *turns))
-    )
-    assert model_server.requests[0].turns == [
-        ("user", "a reward, please"),
-        ("assistant", "no code"),
-        ("user", "try again"),
-    ]
-
-
 @with_litellm
 @pytest.mark.parametrize(
     ("ending", "text", "expected"),
@@ -172,34 +155,12 @@ async def test_tokens_that_are_not_told_are_unknown(
     )
 
 
-async def test_a_long_reply_is_whole(wire: Wire, model_server: ModelServer, waits: Waits) -> None:
-    text = "reward = torque * 0.1\n" * 10_000
-    model_server.answers = [text]
-    assert (await wire.open(model_server, waits).complete(REQUEST)).text == text
-
-
 async def test_half_characters_are_replaced(
     wire: Wire, model_server: ModelServer, waits: Waits
 ) -> None:
     """JSON can spell what UTF-8 cannot; no file and no database could take it."""
     model_server.answers = ["half \ud83d of it"]
     assert (await wire.open(model_server, waits).complete(REQUEST)).text == "half ? of it"
-
-
-async def test_replies_go_to_those_who_asked(
-    wire: Wire, model_server: ModelServer, waits: Waits
-) -> None:
-    def echo(asked: Asked) -> str:
-        time.sleep(0.01 * (int(asked.prompt) % 3))
-        return f"reply to {asked.prompt}"
-
-    model_server.answers = echo
-    model = wire.open(model_server, waits)
-    requests = [
-        CompletionRequest(messages=(ChatMessage("user", str(number)),)) for number in range(24)
-    ]
-    replies = await asyncio.gather(*(model.complete(request) for request in requests))
-    assert [reply.text for reply in replies] == [f"reply to {number}" for number in range(24)]
 
 
 @with_litellm
@@ -211,12 +172,9 @@ async def test_replies_go_to_those_who_asked(
         (402, "asks to be paid first (HTTP 402): no", "the account", 1),
         (403, "does not accept the key (HTTP 403): no", "_API_KEY", 1),
         (404, "was not found (HTTP 404): no", "the model's name; --base-url must end where", 1),
-        (413, "answers with HTTP 413: no", "", 1),
         (422, "answers with HTTP 422: no", "", 1),
-        (408, "answers with HTTP 408: no", "", TRIES),
         (409, "answers with HTTP 409: no", "", TRIES),
         (429, "refuses more requests (HTTP 429): no", "quota", TRIES),
-        (500, "answers with HTTP 500: no", "", TRIES),
         (503, "answers with HTTP 503: no", "", TRIES),
         (529, "answers with HTTP 529: no", "", TRIES),
     ],
@@ -260,16 +218,6 @@ async def test_a_passing_failure_is_waited_out_and_told(
         f"{wire.model}: the connection broke off, tried again in 8 s",
         f"{wire.model}: the connection broke off, tried again in 16 s",
     ]
-
-
-@pytest.mark.parametrize("where", ["before", "within"])
-async def test_a_connection_that_always_breaks_off(
-    wire: Wire, model_server: ModelServer, waits: Waits, where: Literal["before", "within"]
-) -> None:
-    model_server.answers = [Cut(where)]
-    error = await refused_by(wire.open(model_server, waits))
-    assert f"the connection to {wire.model} at {model_server.root}" in error.message
-    assert len(model_server.requests) == TRIES
 
 
 @pytest.mark.parametrize(
@@ -375,10 +323,8 @@ async def test_a_filter_before_the_model_is_a_refusal(
         HTML,
         NO_JSON,
         Raw(b'{"answer": 42}'),
-        Raw(b"[1, 2]"),
         Raw(b"null"),
         Raw(b""),
-        Raw(b'"hello"'),
         Raw(b"[" * 100_000),
         Raw(b'{"a":' * 100_000),
         Raw(b'{"choices": "\xff"}'),
@@ -417,7 +363,6 @@ PASSING_ERRORS = [
     {"error": {"message": "oops", "type": "server_error", "param": None, "code": None}},
     {"error": {"message": "full", "type": "tokens", "code": "rate_limit_exceeded"}},
     {"error": {"message": "Loading model", "type": "unavailable_error", "code": 503}},
-    {"error": {"message": "oops", "type": "InternalServerError", "code": 500}},
     {"error": {"message": "full", "status": "RESOURCE_EXHAUSTED"}},
     {"error": "Model is overloaded", "error_type": "overloaded"},
     {"object": "error", "message": "busy", "type": "ServiceUnavailableError", "code": 503},
@@ -526,16 +471,6 @@ async def test_a_server_that_never_answers_is_asked_twice(
     assert waits.told == [f"{wire.model}: no answer in time, tried again in 2 s"]
 
 
-async def test_a_reply_that_trickles_in_without_end_times_out(
-    wire: Wire, model_server: ModelServer, waits: Waits
-) -> None:
-    """The SDKs' timeouts are for the pause between two bytes."""
-    model_server.answers = [Trickle(pause_s=0.02)]
-    async with asyncio.timeout(20):
-        error = await refused_by(wire.open(model_server, waits, timeout_s=0.3))
-    assert "did not answer within 0.3 s" in error.message
-
-
 @with_litellm
 async def test_an_address_where_nobody_listens_is_given_up_soon(wire: Wire, waits: Waits) -> None:
     server = ModelServer()
@@ -609,18 +544,6 @@ async def test_no_proxy_stands_between_us_and_this_machine(
             monkeypatch.setenv(name, exempt)
         model_server.answers = ["ok"]
         assert (await wire.open(model_server, waits, timeout_s=2).complete(REQUEST)).text == "ok"
-
-
-async def test_what_a_fault_within_an_except_block_says_is_its_own(
-    wire: Wire, model_server: ModelServer, waits: Waits
-) -> None:
-    """Python hangs an earlier error on every later one; only the later one is explained."""
-    model_server.answers = [HttpFailure(400, "the first"), NO_JSON]
-    model = wire.open(model_server, waits)
-    try:
-        await model.complete(REQUEST)
-    except LanguageModelError:
-        assert "the first" not in (await refused_by(model)).message
 
 
 def test_a_closed_model_leaves_nothing_to_an_event_loop_that_is_gone(

@@ -68,17 +68,6 @@ async def test_the_same_request_is_made_once_also_by_two_at_the_same_time() -> N
     assert len(model.requests) == 1
 
 
-async def test_two_samples_of_one_prompt_are_two_requests() -> None:
-    model = ScriptedModel()
-    await asyncio.gather(
-        *(
-            gateway(DictionaryStore()).ask(model, replace(REQUEST, sample=sample))
-            for sample in range(2)
-        )
-    )
-    assert len(model.requests) == 2
-
-
 async def test_no_more_requests_at_a_time_than_were_asked_for() -> None:
     model, shared = ScriptedModel(), gateway(DictionaryStore(), concurrency=3)
     await asyncio.gather(
@@ -151,15 +140,6 @@ async def test_keys_are_struck_from_what_is_stored(monkeypatch: pytest.MonkeyPat
     )
     assert message.reply == "your key is <key>, and <key>"
     assert "secret" not in next(iter(store.messages.values())).model_dump_json()
-
-
-async def test_half_characters_do_not_stop_a_run() -> None:
-    store = DictionaryStore()
-    message = await gateway(store).ask(
-        ScriptedModel(reply=lambda request: "half \ud83d of one"), REQUEST
-    )
-    assert message.reply == "half ? of one"
-    assert message.model_dump_json()
 
 
 async def test_a_request_is_told_of_when_it_is_sent_and_when_its_reply_is_stored() -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from model_access import KEYS, Patient, Waits
+from model_access import Patient, Waits
 from model_server import ModelServer
 
 from eureka_agent.errors import SettingsError
@@ -35,7 +35,6 @@ OWN_SDKS = [("openai/gpt-5", "OPENAI"), ("anthropic/claude-sonnet-5", "ANTHROPIC
         ("gpt-5", "'gpt-5' does not say whose it is"),
         ("openai/", "'openai/' is only half a name"),
         ("/gpt-5", "'/gpt-5' is only half a name"),
-        (" / ", "is only half a name"),
         ("", "'' does not say whose it is"),
     ],
 )
@@ -99,18 +98,6 @@ def test_a_key_that_no_header_can_hold_is_refused_and_not_shown(
     assert key not in str(caught.value)
 
 
-@pytest.mark.parametrize(("model", "provider"), OWN_SDKS)
-async def test_a_line_break_after_a_key_is_no_part_of_it(
-    model_server: ModelServer, monkeypatch: pytest.MonkeyPatch, model: str, provider: str
-) -> None:
-    monkeypatch.setenv(f"{provider}_API_KEY", KEYS[f"{provider}_API_KEY"] + "\n")
-    model_server.answers = ["ok"]
-    await language_model(model, Access(base_url=model_server.base_url)).complete(REQUEST)
-    assert (
-        model_server.requests[0].headers["authorization"] == f"Bearer {KEYS[f'{provider}_API_KEY']}"
-    )
-
-
 @pytest.mark.parametrize("model", ["openai/tiny", "anthropic/tiny"])
 @pytest.mark.parametrize(
     "address",
@@ -118,8 +105,6 @@ async def test_a_line_break_after_a_key_is_no_part_of_it(
         "not an address",
         "ftp://host/v1",
         "http://",
-        "host:8000",
-        "http://host:99999/v1",
         "http://[::1/v1",
     ],
 )

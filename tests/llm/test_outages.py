@@ -88,22 +88,6 @@ async def test_requests_wait_one_tries_and_all_go_on(
     await search.model.close()
 
 
-async def test_during_an_outage_one_request_at_a_time_is_made(
-    model_server: ModelServer, clock: Clock
-) -> None:
-    model_server.answers = switch = Switch()
-    search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
-    clock.runs.clear()
-    asking = [asyncio.create_task(search.gateway.ask(search.model, each)) for each in numbered(5)]
-    await until(lambda: search.retries.is_out and search.gateway.under_way == 0)
-    switch.most_at_once = 0
-    clock.runs.set()
-    failed = await asyncio.gather(*asking, return_exceptions=True)
-    assert switch.most_at_once == 1
-    assert all(isinstance(each, LanguageModelError) for each in failed)
-    await search.model.close()
-
-
 async def test_at_the_limit_all_fail_with_the_servers_error_after_a_last_try(
     model_server: ModelServer, clock: Clock
 ) -> None:

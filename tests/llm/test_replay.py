@@ -124,11 +124,3 @@ def test_a_file_that_is_no_recording(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(RunFolderError, match=r"broken\.jsonl' is no recording"):
         read_recording(path)
-
-
-def test_a_file_with_a_message_is_a_recording(tmp_path: Path) -> None:
-    path = tmp_path / "whole.jsonl"
-    path.write_text(
-        '{"settings": {}}\n' + json.dumps({**MESSAGE, "finish_reason": "stop", "cost": {}})
-    )
-    assert list(read_recording(path).messages) == ["a"]
