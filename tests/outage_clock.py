@@ -48,6 +48,7 @@ class Clock:
         policy = RetryPolicy(
             tries=TRIES,
             first_wait_s=0.0,
+            first_contact_wait_s=0.0,
             sleep=self.sleep,
             random=lambda: 0.5,
             clock=lambda: self.now,
