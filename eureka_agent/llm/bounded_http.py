@@ -21,6 +21,8 @@ LONGEST_BODY_BYTES = 4 << 20
 _OF_THE_TRANSPORT = ("content-encoding", "content-length", "transfer-encoding")
 """Headers that do not apply to a whole body."""
 _OPTIONS = {"stream": True, "follow_redirects": False}
+_PLAIN = {"accept-encoding": "identity"}
+"""Asks for an answer that is not compressed: a few bytes may become gigabytes."""
 
 _changing = threading.Lock()
 _bounds: ContextVar[tuple[float, int] | None] = ContextVar("bounds", default=None)
@@ -55,7 +57,8 @@ def _bounded(send: Any) -> Any:
     async def bounded_send(client: Any, request: Any, **options: Any) -> Any:
         if (bounds := _bounds.get()) is None:
             return await send(client, request, **options)
-        response = await send(client, _plain(request), **{**options, **_OPTIONS})
+        request.headers.update(_PLAIN)
+        response = await send(client, request, **{**options, **_OPTIONS})
         try:
             body = _Body(response, *bounds)
             async for part in response.aiter_raw():
@@ -71,7 +74,8 @@ def _bounded_without_await(send: Any) -> Any:
     def bounded_send(client: Any, request: Any, **options: Any) -> Any:
         if (bounds := _bounds.get()) is None:
             return send(client, request, **options)
-        response = send(client, _plain(request), **{**options, **_OPTIONS})
+        request.headers.update(_PLAIN)
+        response = send(client, request, **{**options, **_OPTIONS})
         try:
             body = _Body(response, *bounds)
             for part in response.iter_raw():
@@ -82,12 +86,6 @@ def _bounded_without_await(send: Any) -> Any:
 
     bounded_send.unbounded = send  # type: ignore[attr-defined]
     return bounded_send
-
-
-def _plain(request: Any) -> Any:
-    """The request, for an answer that is not compressed: a few bytes may become gigabytes."""
-    request.headers["accept-encoding"] = "identity"
-    return request
 
 
 class _Body:

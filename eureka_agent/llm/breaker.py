@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from eureka_agent.llm.failures import RequestFailedError, Trouble
+from eureka_agent.llm.failures import ANSWERS, RequestFailedError, Trouble
 from eureka_agent.llm.interface import LanguageModelError, RetryObserver
 from eureka_agent.wording import rough_duration
 
@@ -180,7 +180,7 @@ class Retries:
         is_held = False
         while True:
             if is_held or self._holds_back():
-                held_since = self._clock() if held_since is None else held_since
+                held_since = self._policy.clock() if held_since is None else held_since
                 tries = timeouts = 0
                 await self._wait_in_queue(held_since, stop)
             try:
@@ -209,13 +209,13 @@ class Retries:
         breaker, outage = self.breaker, self.breaker.outage
         is_trial = outage is not None
         if outage is not None:
-            if breaker.trying or self._clock() < self._next_try(outage):
+            if breaker.trying or self._policy.clock() < self._next_try(outage):
                 raise _HeldError
             breaker.trying = True
         try:
             yield
         except RequestFailedError as failure:
-            if failure.answered:
+            if failure.trouble in ANSWERS:
                 self._answered()
             if not self._is_outage(failure):  # no wait mends it, so all requests are to see it
                 self._end()
@@ -233,16 +233,13 @@ class Retries:
                 breaker.trying = False
                 breaker.notify()
 
-    def _clock(self) -> float:
-        return self._policy.clock()
-
     def _next_try(self, outage: Outage) -> float:
         """Time of the next try, which is at the limit at the latest."""
         return min(outage.next_try, outage.since + self._outage_s)
 
     def _holds_back(self) -> bool:
         outage = self.breaker.outage
-        return outage is not None and self._clock() < outage.since + self._outage_s
+        return outage is not None and self._policy.clock() < outage.since + self._outage_s
 
     def _is_outage(self, failure: RequestFailedError) -> bool:
         """True for a failure that a long wait may mend."""
@@ -278,7 +275,7 @@ class Retries:
         breaker, place = self.breaker, object()
         try:
             while (outage := breaker.outage) is not None:
-                now, limit = self._clock(), outage.since + self._outage_s
+                now, limit = self._policy.clock(), outage.since + self._outage_s
                 asked_s = outage.failure.asked_wait_s(self._policy.now()) or 0.0
                 if (
                     outage.failed_at >= limit
@@ -310,7 +307,7 @@ class Retries:
         """End the outage, if there is one, and tell of that once."""
         self.breaker.answered()
         if self._told is not None:
-            took = rough_duration(self._clock() - self._told[0].since)
+            took = rough_duration(self._policy.clock() - self._told[0].since)
             self._told = None
             self._tell(f"{self._model} answers again after {took}: its requests go on")
 

@@ -64,7 +64,8 @@ class Trouble(StrEnum):
 
 
 _PASSING = (Trouble.TIMEOUT, Trouble.UNREACHABLE, Trouble.DROPPED, Trouble.UNDONE)
-_ANSWERS = (Trouble.STATUS, Trouble.NONSENSE, Trouble.DROPPED)
+ANSWERS = (Trouble.STATUS, Trouble.NONSENSE, Trouble.DROPPED)
+"""Failures of a server that was reached."""
 BAD_BODIES = (ValueError, RecursionError)
 """Errors of a body that is no JSON, or is nested too deeply."""
 _SHORT = {
@@ -161,23 +162,17 @@ class RequestFailedError(Exception):
         return status in PASSING_STATUSES or status >= 500
 
     @property
-    def answered(self) -> bool:
-        """True where the server was reached."""
-        return self.trouble in _ANSWERS
-
-    @property
     def refusal(self) -> bool:
         """True where a filter in front of the model refused the prompt."""
         return self.trouble is Trouble.STATUS and self.code in REFUSAL_CODES
 
     def asked_wait_s(self, now: float) -> float | None:
         """Seconds that headers or body ask to wait, or None. `now`: seconds since 1970."""
-        milliseconds = _seconds(self.headers.get("retry-after-ms", ""), now)
-        in_body = self.asked_wait.removesuffix("s")
+        milliseconds = _seconds(self.headers.get("retry-after-ms", ""), now) or 0.0
         return (
-            (milliseconds and milliseconds / 1000)
+            milliseconds / 1000
             or _seconds(self.headers.get("retry-after", ""), now)
-            or _seconds(in_body, now)
+            or _seconds(self.asked_wait.removesuffix("s"), now)
         )
 
     @property

@@ -23,7 +23,6 @@ from eureka_agent.llm.interface import (
     CompletionRequest,
     LanguageModel,
     MessageStore,
-    RequestObserver,
     Role,
     message_key,
     transcript,
@@ -41,22 +40,7 @@ _PURPOSES = {
     Role.JUDGE: "comparison",
     Role.RANDOMISER: "distributions",
 }
-
-
-def _unobserved(model: str, request: CompletionRequest) -> Callable[[Message | None], None]:
-    return lambda message: None
-
-
-def request_observer(observer: Observer) -> RequestObserver:
-    """Observer of a gateway's requests that makes entries of them."""
-    numbers = itertools.count()
-
-    def started(model: str, request: CompletionRequest) -> Callable[[Message | None], None]:
-        event = RequestStarted(number=next(numbers), model=model, purpose=purpose(request))
-        observer(event)
-        return lambda reply: observer(RequestEnded(request=event, cost=reply and reply.cost))
-
-    return started
+_NUMBERS = itertools.count()
 
 
 def purpose(request: CompletionRequest) -> str:
@@ -69,24 +53,26 @@ def purpose(request: CompletionRequest) -> str:
 class _Watch:
     """Tells an observer of a request once, however often it is tried."""
 
-    def __init__(self, begin: Callable[[], Callable[[Message | None], None]]) -> None:
-        self._begin = begin
-        self._end: Callable[[Message | None], None] | None = None
+    def __init__(self, observer: Observer, model: str, purpose: str) -> None:
+        self._observer = observer
+        self._event = RequestStarted(number=next(_NUMBERS), model=model, purpose=purpose)
+        self._told = False
         self._open = 1
         """The caller and tries that have not ended."""
 
     def sent(self) -> None:
         """Note the beginning of a try."""
         self._open += 1
-        if self._end is None:
-            self._end = self._begin()
+        if not self._told:
+            self._told = True
+            self._observer(self._event)
 
     def left(self, message: Message | None = None) -> None:
         """Note the end of a try, or that no further one follows."""
         self._open -= 1
-        if self._end is not None and (message is not None or not self._open):
-            self._end(message)
-            self._end = None
+        if self._told and (message is not None or not self._open):
+            self._told = False
+            self._observer(RequestEnded(request=self._event, cost=message and message.cost))
 
 
 class Gateway:
@@ -97,17 +83,17 @@ class Gateway:
         store: MessageStore,
         budget: Budget,
         concurrency: int,
-        on_request: RequestObserver = _unobserved,
+        observer: Observer = lambda entry: None,
         before_request: Callable[[], Awaitable[object]] | None = None,
         batches: Batches | None = None,
     ) -> None:
         """`store` is looked up before a model is asked. `concurrency`: most requests in flight;
-        those in `batches` do not count, since they wait at the provider. `before_request` is
-        awaited before a request is made."""
+        those in `batches` do not count, since they wait at the provider. `observer` is told of
+        each request's begin and end. `before_request` is awaited before a request is made."""
         self._before_request = before_request
         self._store = store
         self._budget = budget
-        self._on_request = on_request
+        self._observer = observer
         self._batches = batches
         self._places = asyncio.Semaphore(concurrency)
         self._alone: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -123,7 +109,7 @@ class Gateway:
             known = self._store.find(key)
             if known is not None:
                 return known
-            watch = _Watch(partial(self._on_request, model.name, request))
+            watch = _Watch(self._observer, model.name, purpose(request))
             make = partial(self._try, model, request, key, watch)
             try:
                 if model.retries is None:
@@ -171,8 +157,7 @@ class Gateway:
             place.release()
             raise
         # from here on it is paid for: its reply is stored even if the caller is cancelled
-        made = self._make(model, request, key, reservation, watch, batches)
-        task = asyncio.create_task(made)
+        task = asyncio.create_task(self._make(model, request, key, reservation, watch, batches))
         self._tries[task] = batches is not None
         task.add_done_callback(lambda _: place.release())
         task.add_done_callback(self._ended)
@@ -209,7 +194,7 @@ class Gateway:
             task.exception()  # the caller has it, or is gone
 
     def _message(self, model: str, request: CompletionRequest, completion: Completion) -> Message:
-        cost = completion.cost
+        money = self._budget.money(model, completion.cost)
         return Message(
             role=request.role.value,
             attempt=request.attempt,
@@ -218,7 +203,7 @@ class Gateway:
             reply=_storable(completion.text),
             reasoning=_storable(completion.reasoning),
             finish_reason=completion.finish_reason.value,
-            cost=cost.model_copy(update={"money": self._budget.money(model, cost)}),
+            cost=completion.cost.model_copy(update={"money": money}),
             created=datetime.now(UTC).isoformat(timespec="seconds"),
         )
 

@@ -132,9 +132,6 @@ class Completion:
 RetryObserver = Callable[[str], None]
 """Receives the reason of a retry and the wait before it, in one line."""
 
-RequestObserver = Callable[[str, CompletionRequest], Callable[[Message | None], None]]
-"""Receives each request; the function that it returns receives the reply, or None."""
-
 
 class LanguageModel(Protocol):
     """Answers requests, several at a time."""

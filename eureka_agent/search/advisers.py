@@ -21,7 +21,7 @@ from eureka_agent.feedback.reading import ModelReader, Reads
 from eureka_agent.journal.entries import ModelBudgetSpent, Notice, Observer
 from eureka_agent.llm.batches import Batches
 from eureka_agent.llm.budget import Budget
-from eureka_agent.llm.gateway import Gateway, request_observer
+from eureka_agent.llm.gateway import Gateway
 from eureka_agent.llm.prices import Price
 from eureka_agent.search.context import ALONE, SearchContext
 from eureka_agent.search.models import Models
@@ -174,7 +174,7 @@ def advisers_of(
         run.archive,
         budget,
         run.settings.concurrency,
-        request_observer(observer),
+        observer,
         context.before_request,
         batches_of(run, budget, observer),
     )

@@ -20,7 +20,6 @@ from eureka_agent.llm.interface import (
     ChatMessage,
     CompletionRequest,
     LanguageModelError,
-    Message,
 )
 
 REQUEST = CompletionRequest(messages=(ChatMessage("user", "a reward, please"),), attempt="1-01")
@@ -291,22 +290,19 @@ async def test_a_request_that_alone_fails_gives_up_though_others_are_answered(
 async def test_a_view_sees_one_request_however_often_it_is_tried(
     model_server: ModelServer, clock: Clock
 ) -> None:
-    told: list[Message | str | None] = []
-
-    def on_request(model: str, request: CompletionRequest) -> Callable[[Message | None], None]:
-        told.append("sent")
-        return told.append
-
+    told: list[Any] = []
     model_server.answers = switch = Switch()
     search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
-    gateway = Gateway(DictionaryStore(), Budget(Limits(), {}), 8, on_request)
+    gateway = Gateway(DictionaryStore(), Budget(Limits(), {}), 8, told.append)
     switch.out_for = TRIES + 1
     reply = await gateway.ask(search.model, REQUEST)
-    assert told == ["sent", reply]
+    started, ended = told
+    assert (started.model, ended.request, ended.cost) == ("openai/tiny", started, reply.cost)
     switch.out_for = 10**9
     with pytest.raises(LanguageModelError):
         await gateway.ask(search.model, replace(REQUEST, sample=1))
-    assert told == ["sent", reply, "sent", None]
+    assert told[3].request == told[2] != started
+    assert (len(told), told[3].cost) == (4, None)
     await search.model.close()
 
 
