@@ -1,13 +1,12 @@
 """All other models through litellm: `gemini/…`, `deepseek/…`, `openrouter/…`, a local `ollama/…`.
-litellm takes seconds to import: until a request its provider tables are read, if they suffice. Two
-variables keep it from fetching its price table, and from reading a `.env`."""
+litellm takes seconds to import: a request does that, if files suffice before it. Two variables
+keep it from fetching its price table, and from reading a `.env`."""
 
 from __future__ import annotations
 
 import asyncio
 import importlib
 import importlib.util
-import json
 import logging
 import os
 import re
@@ -16,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from eureka_agent.errors import SettingsError, did_you_mean
-from eureka_agent.invocation import install_packages
 from eureka_agent.llm.access import (
     KEY_VARIABLES,
     NO_KEY,
@@ -44,8 +42,6 @@ LOCAL_PROVIDERS = (
     *("docker_model_runner", "lemonade"),
 )
 """Local servers, which need no key."""
-_PROVIDERS = "types/utils.py"
-_COMPATIBLE = "llms/openai_like/providers.json"
 
 
 class LiteLLMModel(ServedModel):
@@ -55,7 +51,7 @@ class LiteLLMModel(ServedModel):
         """Raises SettingsError for an unknown provider, and for a missing key."""
         name = f"{provider}/{model}"
         ask_loopback_directly()
-        if provider not in providers():
+        if provider not in LOCAL_PROVIDERS and not _has_folder(provider):
             _check_provider(provider, name)
         local = access.base_url is not None or provider in LOCAL_PROVIDERS
         if not local and not _has_variable(provider):
@@ -150,7 +146,7 @@ def _check_provider(provider: str, name: str) -> None:
         litellm.get_llm_provider(name)
     except litellm.exceptions.BadRequestError:
         listed = {str(getattr(known, "value", known)) for known in litellm.provider_list}
-        close = did_you_mean(provider, listed | providers() | set(KEY_VARIABLES))
+        close = did_you_mean(provider, listed | set(KEY_VARIABLES))
         start = f"{close} " if close.startswith("did you mean") else ""
         raise SettingsError(
             f"model {name!r}: there is no provider {provider!r}",
@@ -166,21 +162,8 @@ def _has_variable(provider: str) -> bool:
     return any(name.startswith(start) for name in set_)
 
 
-@cache
-def providers() -> frozenset[str]:
-    """Providers that litellm's code names; empty if that has moved. Its tables name others, too."""
+def _has_folder(provider: str) -> bool:
+    """True for a provider whose code lies in litellm's package; others take the import to know."""
     spec = importlib.util.find_spec("litellm")
-    if spec is None or spec.origin is None:
-        raise SettingsError(
-            "litellm is not installed",
-            f"install it: {install_packages('litellm!=1.82.7,!=1.82.8')}",
-        )
-    folder = Path(spec.origin).parent
-    try:
-        code = (folder / _PROVIDERS).read_text(encoding="utf-8")
-        compatible = json.loads((folder / _COMPATIBLE).read_text(encoding="utf-8"))
-        members = re.search(r"^class LlmProviders\b.*?^(?=\S)", code, re.MULTILINE | re.DOTALL)
-        named = re.findall(r'^    \w+ = "([^"]+)"', members[0] if members else "", re.MULTILINE)
-        return frozenset((*named, *compatible)) if named else frozenset()
-    except (OSError, ValueError, TypeError):
-        return frozenset()
+    origin = None if spec is None else spec.origin
+    return origin is not None and (Path(origin).parent / "llms" / provider).is_dir()
