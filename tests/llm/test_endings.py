@@ -6,9 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from model_access import Patient, Waits
+from model_access import REQUEST, WIRES, Patient, Waits
 from model_server import ModelServer, Raw
-from test_clients import REQUEST, WIRES
 
 from eureka_agent.llm.interface import Completion, FinishReason
 from eureka_agent.llm.spoken import why_no_answer

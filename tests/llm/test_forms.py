@@ -9,9 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from model_access import Patient, Waits
+from model_access import REQUEST, WIRES, Patient, Waits
 from model_server import Asked, HttpFailure, ModelServer
-from test_clients import REQUEST, WIRES
 
 from eureka_agent.llm.interface import LanguageModelError, message_key
 

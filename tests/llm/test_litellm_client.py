@@ -10,9 +10,8 @@ import sys
 from typing import Any
 
 import pytest
-from model_access import Patient, Waits
+from model_access import LITELLM, REQUEST, USER, Patient, Waits, refused_by
 from model_server import HTML, NO_JSON, Answer, ModelServer, Raw
-from test_clients import LITELLM, REQUEST, USER, refused_by
 
 from eureka_agent.errors import SettingsError
 from eureka_agent.llm.clients import language_model

@@ -9,9 +9,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from model_access import KEYS, Waits
+from model_access import KEYS, LITELLM, SYSTEM, USER, WIRES, Waits, refused_by
 from model_server import ModelServer, Raw, Reply
-from test_clients import LITELLM, SYSTEM, USER, WIRES, refused_by
 
 from eureka_agent.llm.access import Access, redact
 from eureka_agent.llm.budget import IMAGE_TOKENS, Budget, BudgetSpentError, Limits
