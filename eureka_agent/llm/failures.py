@@ -45,22 +45,17 @@ REFUSAL_CODES = ("content_filter", "content_policy_violation", "invalid_prompt",
 
 
 class Trouble(StrEnum):
-    """Kind of a failure."""
+    """Kind of a failure, in words for the line on a retry."""
 
-    STATUS = "status"
-    """An error of the server's."""
-    TIMEOUT = "timeout"
-    UNREACHABLE = "unreachable"
-    DROPPED = "dropped"
-    """Connection lost within the answer."""
-    NONSENSE = "nonsense"
-    """Answer in another format."""
-    REDIRECT = "redirect"
-    """Redirect to another address, not followed, as it would get the key."""
-    TOO_LONG = "too long"
-    UNDONE = "undone"
-    """Request that its batch did not get to."""
-    OTHER = "other"
+    STATUS = "an error of the server's"
+    TIMEOUT = "no answer in time"
+    UNREACHABLE = "not reached"
+    DROPPED = "the connection broke off"
+    NONSENSE = "an answer in another format"
+    REDIRECT = "a redirect, not followed, as it would get the key"
+    TOO_LONG = "too long an answer"
+    UNDONE = "a request that its batch did not get to"
+    OTHER = "another failure"
 
 
 _PASSING = (Trouble.TIMEOUT, Trouble.UNREACHABLE, Trouble.DROPPED, Trouble.UNDONE)
@@ -68,11 +63,6 @@ ANSWERS = (Trouble.STATUS, Trouble.NONSENSE, Trouble.DROPPED)
 """Failures of a server that was reached."""
 BAD_BODIES = (ValueError, RecursionError)
 """Errors of a body that is no JSON, or is nested too deeply."""
-_SHORT = {
-    Trouble.TIMEOUT: "no answer in time",
-    Trouble.UNREACHABLE: "not reached",
-    Trouble.DROPPED: "the connection broke off",
-}
 _EXPLANATIONS: dict[Trouble | int, tuple[str, str]] = {
     Trouble.TIMEOUT: (
         "{where} did not answer within {timeout_s:g} s{again}",
@@ -178,9 +168,8 @@ class RequestFailedError(Exception):
     @property
     def short(self) -> str:
         """Description in a few words, for the line on a retry."""
-        if self.trouble is Trouble.STATUS:
-            return self.kind or f"HTTP {self.status}"
-        return _SHORT.get(self.trouble, str(self.trouble))
+        http = self.kind or f"HTTP {self.status}"
+        return http if self.trouble is Trouble.STATUS else str(self.trouble)
 
     def line(self) -> str:
         """`<model>: HTTP 429`; for an unreachable server with address and cause."""

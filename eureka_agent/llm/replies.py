@@ -17,22 +17,14 @@ from eureka_agent.llm.failures import (
 from eureka_agent.llm.interface import Completion, FinishReason
 from eureka_agent.records import Cost, known_tokens
 
-CHAT_ENDINGS = {
-    "stop": FinishReason.STOP,
-    "length": FinishReason.CUT_OFF,
-    "model_length": FinishReason.CUT_OFF,
-    "content_filter": FinishReason.REFUSED,
-    "tool_calls": FinishReason.TOOL_CALL,
-    "function_call": FinishReason.TOOL_CALL,
-}
-MESSAGES_ENDINGS = {
-    "end_turn": FinishReason.STOP,
-    "stop_sequence": FinishReason.STOP,
-    "max_tokens": FinishReason.CUT_OFF,
+ENDINGS = {
+    **dict.fromkeys(("stop", "end_turn", "stop_sequence"), FinishReason.STOP),
+    **dict.fromkeys(("length", "model_length", "max_tokens"), FinishReason.CUT_OFF),
     "model_context_window_exceeded": FinishReason.CUT_OFF,
-    "refusal": FinishReason.REFUSED,
-    "tool_use": FinishReason.TOOL_CALL,
+    **dict.fromkeys(("content_filter", "refusal"), FinishReason.REFUSED),
+    **dict.fromkeys(("tool_calls", "function_call", "tool_use"), FinishReason.TOOL_CALL),
 }
+"""Endings of Chat Completions and of Messages."""
 LONGEST_REASONING = 400_000
 """Most characters of a reply's reasoning that are kept, from its end."""
 _TEXTS = ("text", "output_text")
@@ -107,19 +99,10 @@ def read_content(content: Any) -> Content:
     return read
 
 
-def completed(
-    content: Content,
-    ending: FinishReason,
-    prompt: Any,
-    reply: Any,
-    cached: Any,
-    written: Any,
-    reasoning: Any = None,
-) -> Completion:
-    """The completion with this content and these numbers of tokens, without surrogates, which no
-    file can store. Impossible numbers are unknown."""
-    if known_tokens(reasoning) is None and not content.reasoning:
-        reasoning = 0
+def completed(content: Content, ending: FinishReason, cost: Cost) -> Completion:
+    """The completion with this content, without surrogates, which no file can store."""
+    if cost.reasoning_tokens is None and not content.reasoning:
+        cost = cost.model_copy(update={"reasoning_tokens": 0})
     if content.refusal:
         ending = FinishReason.REFUSED
     elif not content.text.strip() and ending in (FinishReason.STOP, FinishReason.OTHER):
@@ -127,18 +110,22 @@ def completed(
             ending = FinishReason.TOOL_CALL
         elif content.reasoning.strip():
             ending = FinishReason.REASONING_ALONE
-    text, thoughts = (
+    text, reasoning = (
         each.encode("utf-8", "replace").decode()
         for each in (content.text or content.refusal, content.reasoning[-LONGEST_REASONING:])
     )
-    cost = Cost(
-        prompt_tokens=prompt,
-        completion_tokens=reply,
-        reasoning_tokens=reasoning,
-        cached_tokens=cached,
-        cache_write_tokens=written,
+    return Completion(text=text, finish_reason=ending, reasoning=reasoning, cost=cost)
+
+
+def _cost(usage: Any, prompt: str, reply: str) -> Cost:
+    """The tokens of OpenAI's wire formats, where `Cost` takes impossible numbers as unknown."""
+    return Cost(
+        prompt_tokens=part(usage, prompt),
+        completion_tokens=part(usage, reply),
+        reasoning_tokens=part(usage, f"{reply}_details", "reasoning_tokens"),
+        cached_tokens=part(usage, f"{prompt}_details", "cached_tokens"),
+        cache_write_tokens=part(usage, f"{prompt}_details", "cache_write_tokens"),
     )
-    return Completion(text=text, finish_reason=ending, reasoning=thoughts, cost=cost)
 
 
 def tokens(first: Any, *others: Any) -> int | None:
@@ -166,17 +153,11 @@ def read_chat(response: Any) -> Completion:
     content.calls_tool = content.calls_tool or bool(
         part(message, "tool_calls") or part(message, "function_call")
     )
-    usage = part(response, "usage")
-    prompt = known_tokens(part(usage, "prompt_tokens")) or None  # litellm gives 0 for unknown
-    return completed(
-        content,
-        CHAT_ENDINGS.get(str(part(first, "finish_reason")), FinishReason.OTHER),
-        prompt,
-        None if prompt is None else part(usage, "completion_tokens"),
-        part(usage, "prompt_tokens_details", "cached_tokens"),
-        part(usage, "prompt_tokens_details", "cache_write_tokens"),
-        part(usage, "completion_tokens_details", "reasoning_tokens"),
-    )
+    cost = _cost(part(response, "usage"), "prompt_tokens", "completion_tokens")
+    if not cost.prompt_tokens:  # litellm gives 0 for unknown
+        cost = cost.model_copy(update={"prompt_tokens": None, "completion_tokens": None})
+    ending = ENDINGS.get(str(part(first, "finish_reason")), FinishReason.OTHER)
+    return completed(content, ending, cost)
 
 
 def read_response(response: Any) -> Completion:
@@ -193,16 +174,8 @@ def read_response(response: Any) -> Completion:
     if status == "incomplete":
         reason = part(response, "incomplete_details", "reason")
         ending = FinishReason.REFUSED if reason == "content_filter" else FinishReason.CUT_OFF
-    usage = part(response, "usage")
-    return completed(
-        content,
-        ending,
-        part(usage, "input_tokens"),
-        part(usage, "output_tokens"),
-        part(usage, "input_tokens_details", "cached_tokens"),
-        part(usage, "input_tokens_details", "cache_write_tokens"),
-        part(usage, "output_tokens_details", "reasoning_tokens"),
-    )
+    cost = _cost(part(response, "usage"), "input_tokens", "output_tokens")
+    return completed(content, ending, cost)
 
 
 def read_message(message: Any) -> Completion:
@@ -210,14 +183,14 @@ def read_message(message: Any) -> Completion:
     content, usage = read_content(listed(message, "content")), part(message, "usage")
     read = part(usage, "cache_read_input_tokens")
     written = part(usage, "cache_creation_input_tokens")
-    return completed(
-        content,
-        MESSAGES_ENDINGS.get(str(part(message, "stop_reason")), FinishReason.OTHER),
-        tokens(part(usage, "input_tokens"), read, written),
-        part(usage, "output_tokens"),
-        read,
-        written,
+    cost = Cost(
+        prompt_tokens=tokens(part(usage, "input_tokens"), read, written),
+        completion_tokens=part(usage, "output_tokens"),
+        cached_tokens=read,
+        cache_write_tokens=written,
     )
+    ending = ENDINGS.get(str(part(message, "stop_reason")), FinishReason.OTHER)
+    return completed(content, ending, cost)
 
 
 def refused() -> Completion:
