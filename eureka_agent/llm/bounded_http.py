@@ -118,8 +118,7 @@ class _Body:
         # files of results are got, and a line of them may be an error
         if response.is_success and response.request.method == "POST":
             with suppress(*BAD_BODIES):
-                body = json.loads(content)
-                if isinstance(body, dict) and (failure := failure_of_body(body)) is not None:
+                if (failure := failure_of_body(json.loads(content))) is not None:
                     raise failure
         extensions = {**response.extensions}
         extensions.pop("network_stream", None)

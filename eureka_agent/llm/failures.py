@@ -230,19 +230,19 @@ def failure_of(error: BaseException) -> RequestFailedError:
 
 def failure_of_body(body: Any) -> RequestFailedError | None:
     """Read the error of a whole body with a good status; None for a body without one."""
-    names = ("object", "type", "error", "error_type")
-    fields = body if isinstance(body, dict) else {name: getattr(body, name, None) for name in names}
-    is_error = "error" in (fields.get("object"), fields.get("type"))
-    error = fields.get("error") or (body if is_error else None)
+    if not isinstance(body, dict):
+        return None
+    is_error = "error" in (body.get("object"), body.get("type"))
+    error = body.get("error") or (body if is_error else None)
     if isinstance(error, str):
-        error = {"message": error, "type": fields.get("error_type")}
+        error = {"message": error, "type": body.get("error_type")}
     return failure_in_body(error)
 
 
 def failure_in_body(error: Any) -> RequestFailedError | None:
     """Read an error in a body with a good status; None where there is none."""
     if not isinstance(error, dict | str):
-        error = {name: getattr(error, name, None) for name in ("message", "code", "type", "status")}
+        return None
     words, code, _, status = _words_of_body({"error": error})
     if not words and code is None:
         return None
@@ -263,14 +263,14 @@ def _status_failure(error: BaseException) -> RequestFailedError:
         words, code, wait, told = _words_of_body(json.loads(text))
     except BAD_BODIES:
         words, code, wait, told = ("" if text.lstrip().startswith("<") else text), None, "", None
-    headers = dict(getattr(response, "headers", None) or {})
     words = words or str(getattr(response, "reason_phrase", ""))
     status = getattr(response, "status_code", None) or getattr(error, "status_code", None)
     kind = ""
     # servers say `api_error` and the like of any error that has no type of its own
     if told not in (None, 500, status):
         kind, status = f"HTTP {status}, {one_line(str(code), 60)}", told
-    headers = {name.lower(): value for name, value in headers.items()}
+    found = dict(getattr(response, "headers", None) or {})
+    headers = {name.lower(): value for name, value in found.items()}
     return RequestFailedError(Trouble.STATUS, words, status, code, headers, wait, kind)
 
 
