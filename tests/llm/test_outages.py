@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +29,13 @@ BUSY = HttpFailure(503, "overloaded")
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
+
+
+@pytest.fixture
+async def search(model_server: ModelServer, clock: Clock) -> AsyncIterator[Search]:
+    found = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
+    yield found
+    await found.model.close()
 
 
 def numbered(count: int) -> list[CompletionRequest]:
@@ -60,10 +67,9 @@ class Switch:
 
 
 async def test_requests_wait_one_tries_and_all_go_on(
-    model_server: ModelServer, clock: Clock
+    search: Search, model_server: ModelServer, clock: Clock
 ) -> None:
     model_server.answers = switch = Switch()
-    search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
     switch.out_for = TRIES + 3
     first, *others = numbered(6)
     asking = [asyncio.create_task(search.gateway.ask(search.model, first))]
@@ -84,14 +90,12 @@ async def test_requests_wait_one_tries_and_all_go_on(
         "openai/tiny still does not answer (HTTP 503), tried again in 240 s",
         "openai/tiny answers again after 450 s: its requests go on",
     ]
-    await search.model.close()
 
 
 async def test_at_the_limit_all_fail_with_the_servers_error_after_a_last_try(
-    model_server: ModelServer, clock: Clock
+    search: Search, model_server: ModelServer, clock: Clock
 ) -> None:
     model_server.answers = [BUSY]
-    search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
     failed = await asyncio.gather(
         *(search.gateway.ask(search.model, each) for each in numbered(3)), return_exceptions=True
     )
@@ -111,10 +115,11 @@ async def test_at_the_limit_all_fail_with_the_servers_error_after_a_last_try(
     assert clock.now == 1600
     assert not search.retries.is_out
     assert search.told[-1] == "openai/tiny answers again after 10 min: its requests go on"
-    await search.model.close()
 
 
-async def test_the_last_try_is_at_the_limit(model_server: ModelServer, clock: Clock) -> None:
+async def test_the_last_try_is_at_the_limit(
+    search: Search, model_server: ModelServer, clock: Clock
+) -> None:
     tried: list[float] = []
 
     def answer(asked: Asked) -> HttpFailure:
@@ -122,12 +127,10 @@ async def test_the_last_try_is_at_the_limit(model_server: ModelServer, clock: Cl
         return BUSY
 
     model_server.answers = answer
-    search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
     with pytest.raises(LanguageModelError):
         await search.gateway.ask(search.model, REQUEST)
     # 30, 30 + 60, 90 + 120, 210 + 240; the next one would be at 930 s
     assert tried == [0.0] * TRIES + [30.0, 90.0, 210.0, 450.0, 600.0]
-    await search.model.close()
 
 
 async def test_other_models_have_places_and_room_in_the_budget_meanwhile(
@@ -161,21 +164,18 @@ async def test_other_models_have_places_and_room_in_the_budget_meanwhile(
     ],
 )
 async def test_what_no_wait_mends_is_told_at_once(
-    model_server: ModelServer, clock: Clock, failure: HttpFailure, message: str
+    search: Search, model_server: ModelServer, clock: Clock, failure: HttpFailure, message: str
 ) -> None:
     model_server.answers = [failure]
-    search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
     with pytest.raises(LanguageModelError, match=message):
         await search.gateway.ask(search.model, REQUEST)
     assert (len(model_server.requests), clock.now, search.told) == (1, 1000, [])
-    await search.model.close()
 
 
 async def test_a_permanent_failure_in_an_outage_is_told_to_all_that_wait(
-    model_server: ModelServer, clock: Clock
+    search: Search, model_server: ModelServer, clock: Clock
 ) -> None:
     model_server.answers = [BUSY]
-    search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
     clock.runs.clear()
     asking = [asyncio.create_task(search.gateway.ask(search.model, each)) for each in numbered(2)]
     await until(lambda: search.retries.is_out and search.gateway.under_way == 0)
@@ -184,7 +184,6 @@ async def test_a_permanent_failure_in_an_outage_is_told_to_all_that_wait(
     failed = await asyncio.gather(*asking, return_exceptions=True)
     assert ["does not accept the key" in str(error) for error in failed] == [True, True]
     assert clock.now == 1030
-    await search.model.close()
 
 
 async def test_an_address_that_never_answered_is_no_outage_and_one_that_did_is(
@@ -250,10 +249,9 @@ async def test_searches_share_an_outage_and_each_keeps_its_own_limit(
 
 
 async def test_a_stop_ends_requests_that_wait_and_another_one_tries(
-    model_server: ModelServer, clock: Clock
+    search: Search, model_server: ModelServer, clock: Clock
 ) -> None:
     model_server.answers = [BUSY]
-    search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
     clock.runs.clear()
     first, second = (
         asyncio.create_task(search.gateway.ask(search.model, each)) for each in numbered(2)
@@ -266,14 +264,12 @@ async def test_a_stop_ends_requests_that_wait_and_another_one_tries(
     clock.runs.set()
     assert (await second).reply == "a reply"
     await search.gateway.finish()
-    await search.model.close()
 
 
 async def test_a_request_that_alone_fails_gives_up_though_others_are_answered(
-    model_server: ModelServer, clock: Clock
+    search: Search, model_server: ModelServer, clock: Clock
 ) -> None:
     model_server.answers = lambda asked: BUSY if "poison" in asked.prompt else "a reply"
-    search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
     poison = replace(REQUEST, messages=(ChatMessage("user", "poison"),))
     doomed = asyncio.create_task(search.gateway.ask(search.model, poison))
     sample = 0
@@ -284,15 +280,13 @@ async def test_a_request_that_alone_fails_gives_up_though_others_are_answered(
     with pytest.raises(LanguageModelError, match="HTTP 503"):
         doomed.result()
     assert 1600 <= clock.now < 1700
-    await search.model.close()
 
 
 async def test_a_view_sees_one_request_however_often_it_is_tried(
-    model_server: ModelServer, clock: Clock
+    search: Search, model_server: ModelServer, clock: Clock
 ) -> None:
     told: list[Any] = []
     model_server.answers = switch = Switch()
-    search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
     gateway = Gateway(DictionaryStore(), Budget(Limits(), {}), 8, told.append)
     switch.out_for = TRIES + 1
     reply = await gateway.ask(search.model, REQUEST)
@@ -303,7 +297,6 @@ async def test_a_view_sees_one_request_however_often_it_is_tried(
         await gateway.ask(search.model, replace(REQUEST, sample=1))
     assert told[3].request == told[2] != started
     assert (len(told), told[3].cost) == (4, None)
-    await search.model.close()
 
 
 def test_a_wall_clock_that_jumps_does_not_matter() -> None:
