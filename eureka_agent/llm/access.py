@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
@@ -65,9 +63,8 @@ def redact(text: str) -> str:
     return text
 
 
-def checked_key(model: str, variable: str, address: str | None, *, needed: bool) -> str | None:
-    """The key for a model. Raises SettingsError for a missing or invalid key, and for an invalid
-    address."""
+def checked_key(model: str, variable: str, *, needed: bool) -> str | None:
+    """The key for a model. Raises SettingsError for a missing or invalid one."""
     key = os.environ.get(variable, "").strip() or None
     if key is not None and not (key.isascii() and key.isprintable() and " " not in key):
         raise SettingsError(
@@ -77,8 +74,6 @@ def checked_key(model: str, variable: str, address: str | None, *, needed: bool)
         )
     if key is None and needed:
         raise missing_key(model, variable)
-    if address is not None:
-        usable_address(address)
     return key
 
 
@@ -91,8 +86,10 @@ def missing_key(model: str, *variables: str) -> SettingsError:
     )
 
 
-def usable_address(address: str) -> str:
+def usable_address(address: str | None) -> str | None:
     """Return the address of a server. Raises SettingsError for an invalid one."""
+    if address is None:
+        return None
     try:
         parts = urlsplit(address)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -104,17 +101,6 @@ def usable_address(address: str) -> str:
             "write --base-url http://<host>:<port>/v1, or https://…",
         )
     return address
-
-
-@contextmanager
-def usable_server(provider: str, address: str | None, sdk_error: type[Exception]) -> Iterator[None]:
-    """Turn errors of an SDK that makes a client into SettingsError."""
-    try:
-        yield
-    except (sdk_error, ValueError, ImportError) as error:  # a proxy may need a missing package
-        where = provider if address is None else repr(shown_address(address))
-        what = f"cannot use the server {where}: {redact(str(error))}"
-        raise SettingsError(what, "see --base-url") from None
 
 
 def shown_address(address: str) -> str:

@@ -29,6 +29,7 @@ OWN_ID = "eureka_batch"
 """Key in the metadata of OpenAI's batches."""
 FULL_QUEUE = "token_limit_exceeded"
 """Code of a batch that OpenAI refuses until others have ended."""
+_MESSAGES = "/v1/messages/batches"
 _UNDER_WAY = {"validating", "in_progress", "finalizing", "cancelling", "canceling"}
 _MISSING = {
     "ended": "its batch ended without it",
@@ -56,15 +57,12 @@ class BatchProvider:
         self._is_openai = model.name.startswith("openai/")
         if self._is_openai:
             self._path, self._status, self._after = "/batches", "status", "after"
+            protocol, paths = "batches", "/files and /batches"
         else:
-            self._path, self._status = "/v1/messages/batches", "processing_status"
-            self._after = "after_id"
-        paths = "/files and /batches" if self._is_openai else self._path
-        self.service = replace(
-            model.service,
-            protocol="batches" if self._is_openai else "Message Batches",
-            address_hint=f"the server must have {paths}; --no-llm-batch does without",
-        )
+            self._path, self._status, self._after = _MESSAGES, "processing_status", "after_id"
+            protocol, paths = "Message Batches", _MESSAGES
+        hint = f"the server must have {paths}; --no-llm-batch does without"
+        self.service = replace(model.service, protocol=protocol, address_hint=hint)
 
     async def send(self, batch: RequestBatch, requests: Mapping[str, CompletionRequest]) -> str:
         """Send requests by custom id. Returns the provider's id of the batch."""

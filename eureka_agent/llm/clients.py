@@ -25,8 +25,9 @@ from eureka_agent.llm.access import (
     Access,
     ask_loopback_directly,
     checked_key,
+    redact,
     shown_address,
-    usable_server,
+    usable_address,
 )
 from eureka_agent.llm.bodies import BOUNDS, Forms, chat_body, messages_body, responses_body
 from eureka_agent.llm.bounded_http import LONGEST_BODY_BYTES, bound_clients, requests_bounded
@@ -135,9 +136,12 @@ class SdkModel(ServedModel):
             what = f"the package {provider} cannot be imported: {error}"
             raise SettingsError(what, "install eureka-agent again") from None
         name = f"{provider}/{model}"
-        address = access.base_url or os.environ.get(f"{provider.upper()}_BASE_URL") or None
-        official = address is None or (provider == "openai" and _is_openai(address))
-        key = checked_key(name, KEY_VARIABLES[provider], address, needed=official)
+        given = access.base_url or os.environ.get(f"{provider.upper()}_BASE_URL") or None
+        address = usable_address(given)
+        host = urlsplit(address or f"https://{OPENAI_HOST}").hostname or ""
+        is_openai = host == OPENAI_HOST or host.endswith(f".{OPENAI_HOST}")  # in any region
+        official = address is None or (provider == "openai" and is_openai)
+        key = checked_key(name, KEY_VARIABLES[provider], needed=official)
         if provider == "anthropic":
             self.wire, hint = WIRES["messages"], ""
             # the SDK's paths begin with /v1, others' do not: both forms of an address are accepted
@@ -150,15 +154,16 @@ class SdkModel(ServedModel):
         ask_loopback_directly()
         bound_clients()
         self._sdk_error: type[Exception] = getattr(sdk, f"{_CLASSES[provider]}Error")
-        connect_s = min(CONNECT_TIMEOUT_S, access.timeout_s)
-        with usable_server(provider, address, self._sdk_error):
-            self._client = getattr(sdk, f"Async{_CLASSES[provider]}")(
-                # with a key, even an empty one, no SDK looks for credentials on the disk
-                api_key=key or NO_KEY,
-                base_url=address,
-                timeout=sdk.Timeout(access.timeout_s, connect=connect_s),
-                max_retries=0,
-            )
+        timeout = sdk.Timeout(access.timeout_s, connect=min(CONNECT_TIMEOUT_S, access.timeout_s))
+        client: Any = getattr(sdk, f"Async{_CLASSES[provider]}")
+        try:
+            # with a key, even an empty one, no SDK looks for credentials on the disk
+            options = {"api_key": key or NO_KEY, "base_url": address, "timeout": timeout}
+            self._client = client(**options, max_retries=0)
+        except (self._sdk_error, ValueError, ImportError) as error:  # a proxy may need a package
+            where = repr(shown_address(address)) if address else provider
+            what = f"cannot use the server {where}: {redact(str(error))}"
+            raise SettingsError(what, "see --base-url") from None
         service = Service(
             name=name,
             address=shown_address(str(self._client.base_url)),
@@ -204,12 +209,3 @@ class SdkModel(ServedModel):
         return self.wire.read(
             decoded(await self.call("post", self.wire.path, timeout_s, body=body))
         )
-
-
-def _is_openai(address: str) -> bool:
-    """True for OpenAI's own addresses, in any region."""
-    try:
-        host = urlsplit(address).hostname or ""
-    except ValueError:
-        return False
-    return host == OPENAI_HOST or host.endswith(f".{OPENAI_HOST}")

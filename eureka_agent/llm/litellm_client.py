@@ -58,8 +58,8 @@ class LiteLLMModel(ServedModel):
             missing = imported_litellm().validate_environment(name)["missing_keys"]
             if missing and all(key.endswith("_API_KEY") for key in missing):
                 raise missing_key(name, *missing)
-        self._api_base = None if access.base_url is None else usable_address(access.base_url)
-        address = None if access.base_url is None else shown_address(access.base_url)
+        self._api_base = usable_address(access.base_url)
+        address = self._api_base and shown_address(self._api_base)
         service = Service(
             name=name,
             address=address,
