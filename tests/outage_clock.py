@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 
-from eureka_agent.llm.access import Access
+from eureka_agent.llm.access import ModelAccess
 from eureka_agent.llm.breaker import Breakers, Retries, RetryPolicy
 from eureka_agent.llm.budget import Budget, Limits
 from eureka_agent.llm.clients import language_model
@@ -72,7 +72,7 @@ class Search:
         timeout_s: float = 20.0,
     ) -> None:
         self.told: list[str] = []
-        access = Access(
+        access = ModelAccess(
             base_url=base_url,
             timeout_s=timeout_s,
             on_retry=self._told,

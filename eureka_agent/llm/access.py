@@ -34,7 +34,7 @@ def _ignore(reason: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Access:
+class ModelAccess:
     """Address, interface, timeout and circuit breaker of a model."""
 
     base_url: str | None = None
@@ -50,7 +50,7 @@ class Access:
     """Longest wait for a server that is out; 0: an outage ends a request after its retries."""
 
 
-DEFAULT_ACCESS = Access()
+DEFAULT_ACCESS = ModelAccess()
 
 
 def redact(text: str) -> str:

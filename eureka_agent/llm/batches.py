@@ -57,7 +57,7 @@ class _Collection:
     outcomes: asyncio.Future[Outcomes] | None = None
 
 
-class Batches:
+class RequestBatches:
     """Batches of one run's requests."""
 
     def __init__(

@@ -22,7 +22,7 @@ from eureka_agent.llm.access import (
     DEFAULT_ACCESS,
     KEY_VARIABLES,
     NO_KEY,
-    Access,
+    ModelAccess,
     ask_loopback_directly,
     checked_key,
     redact,
@@ -62,7 +62,7 @@ WIRES = {
 }
 
 
-def language_model(model: str, access: Access = DEFAULT_ACCESS) -> LanguageModel:
+def language_model(model: str, access: ModelAccess = DEFAULT_ACCESS) -> LanguageModel:
     """Make a model by name. Raises SettingsError for an unknown provider, a missing key, and an SDK
     that cannot be imported."""
     provider, slash, name = (found.strip() for found in model.partition("/"))
@@ -87,7 +87,7 @@ def language_model(model: str, access: Access = DEFAULT_ACCESS) -> LanguageModel
 class ServedModel(ABC):
     """A model on a server."""
 
-    def __init__(self, service: Service, access: Access, forms: Forms) -> None:
+    def __init__(self, service: Service, access: ModelAccess, forms: Forms) -> None:
         """`forms` learn what the server refuses."""
         self.name = service.name
         self.service = service
@@ -128,7 +128,7 @@ class ServedModel(ABC):
 class SdkModel(ServedModel):
     """A model of OpenAI's or Anthropic's, or of a compatible server."""
 
-    def __init__(self, provider: str, model: str, access: Access) -> None:
+    def __init__(self, provider: str, model: str, access: ModelAccess) -> None:
         """Read the provider's key, unless at another server. Raises SettingsError without it."""
         try:
             sdk: Any = importlib.import_module(provider)

@@ -14,10 +14,10 @@ from functools import partial
 from eureka_agent.journal.entries import Observer
 from eureka_agent.journal.progress import RequestEnded, RequestStarted
 from eureka_agent.llm.access import redact
-from eureka_agent.llm.batches import Batches
+from eureka_agent.llm.batches import RequestBatches
 from eureka_agent.llm.budget import Budget, Reservation
 from eureka_agent.llm.interface import (
-    Asks,
+    AsksModels,
     ChatMessage,
     Completion,
     CompletionRequest,
@@ -50,7 +50,7 @@ def purpose(request: CompletionRequest) -> str:
     return _PURPOSES[request.role] + (f" of {request.attempt}" if request.attempt else "")
 
 
-class _Watch:
+class _RequestWatch:
     """Tells an observer of a request once, however often it is tried."""
 
     def __init__(self, observer: Observer, model: str, purpose: str) -> None:
@@ -85,7 +85,7 @@ class Gateway:
         concurrency: int,
         observer: Observer = lambda entry: None,
         before_request: Callable[[], Awaitable[object]] | None = None,
-        batches: Batches | None = None,
+        batches: RequestBatches | None = None,
     ) -> None:
         """`store` is looked up before a model is asked. `concurrency`: most requests in flight;
         those in `batches` do not count, since they wait at the provider. `observer` is told of
@@ -109,7 +109,7 @@ class Gateway:
             known = self._store.find(key)
             if known is not None:
                 return known
-            watch = _Watch(self._observer, model.name, purpose(request))
+            watch = _RequestWatch(self._observer, model.name, purpose(request))
             make = partial(self._try, model, request, key, watch)
             try:
                 if model.retries is None:
@@ -139,7 +139,7 @@ class Gateway:
                 task.cancel()
 
     async def _try(
-        self, model: LanguageModel, request: CompletionRequest, key: str, watch: _Watch
+        self, model: LanguageModel, request: CompletionRequest, key: str, watch: _RequestWatch
     ) -> Message:
         if self._before_request is not None:
             await self._before_request()
@@ -169,8 +169,8 @@ class Gateway:
         request: CompletionRequest,
         key: str,
         reservation: Reservation,
-        watch: _Watch,
-        batches: Batches | None,
+        watch: _RequestWatch,
+        batches: RequestBatches | None,
     ) -> Message:
         message: Message | None = None
         watch.sent()
@@ -218,7 +218,7 @@ class ConfiguredModel:
     """A model with the gateway of its requests, a run's temperature and its bound on replies."""
 
     model: LanguageModel
-    gateway: Asks
+    gateway: AsksModels
     temperature: float | None = None
     """None: the model's own."""
     reply_tokens: int | None = None

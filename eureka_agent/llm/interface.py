@@ -166,7 +166,7 @@ class MessageStore(Protocol):
         ...
 
 
-class Asks(Protocol):
+class AsksModels(Protocol):
     """A gateway of requests to models (`eureka_agent.llm.gateway.Gateway`)."""
 
     async def ask(self, model: LanguageModel, request: CompletionRequest) -> Message:

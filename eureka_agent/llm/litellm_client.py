@@ -18,7 +18,7 @@ from eureka_agent.errors import SettingsError, did_you_mean
 from eureka_agent.llm.access import (
     KEY_VARIABLES,
     NO_KEY,
-    Access,
+    ModelAccess,
     ask_loopback_directly,
     missing_key,
     shown_address,
@@ -47,7 +47,7 @@ LOCAL_PROVIDERS = (
 class LiteLLMModel(ServedModel):
     """A model that litellm supports."""
 
-    def __init__(self, provider: str, model: str, access: Access) -> None:
+    def __init__(self, provider: str, model: str, access: ModelAccess) -> None:
         """Raises SettingsError for an unknown provider, and for a missing key."""
         name = f"{provider}/{model}"
         ask_loopback_directly()

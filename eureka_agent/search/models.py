@@ -13,13 +13,13 @@ from typing import Any
 from eureka_agent.archive.run_folder import Run, find_run, open_run
 from eureka_agent.errors import RunFolderError, SettingsError
 from eureka_agent.invocation import command
-from eureka_agent.llm.access import Access
+from eureka_agent.llm.access import ModelAccess
 from eureka_agent.llm.batch_providers import batch_provider
 from eureka_agent.llm.breaker import Breakers
 from eureka_agent.llm.budget import Limits
 from eureka_agent.llm.clients import language_model
 from eureka_agent.llm.gateway import ConfiguredModel
-from eureka_agent.llm.interface import Asks, LanguageModel, RetryObserver
+from eureka_agent.llm.interface import AsksModels, LanguageModel, RetryObserver
 from eureka_agent.llm.prices import Price, find_prices
 from eureka_agent.llm.replay import (
     REPLAY,
@@ -85,7 +85,7 @@ class Models:
         for model in self.all:
             await model.close()
 
-    def configured(self, model: LanguageModel, gateway: Asks) -> ConfiguredModel:
+    def configured(self, model: LanguageModel, gateway: AsksModels) -> ConfiguredModel:
         """A model with a gateway, the run's temperature and its bound on reply tokens."""
         return ConfiguredModel(model, gateway, self.temperature, self.reply_tokens)
 
@@ -121,7 +121,7 @@ def _live(
     def model(name: str) -> LanguageModel:
         if name not in known:
             base_url = settings.base_url if _provider(name) == own_server else None
-            access = Access(
+            access = ModelAccess(
                 base_url=base_url,
                 api=settings.api,
                 timeout_s=settings.request_timeout,

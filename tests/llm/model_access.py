@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytest
 from model_server import ModelServer
 
-from eureka_agent.llm.access import Access
+from eureka_agent.llm.access import ModelAccess
 from eureka_agent.llm.breaker import Breaker, RetryPolicy
 from eureka_agent.llm.clients import language_model
 from eureka_agent.llm.interface import (
@@ -41,9 +41,9 @@ class Waits:
     async def sleep(self, seconds: float) -> None:
         self.seconds.append(seconds)
 
-    def access(self, base_url: str | None, random: float = 0.0, **options: Any) -> Access:
+    def access(self, base_url: str | None, random: float = 0.0, **options: Any) -> ModelAccess:
         policy = RetryPolicy(sleep=self.sleep, random=lambda: random)
-        return Access(
+        return ModelAccess(
             **{"base_url": base_url, "timeout_s": 20.0, **options},
             on_retry=self.told.append,
             breaker=Breaker(policy),
@@ -53,7 +53,7 @@ class Waits:
 class Patient:
     """A model that is asked as the gateway asks it: again after its pauses."""
 
-    def __init__(self, name: str, access: Access) -> None:
+    def __init__(self, name: str, access: ModelAccess) -> None:
         self.name = name
         self.model: Any = language_model(name, access)
 

@@ -23,8 +23,8 @@ from eureka_agent.journal.progress import (
     RequestBatchSent,
 )
 from eureka_agent.journal.state import Recorded, RunState
-from eureka_agent.llm.access import Access
-from eureka_agent.llm.batches import Batches
+from eureka_agent.llm.access import ModelAccess
+from eureka_agent.llm.batches import RequestBatches
 from eureka_agent.llm.breaker import Breaker, RetryPolicy
 from eureka_agent.llm.budget import Budget, BudgetSpentError, Limits
 from eureka_agent.llm.clients import language_model
@@ -93,7 +93,7 @@ class Driver:
         policy = RetryPolicy(tries=self.tries, first_wait_s=0.01, random=lambda: 0.0)
         name = MODELS[self.api]
         api: Any = self.api if self.api != "messages" else "auto"
-        access = Access(base_url=self.server.base_url, api=api, breaker=Breaker(policy))
+        access = ModelAccess(base_url=self.server.base_url, api=api, breaker=Breaker(policy))
         model = language_model(name, access)
         budget = Budget(self.limits, {name: PRICE}, self.store.messages.values())
         known = self.state.open_batches()
@@ -101,7 +101,7 @@ class Driver:
             if key not in self.store.messages:
                 each = next(each for each in batch.requests if each.key == key)
                 budget.owe(name, each)
-        batches = Batches(
+        batches = RequestBatches(
             self.entries.append,
             known,
             collects=collects,

@@ -26,7 +26,7 @@ from model_server import (
     in_seconds,
 )
 
-from eureka_agent.llm.access import Access
+from eureka_agent.llm.access import ModelAccess
 from eureka_agent.llm.interface import (
     FinishReason,
 )
@@ -413,7 +413,7 @@ async def test_a_cancellation_ends_at_once_what_waits(
 ) -> None:
     model_server.answers = [answer]
     told: list[str] = []
-    access = Access(base_url=model_server.base_url, api=wire.api, on_retry=told.append)
+    access = ModelAccess(base_url=model_server.base_url, api=wire.api, on_retry=told.append)
     task = asyncio.create_task(Patient(wire.model, access).complete(REQUEST))
     while not (told or (isinstance(answer, Stall) and model_server.requests)):
         await asyncio.sleep(0.005)

@@ -11,7 +11,7 @@ from model_server import Asked, HttpFailure, ModelServer
 from scripted_models import DictionaryStore, ScriptedModel
 
 from eureka_agent.journal.progress import RequestEnded, RequestStarted
-from eureka_agent.llm.access import Access
+from eureka_agent.llm.access import ModelAccess
 from eureka_agent.llm.budget import Budget, BudgetSpentError, Limits
 from eureka_agent.llm.clients import language_model
 from eureka_agent.llm.gateway import Gateway
@@ -191,7 +191,7 @@ async def test_only_what_is_under_way_is_waited_for_and_nothing_is_tried_again(
 
     told: list[str] = []
     model = language_model(
-        "openai/tiny", Access(base_url=model_server.base_url, on_retry=told.append)
+        "openai/tiny", ModelAccess(base_url=model_server.base_url, on_retry=told.append)
     )
     shared, late = gateway(DictionaryStore()), gateway(DictionaryStore())
     # one pauses for 2 to 6 s by now, the other is under way when the gateway is left, and fails then

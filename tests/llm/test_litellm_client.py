@@ -160,7 +160,7 @@ socket.socket.connect, getaddrinfo, socket.getaddrinfo = guarded, socket.getaddr
 from eureka_agent.llm.interface import ChatMessage, CompletionRequest
 from eureka_agent.llm.clients import language_model
 async def main():
-    model = language_model("openrouter/some/tiny", Access(base_url=sys.argv[1]))
+    model = language_model("openrouter/some/tiny", ModelAccess(base_url=sys.argv[1]))
     request = CompletionRequest(messages=(ChatMessage("user", "hi"),))
     assert "litellm" not in sys.modules and "LITELLM_LOCAL_MODEL_COST_MAP" not in os.environ
     seen_importing = False

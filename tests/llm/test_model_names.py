@@ -14,7 +14,7 @@ from model_access import Patient, Waits
 from model_server import ModelServer
 
 from eureka_agent.errors import SettingsError
-from eureka_agent.llm.access import Access
+from eureka_agent.llm.access import ModelAccess
 from eureka_agent.llm.clients import language_model
 from eureka_agent.llm.interface import (
     ChatMessage,
@@ -78,7 +78,7 @@ async def test_a_server_of_ones_own_needs_no_key(
     monkeypatch.delenv(f"{provider}_API_KEY")
     model_server.answers = ["ok"]
     assert (
-        await language_model(model, Access(base_url=model_server.base_url)).complete(REQUEST)
+        await language_model(model, ModelAccess(base_url=model_server.base_url)).complete(REQUEST)
     ).text == "ok"
     monkeypatch.setenv(f"{provider}_BASE_URL", model_server.base_url)
     assert (await language_model(model).complete(REQUEST)).text == "ok"
@@ -110,7 +110,7 @@ def test_a_key_that_no_header_can_hold_is_refused_and_not_shown(
 )
 def test_a_base_url_that_is_none(model: str, address: str) -> None:
     with pytest.raises(SettingsError, match="is no address of a server") as caught:
-        language_model(model, Access(base_url=address))
+        language_model(model, ModelAccess(base_url=address))
     assert address in caught.value.message
     assert "http://<host>" in caught.value.hint
 

@@ -12,7 +12,7 @@ import pytest
 from model_access import KEYS, LITELLM, SYSTEM, USER, WIRES, Waits, refused_by
 from model_server import ModelServer, Raw, Reply
 
-from eureka_agent.llm.access import Access, redact
+from eureka_agent.llm.access import ModelAccess, redact
 from eureka_agent.llm.budget import IMAGE_TOKENS, Budget, BudgetSpentError, Limits
 from eureka_agent.llm.clients import language_model
 from eureka_agent.llm.interface import (
@@ -99,7 +99,7 @@ def test_which_interface_is_asked(
 ) -> None:
     if by == "variable" and address is not None:
         monkeypatch.setenv("OPENAI_BASE_URL", address)
-    access = Access(base_url=address if by == "flag" else None, api=api)
+    access = ModelAccess(base_url=address if by == "flag" else None, api=api)
     model: Any = language_model("openai/tiny", access)
     assert model.wire.path == expected
 
@@ -112,7 +112,7 @@ async def test_an_address_of_messages_with_and_without_its_version(
     model_server.answers = ["ok"]
     if by == "variable":
         monkeypatch.setenv("ANTHROPIC_BASE_URL", model_server.root + end)
-    access = Access(base_url=model_server.root + end) if by == "flag" else Access()
+    access = ModelAccess(base_url=model_server.root + end) if by == "flag" else ModelAccess()
     await language_model("anthropic/tiny", access).complete(BARE)
     assert model_server.paths == ["/v1/messages"]
 
