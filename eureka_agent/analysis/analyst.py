@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 
 from eureka_agent.llm.budget import BudgetSpentError
-from eureka_agent.llm.configured_model import ConfiguredModel
+from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, ImagePart, Role
-from eureka_agent.llm.no_answer import no_answer
 from eureka_agent.llm.prompts import render, system_message
-from eureka_agent.llm.spoken import spoken
+from eureka_agent.llm.spoken import no_answer, spoken
 from eureka_agent.records import Diagnosis, TaskDescription
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.settings import SearchSettings

@@ -41,7 +41,6 @@ REQUIRED_PACKAGES = (
     "litellm",
     "docker",
     "packaging",
-    "tenacity",
     "jinja2",
     "safetensors",
     "tensorboard",

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from eureka_agent.critic.parse import parse
 from eureka_agent.critic.review_reply import Contradiction, Review, read_review
-from eureka_agent.llm.configured_model import ConfiguredModel
+from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
-from eureka_agent.llm.no_answer import why_no_answer
 from eureka_agent.llm.prompts import render, system_message
+from eureka_agent.llm.spoken import why_no_answer
 from eureka_agent.records import Finding, TaskDescription
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.settings import SearchSettings

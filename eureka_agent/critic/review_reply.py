@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from eureka_agent.llm.json_objects import objects
+from eureka_agent.llm.markdown import objects
 from eureka_agent.llm.spoken import spoken
 from eureka_agent.text import printable
 

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from eureka_agent.designer.fitness_reply import FitnessReply, parse_fitness_reply
 from eureka_agent.errors import EurekaError
-from eureka_agent.llm.configured_model import ConfiguredModel
+from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
-from eureka_agent.llm.no_answer import ending_of, why_no_answer
 from eureka_agent.llm.prompts import render
+from eureka_agent.llm.spoken import ending_of, why_no_answer
 from eureka_agent.records import Finding, Message, TaskDescription, Verdict, WrittenFitness
 from eureka_agent.rewards import CodeReward, RewardSpecification
 from eureka_agent.text import printable

@@ -16,7 +16,7 @@ from eureka_agent.critic.review import Reviewer, line_of, said_in
 from eureka_agent.critic.review_reply import Contradiction, Review, read_review
 from eureka_agent.designer.given import given_reward
 from eureka_agent.llm.budget import BudgetSpentError
-from eureka_agent.llm.configured_model import ConfiguredModel
+from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import FinishReason, LanguageModelError, Role
 from eureka_agent.protocol.events import Scored
 from eureka_agent.records import Finding, TaskDescription, Verdict

@@ -22,7 +22,7 @@ from eureka_agent.designer.llm_designer import (
 )
 from eureka_agent.designer.source_tools import number_constants
 from eureka_agent.llm.budget import BudgetSpentError
-from eureka_agent.llm.configured_model import ConfiguredModel
+from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import FinishReason, LanguageModelError, Role
 from eureka_agent.llm.prompts import render, system_message
 from eureka_agent.records import (

