@@ -13,12 +13,9 @@ from invented_environments import BOAT, description, variable
 from reward_values import evaluate, reward_function, states
 
 from eureka_agent.designer.interface import DesignRequest, FailureSummary, ParentSummary
-from eureka_agent.designer.offline.compose import Composition
-from eureka_agent.designer.offline.designer import OfflineDesigner
-from eureka_agent.designer.offline.dice import Dice
-from eureka_agent.designer.offline.operators import improve, retune
-from eureka_agent.designer.offline.render import recover
-from eureka_agent.designer.offline.terms import Genome, Operand, term
+from eureka_agent.designer.offline.compose import Composition, Dice
+from eureka_agent.designer.offline.designer import OfflineDesigner, improve, retune
+from eureka_agent.designer.offline.terms import Genome, Operand, genome_of, pays, recover, term
 from eureka_agent.designer.source_tools import normalized, parameter_names
 from eureka_agent.records import (
     ComponentSummary,
@@ -81,7 +78,7 @@ def generation(task: TaskDescription, samples: int, sentence: str = "") -> list[
     return made
 
 
-def genome_of(proposal: Proposal, task: TaskDescription) -> Genome:
+def genome_in(proposal: Proposal, task: TaskDescription) -> Genome:
     return recover(proposal.reward.source, [each.name for each in task.variables])
 
 
@@ -141,7 +138,7 @@ def test_offspring_are_sound_differ_from_their_parents_and_stay_recoverable(
         }
         assert child.operator is operator
         assert child.parents == ("0-0", "0-1")
-        assert not genome_of(child, what).empty
+        assert pays(genome_in(child, what))
     assert len({normalized(child.reward.source) for child in children}) > 4
 
 
@@ -369,12 +366,12 @@ def test_such_variables_come_in_beside_terms_that_the_words_ask_for(boat: TaskDe
 def test_a_changed_structure_is_one_term_more_one_less_or_one_redrawn() -> None:
     what = built_in("hopper", "run")
     parent = propose(request(what))
-    before = {term.name: term for term in genome_of(parent, what).terms}
+    before = genome_in(parent, what)
     parents = (ParentSummary("0-0", parent.reward, 1.0, None, ""),)
     kinds = set()
     for seed in range(24):
         child = propose(request(what, Operator.MUTATE_STRUCTURE, parents=parents, seed=seed))
-        after = {term.name: term for term in genome_of(child, what).terms}
+        after = genome_in(child, what)
         assert "forward" in after  # what the words ask for is never dropped
         more, less = after.keys() - before.keys(), before.keys() - after.keys()
         other = {name for name in before.keys() & after.keys() if before[name] != after[name]}
@@ -393,10 +390,13 @@ def test_what_is_named_after_one_direction_is_paid_for_with_its_sign() -> None:
 
 
 def test_weights_are_retuned_up_and_down() -> None:
-    genome = Genome(terms=(term("alive", "alive", 1.0),))
-    tuned = [retune(genome, Dice(random.Random(seed))).genome.terms[0] for seed in range(20)]
+    genome = genome_of([term("alive", "alive", 1.0)])
+    tuned = [
+        retune(genome, Dice(random.Random(seed))).genome["alive"].numbers["weight"]
+        for seed in range(20)
+    ]
     # by chance all twenty go the same way in two of a million cases; the seeds are fixed
-    assert min(each.weight for each in tuned) < 1.0 < max(each.weight for each in tuned)
+    assert min(tuned) < 1.0 < max(tuned)
 
 
 EFFORT = term("penalty", "effort", 0.1, ACTIONS)
@@ -427,7 +427,7 @@ def improved(*codes: str) -> Composition:
         text="",
     )
     return improve(
-        Genome(terms=(term("alive", "alive", 1.0), EFFORT)), diagnosis, Dice(random.Random(0))
+        genome_of([term("alive", "alive", 1.0), EFFORT]), diagnosis, Dice(random.Random(0))
     )
 
 
@@ -435,18 +435,18 @@ def improved(*codes: str) -> Composition:
 def test_a_diagnosis_changes_the_weight_that_it_speaks_of(code: str, factor: float) -> None:
     better = improved(code)
     assert better.notes[0] == f"m. So the weight of 'effort' is multiplied by {factor:g}."
-    effort = better.genome.term("effort")
+    effort = better.genome.get("effort")
     assert effort is not None
     # retuned a little on top: at this spread by a factor of 1.7 at most, in all but one draw of a
     # hundred
-    assert 0.1 * factor / 1.7 < effort.weight < 0.1 * factor * 1.7
+    assert 0.1 * factor / 1.7 < effort.numbers["weight"] < 0.1 * factor * 1.7
 
 
 def test_a_price_without_effect_is_dropped_unless_it_was_raised() -> None:
-    assert [term.name for term in improved("dead-component").genome.terms] == ["alive"]
+    assert [*improved("dead-component").genome] == ["alive"]
     both = improved("dead-component", "saturated-actions")
     assert both.notes[0] == "m. So the weight of 'effort' is multiplied by 3."
-    assert [term.name for term in both.genome.terms] == ["alive", "effort"]
+    assert [*both.genome] == ["alive", "effort"]
 
 
 def test_private_variables_stay_hidden(arm: TaskDescription) -> None:
@@ -463,8 +463,8 @@ def test_a_term_that_the_critic_names_is_left_out(boat: TaskDescription) -> None
     revised = asyncio.run(
         OfflineDesigner().revise(request(boat), rejected, Verdict(findings=(finding,)))
     )
-    kept = {term.name for term in genome_of(rejected, boat).terms} - {"effort"}
-    assert {term.name for term in genome_of(revised, boat).terms} == kept
+    kept = set(genome_in(rejected, boat)) - {"effort"}
+    assert set(genome_in(revised, boat)) == kept
     assert "takes too long" in revised.reasoning
 
 
@@ -513,7 +513,6 @@ def test_a_success_is_paid_and_only_failures_cost(lander: TaskDescription) -> No
         )  # it would make floating worth more than landing
     charged = [proposal for proposal in proposals if '"failure"' in proposal.reward.source]
     assert charged
-    assert all("an end by crashed forfeits" in proposal.reasoning for proposal in charged)
     for proposal in proposals:
         _, parts = evaluate(
             proposal.reward.source, landing, {"succeeded": torch.tensor([0.0, 1.0])}
