@@ -39,11 +39,10 @@ class Theme(NamedTuple):
     spread: float
     """Standard deviation of the logarithm of every weight and temperature around its default."""
     explore: float
-    """Probability of taking another variable or form than the most plausible."""
+    """Probability of another variable or form than the most plausible."""
     support: float = 1.0
-    """Factor on the odds of terms that nobody asked for."""
     support_weight: float = 1.0
-    """Factor on their weights."""
+    """Factors on the odds and the weights of terms that nobody asked for."""
 
 
 SENSIBLE = Theme(0.08, 0.0)

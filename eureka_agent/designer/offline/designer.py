@@ -37,21 +37,10 @@ from eureka_agent.rewards import CodeReward
 
 _TRIES = 24
 """Draws until a proposal differs from what is already there."""
-_OPENINGS = {
-    Operator.FRESH: "Composed from the sentence and the variables.",
-    Operator.IMPROVE: "Improved on {0}, as its diagnosis asks.",
-    Operator.REASON_OVER_PATH: "Improved on {0}, as its diagnosis asks.",
-    Operator.MUTATE_STRUCTURE: "Changed the structure of {0}.",
-    Operator.RETUNE_WEIGHTS: "Kept the structure of {0} and changed its weights.",
-    Operator.CROSSOVER: "Crossed {0} with {1}.",
-    Operator.DIFFERENT: "Tried something else than {0}.",
-}
 _WEIGHT_SPREAD = 0.5
 """Standard deviation of a retuned weight's logarithm: two in three factors are below 1.6."""
 _SMALLEST_CHANGE = 0.1
 """Logarithm of the least factor of a retuned weight: less is lost in the training's noise."""
-_DRAWS = 6
-"""Fresh rewards among which the most different one is taken."""
 _FACTORS = {"saturated-actions": 3.0, "reward-hacking": 0.3}
 """Factors on a term's weight by finding: on the price of effort, and on what was hacked."""
 
@@ -122,8 +111,7 @@ def _proposal(request: DesignRequest, genome: Genome, notes: Iterable[str]) -> P
     names = [variable.name for variable in request.description.variables]
     source = render(genome, request.sentence, names)
     parents = tuple(parent.id for parent in request.parents)
-    opening = _OPENINGS[request.operator].format(*parents, "nothing", "nothing")
-    reasoning = " ".join((opening, *notes))
+    reasoning = " ".join(notes)
     asked = f"Task: {request.sentence}\nMetric: {request.description.fitness_doc}\n"
     asked += f"Operator: {request.operator.value}, of {', '.join(parents) or 'nothing'}\n"
     return Proposal(
@@ -150,8 +138,7 @@ def _offspring(
             # equal parents, or a draw that took all from one, would repeat a reward
             return crossed if first else retune(crossed.genome, dice)
         case Operator.DIFFERENT:
-            known = [*parents, *(_genome(request, source) for source in request.siblings)]
-            return _different(scene, dice, known)
+            return compose(scene, Dice(dice.generator, dice.generator.choice(THEMES[4:])))
         case _:
             return _changed(parents[0], scene, dice)
 
@@ -214,24 +201,6 @@ def _crossed(first: Genome, second: Genome, dice: Dice) -> Composition:
     taken = ", ".join(f"'{name}'" for name, term in kept.items() if first.get(name) is not term)
     note = f"Crossed: from the second parent come {taken or 'nothing'}; the rest is the first's."
     return Composition(kept, (note,))
-
-
-def _different(scene: Scene, dice: Dice, known: Iterable[Genome]) -> Composition:
-    """The one of several fresh rewards that shares least with what is known, by the largest Jaccard
-    index of its terms and those of a known reward."""
-    others = [_traits(genome) for genome in known]
-    themes = (dice.generator.choice(THEMES[4:]) for _ in range(_DRAWS))
-    drawn = [compose(scene, Dice(dice.generator, theme)) for theme in themes]
-
-    def likeness(fresh: Composition) -> float:
-        mine = _traits(fresh.genome)
-        return max((len(mine & each) / max(1, len(mine | each)) for each in others), default=0.0)
-
-    return min(drawn, key=likeness)
-
-
-def _traits(genome: Genome) -> set[tuple[str, ...]]:
-    return {(term.kind.split("_")[0], *term.arguments()) for term in genome.values()}
 
 
 def _changed(genome: Genome, scene: Scene, dice: Dice) -> Composition:

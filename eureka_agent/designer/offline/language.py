@@ -47,7 +47,7 @@ class Intent(NamedTuple):
     sign: int = 1
     """−1: backward, right, down, clockwise, closed, lower."""
     words: tuple[str, ...] = ()
-    """Words that name the goal and its direction."""
+    """Words that name it and its direction."""
     objects: frozenset[str] = frozenset()
     """Stems of the clause's other words: what it is about."""
     target: float | None = None
@@ -273,22 +273,18 @@ def direction(words: Iterable[str]) -> tuple[int, int] | None:
 def read_intents(text: str) -> tuple[Intent, ...]:
     """Goals of a text in its order, each once, completed by later clauses. Nothing is turned round:
     that is for `understood` to see."""
-    held_up = any(stem(word) in WORDS["held up"] for word in tokens(text))
     intents: dict[Goal, Intent] = {}
     for clause in _CLAUSE_END.split(text):
-        for intent in _read_clause(clause, held_up):
+        for intent in _read_clause(clause):
             known = intents.get(intent.goal)
             intents[intent.goal] = intent if known is None else _completed(known, intent)
     return tuple(intents.values())
 
 
-def _read_clause(clause: str, held_up: bool) -> list[Intent]:
-    """`held_up`: the sentence says that what swings is to come up."""
+def _read_clause(clause: str) -> list[Intent]:
     plain = tokens(re.sub("['’]", "", clause))
     present = {*map(stem, plain)}
     found = {goal: [word for word in plain if stem(word) in WORDS[goal]] for goal in Goal}
-    if "tip" in present and not LISTS["negators"].isdisjoint(plain):
-        found[Goal.UPRIGHT].append("tip")
     if present & WORDS["velocity"]:  # a high speed is no height
         found[Goal.RAISE] = [word for word in found[Goal.RAISE] if not word.startswith("high")]
     goals = [goal for goal in Goal if found[goal]]
@@ -303,7 +299,7 @@ def _read_clause(clause: str, held_up: bool) -> list[Intent]:
     if carried and Goal.UPRIGHT not in goals and _names_a_place(plain):
         for old in [each for each in goals if each in (Goal.MOVE, Goal.CHANGE)]:
             rename(old, Goal.REACH)
-    if Goal.SWING_UP in goals and not held_up:
+    if Goal.SWING_UP in goals and not present & WORDS["held up"]:
         rename(Goal.SWING_UP, Goal.MOVE)
     if Goal.REACH in goals and Goal.MOVE in goals:
         goals.remove(Goal.MOVE)
@@ -368,12 +364,11 @@ def measured(fitness_doc: str) -> str:
 def task_intents(
     sentence: str, task_sentence: str, fitness_doc: str, refused: Container[Goal] = ()
 ) -> tuple[Intent, ...]:
-    """Intents of the searcher's sentence, completed from the task's metric in words.
+    """Intents of the sentence, completed from the task's metric in words.
 
-    The metric adds a direction or a number that the sentence leaves open. Goals of its own it adds
-    only where the sentence is the task's, or says nothing that can be used: someone who types
-    another sentence wants something else. How an episode ends says what to beware of, and no goal.
-    `refused`: goals that the metric does not add, since the sentence may speak against them.
+    The metric adds a direction or a number that the sentence leaves open. It adds goals of its own,
+    without the `refused` ones, only where the sentence is the task's or says nothing that can be
+    used. How an episode ends says what to beware of, and names no goal.
     """
     intents = {intent.goal: intent for intent in read_intents(sentence)}
     same = tokens(sentence) == tokens(task_sentence)
