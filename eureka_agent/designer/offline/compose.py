@@ -99,11 +99,11 @@ class Option(NamedTuple):
 
 
 class Composition(NamedTuple):
-    """A genome and why it is as it is."""
+    """A genome and how it came to be."""
 
     genome: Genome
-    notes: tuple[str, ...]
-    """Sentences for the reasoning."""
+    notes: tuple[str, ...] = ()
+    """Sentences on changes of a parent."""
     asked: tuple[tuple[str, Intent], ...] = ()
     """Names of the terms that the words ask for, each with what it serves."""
 
@@ -111,15 +111,13 @@ class Composition(NamedTuple):
 def compose(scene: Scene, dice: Dice) -> Composition:
     """A fresh reward: terms that the sentence asks for, some that most rewards have, and now and
     then one of a variable that no word names; more of those where nothing else can be paid."""
-    notes: list[str] = []
     terms: list[Term] = []
     served: list[tuple[str, Intent]] = []
     intents = scene.goals.values()
     swing, upright = scene.goals.get(Goal.SWING_UP), scene.goals.get(Goal.UPRIGHT)
     for intent in intents:
         if intent.main and (swing is None or intent is not upright):
-            made, note = _asked_terms(scene, intent, dice)
-            notes.append(note)
+            made = _asked_terms(scene, intent, dice)
             terms += made
             serves = [intent] if intent is not swing or upright is None else [intent, upright]
             served += [(each.name, it) for each in made for it in serves]
@@ -129,7 +127,6 @@ def compose(scene: Scene, dice: Dice) -> Composition:
     spoken = {each.goal for each in intents if scene.words & set(map(stem, each.words))}
     manners = [option for option in options if option.goal in spoken - {Goal.SURVIVE}]
     if not terms and all(option.term.penalty for option in manners):
-        notes.append("The sentence could not be grounded, so variables are tried by their kind.")
         kept = [option for option in options if option.goal in {None, *spoken}]
         by_kind = generic_options(scene, (), dice, probability=0.6, place_weight=1.0)
         # those of variables that share words with the sentence first
@@ -137,42 +134,37 @@ def compose(scene: Scene, dice: Dice) -> Composition:
         by_kind.sort(key=lambda each: near.isdisjoint(each.term.arguments()))
         options = [*by_kind[:_MOST_UNGROUNDED], *kept]
     named = any(intent.main for _, intent in served)
-    _take(options, terms, notes, dice)
-    _take(generic_options(scene, terms, dice, _RARELY if named else _OFTEN), terms, notes, dice)
+    _take(options, terms, dice)
+    _take(generic_options(scene, terms, dice, _RARELY if named else _OFTEN), terms, dice)
     if all(each.penalty for each in terms):
-        notes.append("The way in which it ends and little effort are all that is left to be paid.")
         terms += [term("alive", "alive", 1.0)] if scene.can_fail else []
         if scene.effort is not None:
             terms.append(term("closeness", "calm", 1.0, scene.effort, temperature=1.0))
             terms.append(term("penalty", "effort", 0.05, scene.effort))
         elif not scene.can_fail:  # what cannot fail has an end by success
             terms.append(term("success", "success", 1.0))
-    return Composition(genome_of(terms), tuple(notes), tuple(served))
+    return Composition(genome_of(terms), asked=tuple(served))
 
 
-def _take(options: Iterable[Option], terms: list[Term], notes: list[str], dice: Dice) -> None:
+def _take(options: Iterable[Option], terms: list[Term], dice: Dice) -> None:
     """Add those options that the dice are for, while there is room."""
     for option in options:
         if len(terms) < MAX_TERMS and dice.includes(option.probability):
             terms.append(option.term)
-            notes.append(f"'{option.term.name}': {option.term.says()}.")
 
 
-def _asked_terms(scene: Scene, intent: Intent, dice: Dice) -> tuple[list[Term], str]:
-    """The terms for one intent, and why they are what they are, or why there is none."""
+def _asked_terms(scene: Scene, intent: Intent, dice: Dice) -> list[Term]:
+    """The terms for one intent; none where no variable says anything of it."""
     found = scene.candidates(intent)
     if intent.goal is Goal.SPIN and not found:  # a rudder, a valve
         intent = intent._replace(goal=Goal.CHANGE, target=None)
         found = scene.levels(intent.objects)
-    words = " and ".join(f"'{word}'" for word in intent.words[:3])
     if not found:
-        return [], f"No variable says anything of {words}."
+        return []
     margin = _MARGIN.get(intent.goal, 2.0)
     chosen = dice.first_or_other([each for each in found if each.score > found[0].score - margin])
     make = _tilted if intent.goal in (Goal.SWING_UP, Goal.UPRIGHT) else _more_or_less
-    terms = make(scene, intent, dice, chosen)
-    doc = chosen.reading.spec.doc.rstrip(".")
-    return terms, f"For {words} there is '{terms[0].name}': {chosen.operand.code} ({doc})."
+    return make(scene, intent, dice, chosen)
 
 
 def _level(name: str, weight: float, of: Operand, low: float, high: float, up: bool) -> Term:

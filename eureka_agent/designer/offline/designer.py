@@ -111,7 +111,8 @@ def _proposal(request: DesignRequest, genome: Genome, notes: Iterable[str]) -> P
     names = [variable.name for variable in request.description.variables]
     source = render(genome, request.sentence, names)
     parents = tuple(parent.id for parent in request.parents)
-    reasoning = " ".join(notes)
+    said = "; ".join(f"{name!r}: {term.says()}" for name, term in genome.items())
+    reasoning = " ".join([*notes, f"The terms are {said}."])
     asked = f"Task: {request.sentence}\nMetric: {request.description.fitness_doc}\n"
     asked += f"Operator: {request.operator.value}, of {', '.join(parents) or 'nothing'}\n"
     return Proposal(

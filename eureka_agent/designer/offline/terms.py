@@ -172,57 +172,49 @@ def render(genome: Genome, sentence: str, variables: Iterable[str]) -> str:
         return name
 
     components = {name: free(name) for name in genome}
-    gates = {
-        name: free(f"{name}_gate")
-        for name, each in genome.items()
-        if not (each.gate or _BOUNDED.isdisjoint(each.numbers))
-        if any(other.gate == name for other in genome.values())
-    }
+    wanted = {each.gate for each in genome.values()}
+    able = [e.name for e in genome.values() if e.gate is None and _BOUNDED & {*e.numbers}]
+    gates = {name: free(f"{name}_gate") for name in able if name in wanted}
     body: list[str] = []
     for each in sorted(genome.values(), key=lambda it: it.gate in gates):
-        factors = [form.format_map(each.marks()) for form in FORMS[each.kind][1:]]
+        value = " * ".join(form.format_map(each.marks()) for form in FORMS[each.kind][1:])
+        gate, as_far = gates.get(each.gate or ""), f", counted as far as {each.gate!r} does"
+        body.append(f"# {each.says()}{as_far if gate else ''}")
         if each.name in gates:
-            body += [f"# {each.says()}", f"{gates[each.name]} = {' * '.join(factors)}"]
-            factors = [gates[each.name]]
-        elif each.gate in gates:
-            body.append(f"# {each.says()}, counted as far as {each.gate!r} does")
-            factors.insert(0, gates[each.gate])
-        else:
-            body.append(f"# {each.says()}")
+            body.append(f"{gates[each.name]} = {value}")
+            value = gates[each.name]
         weight = ("-" if each.penalty else "") + each.constant("weight")
-        body.append(_operation(components[each.name], [weight, *factors], " * "))
-    body.append(_operation("total", [*components.values()], " + "))
+        product = " * ".join([weight, *filter(None, [gate]), value])
+        body.append(_assigned(components[each.name], product))
+    body.append(_assigned("total", " + ".join(components.values())))
     entries = [f'"{name}": {local}' for name, local in components.items()]
-    body.append(_fitting("return total, {", entries, ", ", "}"))
+    body.append(_broken(f"return total, {{{', '.join(entries)}}}"))
     arguments = dict.fromkeys(name for each in genome.values() for name in each.arguments())
-    result = ") -> tuple[Tensor, dict[str, Tensor]]:"
-    annotated = [f"{name}: Tensor" for name in arguments]
+    signature = ", ".join(f"{name}: Tensor" for name in arguments)
     # a sentence that cannot end the docstring
     plain = " ".join(sentence.replace("\\", " ").replace('"', "'").split()).rstrip(".")
-    docstring = textwrap.fill(f'"""Reward for the task: {plain or "not named"}."""', _LINE - 4)
-    constants = [
+    body.insert(0, textwrap.fill(f'"""Reward for the task: {plain or "not named"}."""', _LINE - 4))
+    lines = ["import torch", "from torch import Tensor", ""]
+    lines += [
         f"{each.constant(number)} = {float(value)!r}"
         for each in genome.values()
         for number, value in each.numbers.items()
     ]
-    lines = ["import torch", "from torch import Tensor", "", *constants, "", ""]
-    lines.append(_fitting(f"def {ENTRY_POINT}(", annotated, ", ", result))
-    lines += [textwrap.indent("\n".join([docstring, *body]), "    "), "", "", _TERMS_MARK]
+    head = f"def {ENTRY_POINT}({signature}) -> tuple[Tensor, dict[str, Tensor]]:"
+    lines += ["", "", _broken(head), textwrap.indent("\n".join(body), "    "), "", "", _TERMS_MARK]
     lines += [_PREFIX + each.model_dump_json(exclude_defaults=True) for each in genome.values()]
     return "\n".join(lines) + "\n"
 
 
-def _fitting(begin: str, parts: list[str], joint: str, end: str) -> str:
-    """The parts in one line, or where that is too long in a line each."""
-    line = begin + joint.join(parts) + end
-    rows = f"{joint.rstrip()}\n    ".join(parts)
-    return line if len(line) + 4 <= _LINE else f"{begin}\n    {rows}\n{end}"
+def _assigned(name: str, value: str) -> str:
+    line = f"{name} = {value}"
+    return line if len(line) + 4 <= _LINE else _broken(f"{name} = ({value})")
 
 
-def _operation(name: str, parts: list[str], sign: str) -> str:
-    """A sum or product with a name."""
-    line = _fitting(f"{name} = (", parts, sign, ")")
-    return line if "\n" in line else f"{name} = {sign.join(parts)}"
+def _broken(line: str) -> str:
+    """A statement that may be broken at blanks, where it is too long."""
+    kept_whole = {"break_long_words": False, "break_on_hyphens": False}
+    return textwrap.fill(line, _LINE - 4, subsequent_indent="    ", **kept_whole)
 
 
 def recover(source: str, variables: Iterable[str]) -> Genome:
