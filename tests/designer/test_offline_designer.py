@@ -148,20 +148,16 @@ def test_equal_requests_give_equal_proposals() -> None:
         assert propose(request(what, seed=seed, siblings=("x",))) == propose(
             request(what, seed=seed, siblings=("x",))
         )
-    assert (
-        propose(request(what, seed=0, siblings=("x",))).reward.source
-        != propose(request(what, seed=7, siblings=("x",))).reward.source
-    )
+    first, second = (propose(request(what, seed=each, siblings=("x",))) for each in (0, 7))
+    assert first.reward.source != second.reward.source
 
 
 def test_siblings_and_failures_are_not_repeated(boat: TaskDescription) -> None:
     first = propose(request(boat))
-    again = propose(request(boat, siblings=(first.reward.source,)))
-    assert normalized(again.reward.source) != normalized(first.reward.source)
     failed = FailureSummary("0-0", first.reward, "failed", "turned NaN")
-    assert normalized(propose(request(boat, failures=(failed,))).reward.source) != normalized(
-        first.reward.source
-    )
+    siblings = request(boat, siblings=(first.reward.source,))
+    for again in (siblings, request(boat, failures=(failed,))):
+        assert normalized(propose(again).reward.source) != normalized(first.reward.source)
 
 
 def test_it_opens_the_drawer(arm: TaskDescription) -> None:
@@ -169,17 +165,11 @@ def test_it_opens_the_drawer(arm: TaskDescription) -> None:
     _, components = evaluate(first.reward.source, arm, {"drawer_opening": torch.tensor([0.0, 0.4])})
     opening = components["opening"]
     assert opening[1] > opening[0]
+    closing = propose(request(arm, sentence="close the drawer")).reward.source
+    total, _ = evaluate(closing, arm, {"drawer_opening": torch.tensor([0.0, 0.4])})
+    assert total[0] > total[1]
     assert "lamp_brightness" not in code_of(first)
     assert "drawer_opening" in first.reasoning
-
-
-def test_it_closes_the_drawer_for_another_sentence(arm: TaskDescription) -> None:
-    total, _ = evaluate(
-        propose(request(arm, sentence="close the drawer")).reward.source,
-        arm,
-        {"drawer_opening": torch.tensor([0.0, 0.4])},
-    )
-    assert total[0] > total[1]
 
 
 def test_it_sails_to_the_buoy_upright(boat: TaskDescription) -> None:
@@ -377,15 +367,6 @@ def test_a_changed_structure_is_one_term_more_one_less_or_one_redrawn() -> None:
         assert len(more) + len(less) + len(other) == 1
         kinds.add((len(more), len(less), len(other)))
     assert kinds == {(1, 0, 0), (0, 1, 0), (0, 0, 1)}
-
-
-def test_what_is_named_after_one_direction_is_paid_for_with_its_sign() -> None:
-    ship = description("x", (variable("forward_speed", (), "m/s", "body", "speed of the ship"),), 1)
-    for sentence, better in (("sail forward", 1.0), ("sail backward", -1.0)):
-        what = ship.model_copy(update={"sentence": sentence})
-        values = {"forward_speed": torch.tensor([better, -better])}
-        paid, _ = evaluate(propose(request(what)).reward.source, what, values)
-        assert paid[0] > paid[1], sentence
 
 
 def test_weights_are_retuned_up_and_down() -> None:

@@ -132,10 +132,7 @@ def proposed(sentence: str, task: TaskDescription, seed: int, told: Told | None 
     return recover(source, [each.name for each in task.variables])
 
 
-@pytest.mark.parametrize(
-    ("reference", "sentence", "never", "wanted"),
-    [(task, *case) for task, cases in TASKS.items() for case in cases],
-)
+@pytest.mark.parametrize(("reference", "sentence", "never", "wanted"), TASKS)
 def test_what_is_turned_round_is_not_paid(
     reference: str, sentence: str, never: str, wanted: str
 ) -> None:
