@@ -7,8 +7,8 @@ import re
 from enum import Enum
 from typing import NamedTuple
 
+from eureka_agent.designer.offline.language import WORDS, stems, tokens
 from eureka_agent.designer.offline.terms import Operand
-from eureka_agent.designer.offline.words import WORDS, stems, tokens
 from eureka_agent.records import VariableSpec
 
 Quantity = Enum(
@@ -16,14 +16,10 @@ Quantity = Enum(
     "ACTION TERMINATED POSITION HEIGHT VELOCITY ANGLE ANGULAR_VELOCITY COSINE QUATERNION"
     " ROTATION_MATRIX UP_VECTOR JOINT_POSITION JOINT_VELOCITY CONTACT FORCE OTHER",
 )
-_UNITS = {
-    Quantity.VELOCITY: ("m/s",),
-    Quantity.ANGULAR_VELOCITY: ("rad/s", "deg/s"),
-    Quantity.ANGLE: ("rad", "deg"),
-    Quantity.POSITION: ("m",),
-    Quantity.FORCE: ("n", "nm", "kn"),
-}
-_BY_UNIT = {unit: quantity for quantity, units in _UNITS.items() for unit in units}
+_BY_UNIT = {"m/s": Quantity.VELOCITY, "m": Quantity.POSITION}
+_BY_UNIT |= dict.fromkeys(("rad/s", "deg/s"), Quantity.ANGULAR_VELOCITY)
+_BY_UNIT |= dict.fromkeys(("rad", "deg"), Quantity.ANGLE)
+_BY_UNIT |= dict.fromkeys(("n", "nm", "kn"), Quantity.FORCE)
 _BY_NAME = ("cosine", "contact", "velocity", "height", "angle", "position")
 """Quantities of variables without a unit, by a word of their name; the first that fits."""
 _IN_JOINTS = dict.fromkeys((Quantity.VELOCITY, Quantity.ANGULAR_VELOCITY), Quantity.JOINT_VELOCITY)
@@ -71,14 +67,14 @@ class Reading(NamedTuple):
         of_doc = words & (self.doc_words - self.name_words)
         return 2.0 * len(words & self.name_words) + 0.5 * len(of_doc)
 
-    def likeness(self, words: frozenset[str]) -> float:
-        """Rank by the words that it shares, the body before a part."""
-        return self.affinity(words) + self.centrality()
-
     def centrality(self) -> float:
         """+1 for the body as a whole, −2 for one part of it."""
         body, part = (bool(self.name_words & WORDS[each]) for each in ("body", "part"))
         return 1.0 * body - 2.0 * part
+
+    def likeness(self, words: frozenset[str]) -> float:
+        """Rank by the words that it shares, the body before a part."""
+        return self.affinity(words) + self.centrality()
 
     def frame_score(self) -> float:
         """The world's frame before the body's, joints last."""
@@ -103,26 +99,35 @@ class Reading(NamedTuple):
         return self.entry(self.axes.index(axis))
 
     def tilt(self) -> Operand | None:
-        """The cosine of the tilt: 1 upright, −1 upside down."""
-        code, sign = self.whole().code, upright_sign(self.spec)
+        """The cosine of the tilt: 1 upright, −1 upside down; None for what tells no tilt."""
+        spec, code, doc = self.spec, self.whole().code, self.spec.doc.lower()
+        hanging = re.search(r"(?<![-−\d.])1(?:\.0)?\b[^,;.]*\b(hang|down|bottom|invert)", doc)
+        sign = -1 if hanging or "gravity" in f"{spec.name} {doc}" else 1
         if self.quantity in (Quantity.COSINE, Quantity.ANGLE):
             leaning = (self.name_words | self.doc_words) & WORDS["leaning"]
             if not self.is_scalar or not leaning or self.name_words & WORDS["steering"]:
                 return None
         if self.quantity is Quantity.ANGLE:
-            angle = f"torch.deg2rad({code})" if self.spec.unit.lower().startswith("deg") else code
+            angle = f"torch.deg2rad({code})" if spec.unit.lower().startswith("deg") else code
             cosine = Operand(code=f"torch.cos({angle})", reads=(self.name,))
-            return cosine.turned(-1 if hangs_at_zero(self.spec) else 1)
+            return cosine.turned(-1 if self.hangs_at_zero() else 1)
         if self.quantity is Quantity.QUATERNION:
-            x, y = (0, 1) if scalar_last(self.spec) else (1, 2)
+            order = "".join(re.findall(r"\b([wxyz])\b", doc)[:4])
+            last = order == "xyzw" or re.search(r"xyzw|scalar.last|w last", doc)
             # the z entry of the body's z axis in the frame that the quaternion rotates to
-            squares = " + ".join(f"{self.name}[:, {each}].square()" for each in (x, y))
-            code, sign = f"(1.0 - 2.0 * ({squares}))", 1
+            x, y = (f"{self.name}[:, {each}].square()" for each in ((0, 1) if last else (1, 2)))
+            code, sign = f"(1.0 - 2.0 * ({x} + {y}))", 1
         elif self.quantity is Quantity.ROTATION_MATRIX:
             code, sign = self.entry(2, 2).code, 1
         elif not self.is_scalar:
             code = self.entry(2).code
         return Operand(code=f"{code}.clamp(-1.0, 1.0)", reads=(self.name,)).turned(sign)
+
+    def hangs_at_zero(self) -> bool:
+        """True for an angle that is upright at half a turn: '0 hanging down', 'pi upright'."""
+        turned = r"\b(?:pi|180|π)\b[^,;.]*\b(upright|up|top|vertical)"
+        hanging = r"((?<![\d.])0(?:\.0)?|\bzero)\b[^,;.]*\b(hang\w*|down\w*|bottom)"
+        return bool(re.search(f"{turned}|{hanging}", self.spec.doc.lower()))
 
 
 def read_variable(spec: VariableSpec) -> Reading:
@@ -135,18 +140,11 @@ def read_variable(spec: VariableSpec) -> Reading:
     head = stems(re.split(r"[,;:(]", spec.doc)[0])
     of_goal = "to" not in tokens(spec.doc)[:4] and not name & WORDS["body"]
     is_goal = bool(name & WORDS["goal"] or (of_goal and head & WORDS["goal"]))
-    return Reading(
-        spec,
-        quantity,
-        measured and is_goal and not is_error,
-        measured and is_error,
-        name,
-        doc,
-        entry_axes(spec),
-    )
+    wanted = measured and is_goal and not is_error
+    return Reading(spec, quantity, wanted, measured and is_error, name, doc, _entry_axes(spec))
 
 
-def entry_axes(spec: VariableSpec) -> tuple[int, ...]:
+def _entry_axes(spec: VariableSpec) -> tuple[int, ...]:
     """Axis of each entry along the last dimension, from the doc's list, else from the shape."""
     count, doc = spec.shape[-1] if spec.shape else 1, spec.doc.lower()
     if count == 1:
@@ -199,24 +197,3 @@ def _by_words(spec: VariableSpec, name: frozenset[str]) -> Quantity:
         return Quantity.ANGULAR_VELOCITY
     fitting = (each for each in _BY_NAME if name & WORDS[each] and (scalar or each != "cosine"))
     return Quantity[next(fitting, "other").upper()]
-
-
-def upright_sign(spec: VariableSpec) -> int:
-    """+1 where a cosine or an up entry is largest upright, −1 where upside down, as of gravity."""
-    doc = spec.doc.lower()
-    hanging = re.search(r"(?<![-−\d.])1(?:\.0)?\b[^,;.]*\b(hang|down|bottom|invert)", doc)
-    return -1 if hanging or "gravity" in f"{spec.name} {doc}" else 1
-
-
-def hangs_at_zero(spec: VariableSpec) -> bool:
-    """True for an angle that is upright at half a turn: '0 hanging down', 'pi upright'."""
-    turned = r"\b(?:pi|180|π)\b[^,;.]*\b(upright|up|top|vertical)"
-    hanging = r"((?<![\d.])0(?:\.0)?|\bzero)\b[^,;.]*\b(hang\w*|down\w*|bottom)"
-    return bool(re.search(f"{turned}|{hanging}", spec.doc.lower()))
-
-
-def scalar_last(spec: VariableSpec) -> bool:
-    """True for a quaternion in (x, y, z, w) order; MuJoCo's (w, x, y, z) is the default."""
-    doc = spec.doc.lower()
-    order = "".join(re.findall(r"\b([wxyz])\b", doc)[:4])
-    return order == "xyzw" or bool(re.search(r"xyzw|scalar.last|w last", doc))

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eureka_agent.designer.offline.semantics import (
-    Quantity,
-    entry_axes,
-    hangs_at_zero,
-    read_variable,
-    scalar_last,
-    upright_sign,
-)
+from eureka_agent.designer.offline.variables import Quantity, read_variable
 from eureka_agent.records import VariableSpec
 
 
@@ -26,16 +19,13 @@ def spec(
     [
         (spec("hull_velocity", (3,), "m/s"), Quantity.VELOCITY),
         (spec("joint_velocities", (8,), "rad/s", "joint"), Quantity.JOINT_VELOCITY),
-        (spec("pole_angular_velocity", (), "rad/s"), Quantity.ANGULAR_VELOCITY),
         (spec("elbow", (2,), "rad", "joint", "angles of both elbows"), Quantity.JOINT_POSITION),
         (spec("pitch", (), "rad"), Quantity.ANGLE),
         (spec("torso_quat", (4,)), Quantity.QUATERNION),
         (spec("rotation", (3, 3)), Quantity.ROTATION_MATRIX),
         (spec("body_up", (3,), doc="the body's z axis in the world"), Quantity.UP_VECTOR),
-        (spec("projected_gravity", (3,), frame="body"), Quantity.UP_VECTOR),
         (spec("pole_cosine", ()), Quantity.COSINE),
         (spec("altitude", (), "m"), Quantity.HEIGHT),
-        (spec("cart_position", (), "m"), Quantity.POSITION),
         (spec("motor_torques", (3,), "N·m", "joint"), Quantity.FORCE),
         (spec("foot_contacts", (2,)), Quantity.CONTACT),
         (spec("happiness", ()), Quantity.OTHER),
@@ -47,14 +37,10 @@ def test_quantities(variable: VariableSpec, quantity: Quantity) -> None:
 
 def test_goals_and_errors_are_told_apart() -> None:
     goal = read_variable(spec("goal_position", (3,), "m"))
-    assert goal.is_goal
-    assert not goal.is_error
     error = read_variable(spec("goal_error", (3,), "m", doc="vector from the drone to the goal"))
-    assert error.is_error
-    assert not error.is_goal
     place = read_variable(spec("position", (3,), "m", doc="position of the drone"))
-    assert not place.is_error
-    assert not place.is_goal
+    told = [(each.is_goal, each.is_error) for each in (goal, error, place)]
+    assert told == [(True, False), (False, True), (False, False)]
 
 
 @pytest.mark.parametrize(
@@ -69,19 +55,4 @@ def test_goals_and_errors_are_told_apart() -> None:
     ],
 )
 def test_axes_of_entries(variable: VariableSpec, axes: tuple[int, ...]) -> None:
-    assert entry_axes(variable) == axes
-
-
-def test_where_upright_is() -> None:
-    assert not hangs_at_zero(spec("pole_angle", (), "rad", doc="0 is upright, ±pi hangs down"))
-    assert hangs_at_zero(spec("pole_angle", (), "rad", doc="0 hangs down"))
-    assert hangs_at_zero(spec("pole_angle", (), "deg", doc="180 is upright"))
-    assert upright_sign(spec("pole_cosine", doc="1 is upright, -1 hangs down")) == 1
-    assert upright_sign(spec("pole_cosine", doc="1 hanging, -1 upright")) == -1
-    # gravity seen from an upright body points along its −z
-    assert upright_sign(spec("projected_gravity", (3,))) == -1
-
-
-def test_quaternion_order() -> None:
-    assert not scalar_last(spec("orientation", (4,), doc="quaternion w, x, y, z"))
-    assert scalar_last(spec("orientation", (4,), doc="quaternion x, y, z, w"))
+    assert read_variable(variable).axes == axes
