@@ -19,10 +19,17 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from eureka_agent.archive.files import write_text
-from eureka_agent.archive.rows import PLACES, attempt_row
+from eureka_agent.archive.files import (
+    CLOSE_IT,
+    FILE_NAME,
+    database_error,
+    is_busy,
+    reason_of,
+    rest_of_run,
+    storage_errors,
+    write_text,
+)
 from eureka_agent.archive.safe_files import check_numbers, inside, load_json, read_plain
-from eureka_agent.archive.schema import has_tables, make_tables
 from eureka_agent.archive.sqlite_files import (
     BUSY_SECONDS,
     MOST_READ_BYTES,
@@ -35,15 +42,7 @@ from eureka_agent.archive.sqlite_files import (
     transaction,
     until_free,
 )
-from eureka_agent.archive.storage_errors import (
-    CLOSE_IT,
-    FILE_NAME,
-    database_error,
-    is_busy,
-    reason_of,
-    rest_of_run,
-    storage_errors,
-)
+from eureka_agent.archive.tables import PLACES, attempt_row, has_tables, make_tables
 from eureka_agent.errors import RunFolderError
 from eureka_agent.invocation import command
 from eureka_agent.journal.entries import KINDS, BaseEntry, kind_of
@@ -367,7 +366,7 @@ class Archive:
         return known.get(attempt_id)
 
     def attempts_in_brief(self) -> tuple[Attempt, ...]:
-        """All attempts in that order, each with the fields of a list (`archive/rows.py`)."""
+        """All attempts in that order, each with the fields of a list (`archive/tables.py`)."""
         rows = self._read("SELECT brief FROM attempts ORDER BY iteration, sample, revision")
         return tuple(self._parsed(Attempt, brief) for (brief,) in rows)
 

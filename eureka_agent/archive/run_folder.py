@@ -23,11 +23,9 @@ from pydantic import ValidationError
 
 from eureka_agent import __version__
 from eureka_agent.archive.database import Archive
-from eureka_agent.archive.files import write_text
-from eureka_agent.archive.run_lock import is_held
+from eureka_agent.archive.files import FILE_NAME, is_full, is_held, rest_of_run, write_text
 from eureka_agent.archive.safe_files import check_numbers, inside, read_plain
 from eureka_agent.archive.signature import NoSecretError, Signer, new_run_id, user_signer
-from eureka_agent.archive.storage_errors import FILE_NAME, is_full, rest_of_run
 from eureka_agent.errors import (
     DiskFullError,
     RunFolderError,

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from eureka_agent.archive.files import storage_errors
 from eureka_agent.archive.safe_files import open_plain
-from eureka_agent.archive.storage_errors import storage_errors
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import PROGRAM
 

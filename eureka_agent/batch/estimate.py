@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from eureka_agent import wording
-from eureka_agent.archive.baseline_cache import baseline_context
-from eureka_agent.archive.storage_errors import FILE_NAME
+from eureka_agent.archive.cache import baseline_context
+from eureka_agent.archive.files import FILE_NAME
 from eureka_agent.batch.faults import BatchFileError, Fault
 from eureka_agent.batch.file import BatchFile, BatchSettings
 from eureka_agent.batch.limits import TimeLeft

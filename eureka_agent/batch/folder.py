@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+from eureka_agent.archive.files import FILE_NAME
 from eureka_agent.archive.run_folder import BATCH_FILE, list_batches, list_runs, runs_folder
-from eureka_agent.archive.storage_errors import FILE_NAME
 from eureka_agent.batch.matrix import PlannedSearch
 from eureka_agent.batch.queue import ENDED, Entry, Queue, State
 from eureka_agent.errors import EurekaError, RunFolderError, did_you_mean

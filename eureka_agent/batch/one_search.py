@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from eureka_agent.archive.files import FILE_NAME
 from eureka_agent.archive.run_folder import Run, reading
-from eureka_agent.archive.storage_errors import FILE_NAME
 from eureka_agent.batch.folder import has_begun
 from eureka_agent.batch.limits import cut_short
 from eureka_agent.batch.queue import Entry, Queue, State

@@ -22,6 +22,7 @@ from pydantic import AfterValidator, Field, Json, TypeAdapter, ValidationError
 
 from eureka_agent import __version__
 from eureka_agent.archive.database import MOST_SECONDS
+from eureka_agent.archive.files import CLOSE_IT, is_busy, is_full, reason_of
 from eureka_agent.archive.run_folder import BATCH_FILE
 from eureka_agent.archive.sqlite_files import (
     BUSY_SECONDS,
@@ -33,7 +34,6 @@ from eureka_agent.archive.sqlite_files import (
     transaction,
     until_free,
 )
-from eureka_agent.archive.storage_errors import CLOSE_IT, is_busy, is_full, reason_of
 from eureka_agent.errors import DiskFullError, EurekaError, RunFolderError, did_you_mean
 from eureka_agent.invocation import command
 from eureka_agent.text import LONGEST_TEXT, printable

@@ -13,11 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eureka_agent.archive.driver_scratch import driver_scratch
-from eureka_agent.archive.files import copy_file, write_text
+from eureka_agent.archive.files import FILE_NAME, copy_file, is_held, locked, write_text
 from eureka_agent.archive.run_folder import reading
-from eureka_agent.archive.run_lock import is_held, locked
-from eureka_agent.archive.storage_errors import FILE_NAME
+from eureka_agent.archive.safe_files import driver_scratch
 from eureka_agent.batch.control import NobodyListensError, ask, listening, socket_folder
 from eureka_agent.batch.driver import BatchDriver
 from eureka_agent.batch.file import BatchFile, BatchSettings

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from eureka_agent import wording
-from eureka_agent.archive.files import write_text
+from eureka_agent.archive.files import FILE_NAME, write_text
 from eureka_agent.archive.run_folder import reading
-from eureka_agent.archive.storage_errors import FILE_NAME
 from eureka_agent.batch.queue import ENDED, Entry, Queue, State
 from eureka_agent.errors import RunFolderError
 from eureka_agent.records import RunStatus, Stage

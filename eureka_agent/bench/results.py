@@ -7,8 +7,8 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from eureka_agent.archive.files import FILE_NAME
 from eureka_agent.archive.run_folder import reading
-from eureka_agent.archive.storage_errors import FILE_NAME
 from eureka_agent.batch.matrix import name_word
 from eureka_agent.batch.queue import Entry, Queue, State
 from eureka_agent.cards import Card, read_card

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from eureka_agent.cli.command import FILE, Command, Number, typed_options
-from eureka_agent.cli.output import FORMAT, print_json, say
-from eureka_agent.cli.wrapping import wrapped
+from eureka_agent.cli.output import FORMAT, print_json, say, wrapped
 from eureka_agent.errors import RunFolderError
 from eureka_agent.invocation import command
 
@@ -108,10 +107,9 @@ def _list(output_format: str) -> None:
 def _show(suite: Suite, folder: Path, again: str, output_format: str) -> None:
     """Print the results. `again`: the command that goes on with the benchmark."""
     from eureka_agent.archive.files import write_text
-    from eureka_agent.bench.plot import plot
     from eureka_agent.bench.results import read_results
     from eureka_agent.bench.searches import task_case
-    from eureka_agent.bench.tables import as_csv, as_json, markdown, render
+    from eureka_agent.bench.tables import as_csv, as_json, markdown, plot, render
     from eureka_agent.report.console import list_console
 
     names = [task_case(task)["name"] for task in suite.tasks]

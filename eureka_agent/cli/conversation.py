@@ -11,9 +11,9 @@ from contextlib import AbstractContextManager
 import click
 
 from eureka_agent import wording
+from eureka_agent.cli.critique import render_verdict
 from eureka_agent.cli.output import say
-from eureka_agent.cli.terminal_lines import is_yes, line
-from eureka_agent.critic.render import render_verdict
+from eureka_agent.cli.questions import is_yes, line
 from eureka_agent.errors import EurekaError
 from eureka_agent.feedback.standing import choices_of, what_ranks
 from eureka_agent.feedback_records import GRADES, MOST_CLIPS, Grade, Mark, Wish, feedback_line
@@ -259,7 +259,7 @@ class Conversation:
     async def _from(self, table: Table, words: Sequence[str]) -> None:
         from pathlib import Path
 
-        from eureka_agent.cli.files import read_reward_file
+        from eureka_agent.cli.critique import read_reward_file
 
         if len(words) != 1:
             raise EurekaError("expected a file with a reward function", "from reward.py")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -12,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from eureka_agent.cli.command import FILE, Command
-from eureka_agent.cli.files import read_reward_file, reward_files, write_reward_file
 from eureka_agent.cli.options import given_settings, settings_options
 from eureka_agent.cli.output import FORMAT, print_json
-from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.errors import EnvironmentLoadError, EurekaError, system_reason
 from eureka_agent.invocation import command
+from eureka_agent.records import Finding, Verdict
 from eureka_agent.settings import THE_FLAGS, SearchSettings, parse_settings
+from eureka_agent.wording import plural
 
 if TYPE_CHECKING:
     from eureka_agent.records import Verdict
@@ -91,7 +93,7 @@ def print_verdicts(
         ]
         print_json({"verdicts": records} if several else records[0])
         return
-    from eureka_agent.critic.render import render_line, render_verdict
+    from eureka_agent.cli.critique import render_line, render_verdict
     from eureka_agent.report.console import CleanConsole
 
     console = CleanConsole(highlight=False, soft_wrap=True, markup=True)
@@ -150,7 +152,7 @@ def _on_own_text(verdict: Verdict, source: str) -> Verdict:
 
 def _read(paths: Sequence[Path], several: bool) -> tuple[dict[Path, str], dict[Path, Verdict]]:
     """Sources and verdicts on unreadable files. Raises EnvironmentLoadError for a single one."""
-    from eureka_agent.critic.parse import unreadable_file
+    from eureka_agent.critic.parse import finding
     from eureka_agent.records import Verdict
 
     sources: dict[Path, str] = {}
@@ -162,7 +164,8 @@ def _read(paths: Sequence[Path], several: bool) -> tuple[dict[Path, str], dict[P
             if not several:
                 raise
             reason = error.message.rpartition(f"{str(path)!r}: ")[2]
-            unreadable[path] = Verdict(findings=(unreadable_file(reason, error.hint),))
+            fault = finding("P100", f"cannot be read: {reason}", hint=error.hint)
+            unreadable[path] = Verdict(findings=(fault,))
     return sources, unreadable
 
 
@@ -172,7 +175,7 @@ async def _judge(
     import tempfile
 
     from eureka_agent.critic.critic import Critic
-    from eureka_agent.designer.given import given_reward
+    from eureka_agent.designer.interface import given_reward
     from eureka_agent.fleet.dry_runner import DryRunner
     from eureka_agent.fleet.problem import Problem
     from eureka_agent.sandbox.choose import choose_wall
@@ -190,3 +193,127 @@ async def _judge(
             }
         finally:
             await dry_runner.close()
+
+
+_COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
+
+
+def render_verdict(verdict: Verdict, source: str, path: str, *, markup: bool = False) -> str:
+    """All findings and a summary. With `markup` it has rich's colour tags, and the rest is
+    escaped."""
+    parts = [render_finding(finding, source, path, markup=markup) for finding in verdict.findings]
+    severities = Counter[str](finding.severity for finding in verdict.findings)
+    counts = ", ".join(plural(severities[each], each) for each in _COLOURS if severities[each])
+    outcome = "accepted" if verdict.accepted else "rejected"
+    summary = (
+        f"{outcome} ({counts or 'no findings'}; {', '.join(verdict.steps_run)};"
+        f" {verdict.seconds:.1f} s)"
+    )
+    if markup:
+        colour = "green" if verdict.accepted else "red"
+        summary = f"[bold {colour}]{outcome}[/]{_escape(summary[len(outcome) :])}"
+    return "\n".join([*parts, summary])
+
+
+def render_line(verdict: Verdict, source: str, path: str, *, markup: bool = False) -> str:
+    """One line for a file among others: its first error, or the codes of its findings."""
+    errors = [finding for finding in verdict.findings if finding.severity == "error"]
+    said = ", ".join(sorted({finding.code for finding in verdict.findings}))
+    outcome = "accepted" if verdict.accepted else "rejected"
+    where = f"{path}:{errors[0].line}" if errors and errors[0].line is not None else path
+    text = (
+        f"{where} {errors[0].code} {errors[0].message}"
+        if errors
+        else f"{path}{f' ({said})' if said else ''}"
+    )
+    return (
+        f"[{'green' if verdict.accepted else 'red'}]{outcome}[/] {_escape(text)}"
+        if markup
+        else f"{outcome} {text}"
+    )
+
+
+def render_finding(finding: Finding, source: str, path: str, *, markup: bool = False) -> str:
+    """`reward.py:3:5 C303 unknown variable 'torso_velocty': did you mean 'torso_velocity'?` with
+    its line and a caret."""
+    where = ":".join(str(part) for part in (path, finding.line, finding.column) if part is not None)
+    text = finding.message
+    if finding.hint.startswith("did you mean"):
+        text += f": {finding.hint}"
+    code = finding.code if finding.severity == "error" else f"{finding.code} ({finding.severity})"
+    if markup:
+        colour = _COLOURS[finding.severity]
+        lines = [f"[bold]{_escape(where)}[/] [{colour}]{code}[/] {_escape(text)}"]
+    else:
+        lines = [f"{where} {code} {text}"]
+    for line in _excerpt(finding, source):
+        lines.append(f"[dim]{_escape(line)}[/]" if markup else line)
+    if finding.hint and not finding.hint.startswith("did you mean"):
+        lines.append(
+            f"[cyan]  hint:[/] {_escape(finding.hint)}" if markup else f"  hint: {finding.hint}"
+        )
+    return "\n".join(lines)
+
+
+def _excerpt(finding: Finding, source: str) -> list[str]:
+    lines = source.splitlines()
+    if finding.line is None or not 0 < finding.line <= len(lines):
+        return []
+    text = lines[finding.line - 1]
+    shown = [f"    {text}"]
+    if finding.column is not None:
+        # tabs stay tabs, so that the caret stands below its character
+        before = "".join(
+            character if character == "\t" else " " for character in text[: finding.column - 1]
+        )
+        shown.append(f"    {before}^")
+    return shown
+
+
+def _escape(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)
+
+
+def read_text(path: Path, what: str, hint: str, error: type[EurekaError]) -> str:
+    """Text of a file that a person names. Raises `error`."""
+    try:
+        return path.read_text(encoding="utf-8-sig")  # as Python reads a source
+    except OSError as fault:
+        reason = system_reason(fault)
+    except UnicodeDecodeError as fault:
+        reason = f"it is not UTF-8 ({fault.reason} at byte {fault.start})"
+    raise error(f"cannot read {what} {str(path)!r}: {reason}", hint)
+
+
+def read_reward_file(path: Path) -> str:
+    """Source of the reward function in a file. Raises EnvironmentLoadError where it has none."""
+    what, hint = "the reward function", "name a Python file that defines compute_reward"
+    source = read_text(path, what, hint, EnvironmentLoadError)
+    if not source.strip():
+        raise EnvironmentLoadError(f"cannot read {what} {str(path)!r}: the file is empty", hint)
+    return source
+
+
+def reward_files(paths: Sequence[Path]) -> list[Path]:
+    """Files and folders' Python files, each once. Raises EnvironmentLoadError without one."""
+    found: list[Path] = []
+    for path in paths:
+        files = sorted(path.glob("*.py")) if path.is_dir() else [path]
+        if not files:
+            hint = "name files with compute_reward, or their folder"
+            raise EnvironmentLoadError(f"the folder {str(path)!r} has no Python file", hint)
+        found += files
+    return list(dict.fromkeys(found))
+
+
+def write_reward_file(path: Path, source: str) -> None:
+    """Write a reward function's source. Raises EnvironmentLoadError where that fails."""
+    try:
+        path.write_text(source, encoding="utf-8")
+    except OSError as error:
+        raise EnvironmentLoadError(
+            f"cannot write the repaired reward function {str(path)!r}: {system_reason(error)}",
+            "leave out --fix, or make it writable",
+        ) from None

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from eureka_agent.cli.command import FILE, Group
-from eureka_agent.cli.files import read_text
+from eureka_agent.cli.critique import read_text
 from eureka_agent.cli.output import FORMAT, print_json
 from eureka_agent.errors import OTHER_WALL, SettingsError, WallError, WallNotBuiltError
 from eureka_agent.invocation import command

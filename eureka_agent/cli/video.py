@@ -74,7 +74,7 @@ def video(
     from dataclasses import replace
 
     from eureka_agent.archive.run_folder import find_run, open_run
-    from eureka_agent.cli.trust import trust_to_film
+    from eureka_agent.cli.questions import trust_to_film
     from eureka_agent.sandbox.choose import choose_wall
     from eureka_agent.search import filming
 

@@ -9,9 +9,7 @@ from typing import Protocol
 
 from eureka_agent.critic.allow_list import check_allow_list
 from eureka_agent.critic.contract import check_contract
-from eureka_agent.critic.memory import NOTHING_KNOWN, Memory
-from eureka_agent.critic.novelty import find_same_source
-from eureka_agent.critic.order import episode_order
+from eureka_agent.critic.memory import NOTHING_KNOWN, Memory, episode_order, find_same_source
 from eureka_agent.critic.parse import parse
 from eureka_agent.critic.repair import repair
 from eureka_agent.llm.budget import BudgetSpentError

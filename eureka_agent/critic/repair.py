@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from eureka_agent import syntax
 from eureka_agent.critic.allow_list import imports, names_used
 from eureka_agent.critic.contract import FUNCTION_NAME
-from eureka_agent.critic.findings import finding
+from eureka_agent.critic.parse import finding
 from eureka_agent.helper_names import is_helper_module
 from eureka_agent.records import Finding, TaskDescription
 

@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from eureka_agent.archive.baseline_cache import BaselineCache
+from eureka_agent.archive.cache import BaselineCache
 from eureka_agent.archive.run_folder import Run, cache_parent
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.critic.critic import Critic

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from eureka_agent.analysis.text import without_findings
+from eureka_agent.analysis.diagnose import without_findings
 from eureka_agent.archive.artefacts import write_analysis
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.review import EXPLOIT
-from eureka_agent.designer.given import given_reward
 from eureka_agent.designer.interface import (
     DesignRequest,
     FailureSummary,
     ParentSummary,
     Told,
+    given_reward,
 )
 from eureka_agent.feedback.standing import (
     judged,

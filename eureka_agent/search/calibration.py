@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from eureka_agent.archive.record_cache import RecordCache
+from eureka_agent.archive.cache import RecordCache
 from eureka_agent.archive.run_folder import runs_folder
 from eureka_agent.base_record import Record
 from eureka_agent.environment_files import fingerprint_of, folder_files

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from eureka_agent import wording
-from eureka_agent.archive.driver_scratch import driver_scratch
+from eureka_agent.archive.safe_files import driver_scratch
 from eureka_agent.estimates import Estimate, RoleEstimate, SearchPlan, sum_of_money
 from eureka_agent.fleet.devices import Hardware, choose_hardware
 from eureka_agent.journal.entries import Observer

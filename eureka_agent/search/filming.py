@@ -15,14 +15,14 @@ from eureka_agent.archive.artefacts import (
     RANDOMISED,
     VIDEO,
     attempt_folder,
+    check_not_pruned,
+    no_randomised_policy,
     randomised_folder,
     repeat_folder,
     training_folder,
 )
-from eureka_agent.archive.pruned import check_not_pruned
 from eureka_agent.archive.run_folder import Run, unknown_attempt
 from eureka_agent.archive.safe_files import inside
-from eureka_agent.archive.stored_policies import no_randomised_policy
 from eureka_agent.errors import EurekaError, RunFolderError, SettingsError
 from eureka_agent.fleet.film_maker import FilmMaker, FilmSettings, FilmSubject, ShownName
 from eureka_agent.fleet.problem import Problem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
 
-from eureka_agent.archive.baseline_cache import BaselineCache
+from eureka_agent.archive.cache import BaselineCache
 from eureka_agent.archive.run_folder import runs_folder
 from eureka_agent.fleet.devices import Hardware
 from eureka_agent.records import TaskDescription

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.critic import Critic
-from eureka_agent.designer.given import given_reward
-from eureka_agent.designer.named_constants import tunable_constants, with_constants
+from eureka_agent.designer.interface import given_reward
+from eureka_agent.designer.source_tools import tunable_constants, with_constants
 from eureka_agent.errors import EurekaError
 from eureka_agent.feedback.agreement import agreement, judged_words
 from eureka_agent.feedback.measures import measure_words, measured_attempts

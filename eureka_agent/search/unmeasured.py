@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from eureka_agent.designer.given import GivenDesigner
+from eureka_agent.designer.interface import GivenDesigner
 from eureka_agent.errors import SettingsError
 from eureka_agent.feedback.judge import check_sight
 from eureka_agent.feedback_records import Judge

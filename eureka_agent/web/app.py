@@ -22,14 +22,12 @@ from eureka_agent.errors import EurekaError, RunFolderError
 from eureka_agent.invocation import FIRST_SEARCH, command
 from eureka_agent.report.html.assets import FOLDER as CHART_FILES
 from eureka_agent.web import attempt_page, batch_page, run_page
-from eureka_agent.web.access import Access
 from eureka_agent.web.live import MOST_WATCHING, Feeds, LiveRun, Parts
 from eureka_agent.web.refine.forms import RefineForms
 from eureka_agent.web.refine.session import RefineSessions
-from eureka_agent.web.rendering import FOLDER, compile_all, render
+from eureka_agent.web.rendering import FOLDER, compile_all, media_type, render, video_file
 from eureka_agent.web.runs import OpenRun, OpenRuns, Reader, folder_of
-from eureka_agent.web.security import Guard, set_cookie
-from eureka_agent.web.videos import media_type, video_file
+from eureka_agent.web.security import Access, Guard, set_cookie
 
 RUNS_ON_A_PAGE = 50
 WRONG_PASSWORD_S = 1.0

@@ -18,10 +18,8 @@ from eureka_agent.report.curves import read_curves_csv
 from eureka_agent.report.html.charts import Chart, Curve, Trainings, figure, learning_curves
 from eureka_agent.report.html.source import difference_to_parent
 from eureka_agent.report.run_report import RunReport
-from eureka_agent.web.code import code_lines, without_line
-from eureka_agent.web.rendering import render
+from eureka_agent.web.rendering import code_lines, render, videos_in, without_line
 from eureka_agent.web.run_page import address, video_command
-from eureka_agent.web.videos import videos_in
 
 MOST_CURVE_BYTES = 4 << 20
 MOST_COMPARED = 4

@@ -16,6 +16,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TypeVar
 
+from eureka_agent.archive.files import FILE_NAME, is_held
 from eureka_agent.archive.growing import GrowingArchive
 from eureka_agent.archive.run_folder import (
     SETTINGS_FILE,
@@ -25,8 +26,6 @@ from eureka_agent.archive.run_folder import (
     open_run,
     runs_folder,
 )
-from eureka_agent.archive.run_lock import is_held
-from eureka_agent.archive.storage_errors import FILE_NAME
 from eureka_agent.errors import EurekaError, RunFolderError
 from eureka_agent.records import Attempt, Message, Stage
 from eureka_agent.report.run_report import RunReport

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from curve_makers import outcome, point, points
 
-from eureka_agent.analysis.diagnose import diagnose
-from eureka_agent.analysis.text import without_findings
+from eureka_agent.analysis.diagnose import diagnose, without_findings
 from eureka_agent.analysis.trajectories import read_trajectories
 from eureka_agent.errors import RunFolderError
 from eureka_agent.records import EpisodeSummary, Evaluation, TaskDescription

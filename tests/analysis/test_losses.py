@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eureka_agent.analysis.losses import losses, losses_text, rates
+from eureka_agent.analysis.trajectories import losses, losses_text, rates
 from eureka_agent.records import TaskDescription
 
 # the description of tests/conftest.py: 500 steps of 0.02 s; a rate is held over 50 steps

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from eureka_agent.archive.files import write_file, write_text
+from eureka_agent.archive.files import locked, write_file, write_text
 from eureka_agent.archive.run_folder import (
     create_run,
     find_run,
@@ -18,7 +18,6 @@ from eureka_agent.archive.run_folder import (
     open_run,
     runs_folder,
 )
-from eureka_agent.archive.run_lock import locked
 from eureka_agent.errors import RunFolderError, SettingsError
 from eureka_agent.journal.entries import RunCreated
 from eureka_agent.records import RunStatus, TaskDescription
@@ -91,7 +90,7 @@ def test_a_run_that_another_process_holds_cannot_be_entered(tmp_path: Path) -> N
         [
             sys.executable,
             "-c",
-            "import sys, pathlib; from eureka_agent.archive.run_lock import locked\n"
+            "import sys, pathlib; from eureka_agent.archive.files import locked\n"
             "with locked(pathlib.Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()",
             str(tmp_path),
         ],
@@ -144,7 +143,7 @@ def test_looking_at_a_run_does_not_keep_others_from_entering_it(tmp_path: Path) 
         [
             sys.executable,
             "-c",
-            "import sys, pathlib; from eureka_agent.archive.run_lock import is_held\n"
+            "import sys, pathlib; from eureka_agent.archive.files import is_held\n"
             "folder = pathlib.Path(sys.argv[1]); print('looking', flush=True)\n"
             "while True: is_held(folder)",
             str(tmp_path),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
 
-from eureka_agent.bench.statistics import (
+from eureka_agent.bench.summary import (
     interquartile_mean,
     median,
     probability_of_improvement,

@@ -9,7 +9,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from eureka_agent.bench.plot import plot
 from eureka_agent.bench.results import Cell, Results, TaskScale
 from eureka_agent.bench.summary import summaries
 from eureka_agent.bench.tables import (
@@ -17,6 +16,7 @@ from eureka_agent.bench.tables import (
     as_json,
     markdown,
     method_table,
+    plot,
     render,
     task_table,
 )

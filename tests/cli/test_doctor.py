@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from eureka_agent.cli import health
-from eureka_agent.cli.doctor import check_lines, doctor
-from eureka_agent.cli.health import Check, walls
+from eureka_agent.cli import doctor as health
+from eureka_agent.cli.doctor import Check, check_lines, doctor, walls
 from eureka_agent.protocol.events import Gpus, Opened
 from eureka_agent.records import TaskDescription
 

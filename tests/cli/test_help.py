@@ -10,7 +10,7 @@ import pytest
 
 from eureka_agent.cli.command import OTHER_OPTIONS, Command, Group
 from eureka_agent.cli.main import COMMANDS, cli
-from eureka_agent.cli.option_groups import OPTION_GROUPS
+from eureka_agent.cli.options import OPTION_GROUPS
 from eureka_agent.settings import SearchSettings
 
 

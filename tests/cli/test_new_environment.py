@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from thoroughness import third
 
-from eureka_agent.cli.new_environment import KINDS
+from eureka_agent.cli.own_environment import KINDS
 from eureka_agent.conformance.check import check_environment
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.loading import describe, load_environment

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from eureka_agent.cli.files import read_reward_file
+from eureka_agent.cli.critique import read_reward_file
 from eureka_agent.errors import EurekaError
 
 

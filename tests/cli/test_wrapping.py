@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from eureka_agent.cli.wrapping import wrapped
+from eureka_agent.cli.output import wrapped
 
 COMMAND = [sys.executable, "-m", "eureka_agent.cli.main"]
 

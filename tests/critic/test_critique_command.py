@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from eureka_agent.cli.critique import critique
 from eureka_agent.critic.critic import Critic
-from eureka_agent.designer.given import given_reward
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.problem import Problem
@@ -198,7 +198,7 @@ def test_a_file_that_cannot_be_read_is_one_error(tmp_path: Path, content: bytes 
 def test_driver_side_modules_import_neither_torch_nor_the_simulator() -> None:
     code = (
         "import sys\nimport eureka_agent.cli.critique\nimport eureka_agent.critic.critic,"
-        " eureka_agent.critic.render, eureka_agent.fleet.fleet\nimport"
+        " eureka_agent.cli.critique, eureka_agent.fleet.fleet\nimport"
         " eureka_agent.fleet.dry_runner, eureka_agent.fleet.evaluator,"
         " eureka_agent.sandbox.choose\nprint(sorted({'torch', 'mujoco', 'gymnasium', 'numpy'} &"
         " set(sys.modules)))\n"

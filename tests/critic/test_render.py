@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eureka_agent.critic.render import render_finding, render_verdict
+from eureka_agent.cli.critique import render_finding, render_verdict
 from eureka_agent.records import Finding, Verdict
 
 SOURCE = (

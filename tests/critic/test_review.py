@@ -12,9 +12,15 @@ from reward_codes import CODES
 from scripted_gateway import Cut, NamedModel, ScriptedGateway
 
 from eureka_agent.critic.critic import Critic
-from eureka_agent.critic.review import Reviewer, line_of, said_in
-from eureka_agent.critic.review_reply import Contradiction, Review, read_review
-from eureka_agent.designer.given import given_reward
+from eureka_agent.critic.review import (
+    Contradiction,
+    Review,
+    Reviewer,
+    line_of,
+    read_review,
+    said_in,
+)
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.configured_model import ConfiguredModel
 from eureka_agent.llm.interface import FinishReason, LanguageModelError, Role

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from eureka_agent.designer.fitness_reply import FitnessWords, parse_fitness_reply
+from eureka_agent.designer.fitness_writer import FitnessWords, parse_fitness_reply
 
 SOURCE = (
     "def compute_reward(cart_position):\n    near = (1.0 - cart_position.abs()).clamp(0.0, 1.0)\n  "

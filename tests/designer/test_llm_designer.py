@@ -11,8 +11,13 @@ import jinja2
 import pytest
 from scripted_gateway import Cut, NamedModel, ScriptedGateway
 
-from eureka_agent.designer.given import given_reward
-from eureka_agent.designer.interface import DesignRequest, FailureSummary, ParentSummary, Rejection
+from eureka_agent.designer.interface import (
+    DesignRequest,
+    FailureSummary,
+    ParentSummary,
+    Rejection,
+    given_reward,
+)
 from eureka_agent.designer.llm_designer import (
     LONGEST_ANSWER_SHOWN,
     MOST_UNANSWERED,

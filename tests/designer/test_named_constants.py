@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from eureka_agent.designer.named_constants import (
+from eureka_agent.designer.source_tools import (
     as_written,
     family,
     tunable_constants,

@@ -15,7 +15,7 @@ import pytest
 import torch
 from export_runs import MakeRun, described, export_of, write_texts
 
-from eureka_agent.export.policy_description import Statistics, policy_description
+from eureka_agent.export.folder import Statistics, policy_description
 from eureka_agent.records import TaskDescription
 from eureka_agent.simulation.loading import load_environment
 from eureka_agent.training.policy import load_policy

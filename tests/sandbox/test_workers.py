@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from script_wall import ScriptWall
 
-from eureka_agent.designer.given import given_reward
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.problem import Problem
@@ -122,7 +122,7 @@ async def test_a_worker_sees_no_key_and_dies_with_what_it_started(
 DRIVER = """
 import asyncio, sys
 from pathlib import Path
-from eureka_agent.designer.given import given_reward
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.problem import Problem

@@ -12,7 +12,7 @@ from typing import Any
 from outcomes import make_outcome
 
 from eureka_agent.archive.artefacts import POLICY
-from eureka_agent.archive.baseline_cache import BaselineCache
+from eureka_agent.archive.cache import BaselineCache
 from eureka_agent.archive.files import write_text
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.critic import Critic, Reviews

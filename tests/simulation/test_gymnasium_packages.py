@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from eureka_agent import libraries
-from eureka_agent.cli import health
+from eureka_agent.cli import doctor as health
 from eureka_agent.conformance.check import check_environment
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.invocation import install_extra

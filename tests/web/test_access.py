@@ -12,8 +12,7 @@ import pytest
 from page_server import PageServer, serving
 
 from eureka_agent.errors import EurekaError
-from eureka_agent.web.access import Access, check_reach, read_password
-from eureka_agent.web.security import MOST_BODY_BYTES
+from eureka_agent.web.security import MOST_BODY_BYTES, Access, check_reach, read_password
 
 PASSWORD = "correct horse"
 POST = {"hx-request": "true", "content-type": "application/x-www-form-urlencoded"}

@@ -13,7 +13,7 @@ from page_runs import HOSTILE, add_trained, finish, new_run
 from page_server import PageServer, serving
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
-from eureka_agent.archive.run_lock import locked
+from eureka_agent.archive.files import locked
 
 pytestmark = pytest.mark.browser
 PLAIN = "/runs/20260101-000000_jumper_jump"

@@ -18,8 +18,8 @@ from page_runs import make_plain_run, new_run
 from page_server import serving
 from playwright.sync_api import Browser, expect
 
-from eureka_agent.archive.run_lock import locked
-from eureka_agent.cli.ui import ui
+from eureka_agent.archive.files import locked
+from eureka_agent.cli.runs import ui
 from eureka_agent.web.server import DEFAULT_PORT
 
 Start = Callable[..., subprocess.Popen[str]]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from page_runs import add_trained, finish, new_run
 
-from eureka_agent.archive.run_lock import locked
+from eureka_agent.archive.files import locked
 from eureka_agent.journal import progress
 from eureka_agent.journal.state import Recorded, RunState
 from eureka_agent.report.html.charts import Curve

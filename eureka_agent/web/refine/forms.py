@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from eureka_agent.designer.named_constants import tunable_constants
+from eureka_agent.designer.source_tools import tunable_constants
 from eureka_agent.errors import EurekaError
 from eureka_agent.feedback_records import Grade
 from eureka_agent.report.run_report import RunReport

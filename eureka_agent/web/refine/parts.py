@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from eureka_agent.designer.named_constants import tunable_constants
+from eureka_agent.designer.source_tools import tunable_constants
 from eureka_agent.errors import EurekaError
 from eureka_agent.feedback.standing import choices_of, latest_importance, what_ranks
 from eureka_agent.feedback_records import MOST_CLIPS, Given, Importance, Wish, feedback_line
@@ -15,10 +15,9 @@ from eureka_agent.report.run_report import RunReport
 from eureka_agent.search.clips import CLIP_SECONDS, CLIP_STARTS
 from eureka_agent.search.table import Table
 from eureka_agent.settings import judge_of
-from eureka_agent.web.code import code_lines, without_line
 from eureka_agent.web.live import Parts
 from eureka_agent.web.refine.session import Phase, RefineSession
-from eureka_agent.web.rendering import render
+from eureka_agent.web.rendering import code_lines, render, without_line
 from eureka_agent.web.run_page import address, now_values
 
 BOARD_ROWS = 12

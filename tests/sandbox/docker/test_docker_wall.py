@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from eureka_agent.cli.health import walls
+from eureka_agent.cli.doctor import walls
 from eureka_agent.cli.sandbox import sandbox
 from eureka_agent.errors import WallNotBuiltError
 from eureka_agent.resources import resource_folder

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from eureka_agent.archive.artefacts import POLICY
 from eureka_agent.archive.files import copy_file, write_text
 from eureka_agent.archive.run_folder import versions
+from eureka_agent.base_record import Record
 from eureka_agent.records import Outcome, TaskDescription
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.settings import SearchSettings, training_part
@@ -118,3 +119,29 @@ class BaselineCache:
         entry = self._entry(reward, seed)
         copy_file(policy, entry / POLICY)
         write_text(entry / "outcome.json", outcome.model_dump_json(indent=2))
+
+
+RecordT = TypeVar("RecordT", bound=Record)
+
+
+class RecordCache:
+    """Records of one kind each, by a key of JSON values."""
+
+    def __init__(self, runs: Path, name: str) -> None:
+        """`runs`: folder of all runs; `name`: of the cache in it."""
+        self._folder = runs / CACHE_FOLDER / name
+
+    def find(self, key: Mapping[str, Any], kind: type[RecordT]) -> RecordT | None:
+        """The record of this key; None where there is none that can be read."""
+        try:
+            return kind.model_validate_json(self._path(key).read_text(encoding="utf-8"))
+        except (OSError, ValidationError, UnicodeDecodeError):
+            return None
+
+    def put(self, key: Mapping[str, Any], record: Record) -> None:
+        """Store a record. Raises RunFolderError on a full disk."""
+        write_text(self._path(key), record.model_dump_json(indent=2) + "\n")
+
+    def _path(self, key: Mapping[str, Any]) -> Path:
+        text = json.dumps(key, sort_keys=True)
+        return self._folder / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
