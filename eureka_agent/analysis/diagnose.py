@@ -1,4 +1,4 @@
-"""Diagnosis of a training from outcome, curves and episodes."""
+"""Diagnosis of a training from outcome, curves and episodes, also in words for the designer."""
 
 from __future__ import annotations
 

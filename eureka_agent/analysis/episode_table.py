@@ -1,4 +1,5 @@
-"""The worst and the best evaluated episode as compact tables of the same rows."""
+"""The worst and the best evaluated episode as compact tables of the same rows, without columns that
+follow from another one: its magnitude, sine or cosine."""
 
 from __future__ import annotations
 

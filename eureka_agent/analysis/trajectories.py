@@ -1,4 +1,5 @@
-"""The worst and the best evaluated episode: read from their file, and described."""
+"""The worst and the best evaluated episode: read from their file, and described, with the fitness lost
+by a late start, an early end, and a lower rate in between."""
 
 from __future__ import annotations
 

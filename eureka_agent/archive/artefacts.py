@@ -1,7 +1,5 @@
-"""Readable files of a run folder: a folder for each attempt, each final training, and the best.
-
-A file is written under a temporary name and renamed, so it is complete once it exists.
-"""
+"""Readable files of a run folder: a folder for each attempt, each final training, and the best; and
+the stored policies by the word that a person names them with."""
 
 from __future__ import annotations
 

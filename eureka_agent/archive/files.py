@@ -1,4 +1,5 @@
-"""Atomic writes: a file is written under another name, then renamed."""
+"""Writes to a run folder: atomic (under another name, then renamed), by one process at a time, and
+with the errors of the disk and of SQLite in plain words."""
 
 from __future__ import annotations
 

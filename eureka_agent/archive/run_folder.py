@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
 from functools import partial
@@ -251,11 +251,8 @@ def _first_free(parent: Path, stem: str) -> Path:
             return folder
 
 
-def open_run(
-    folder: Path, *, reading: bool = False, archive: Callable[[Path], Archive] | None = None
-) -> Run:
-    """Open an existing run. `reading`: change nothing; `archive`: opens its archive in another way.
-    Raises RunFolderError for another folder."""
+def open_run(folder: Path, *, reading: bool = False) -> Run:
+    """Open an existing run. `reading`: change nothing. Raises RunFolderError for another folder."""
     for name in (SETTINGS_FILE, ENVIRONMENT_FILE, FILE_NAME):
         if not inside(folder, name).is_file():
             hint = rest_of_run(folder) if name == FILE_NAME else ""
@@ -273,8 +270,7 @@ def open_run(
         fault = f"{str(folder / ENVIRONMENT_FILE)!r} does not describe an environment"
         hint = "was it edited? restore it or start a new run"
         raise RunFolderError(f"{fault}: {_reason(error)}", hint) from None
-    opened = Archive(folder, reading=reading) if archive is None else archive(folder)
-    return Run(folder, settings, description, opened)
+    return Run(folder, settings, description, Archive(folder, reading=reading))
 
 
 def _reason(error: Exception) -> str:

@@ -1,4 +1,5 @@
-"""An attempt as a row of the archive: a projection of the journal, for lists."""
+"""The archive's tables, and an attempt as a row of one: a projection of the journal, for lists. A
+database with other tables is not read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A benchmark's tables, for a terminal and as Markdown, and its figures as CSV and JSON."""
+"""A benchmark's tables, for a terminal and as Markdown, its figures as CSV and JSON, and its plot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`eureka export`: a run's reward and policy as files that work without this package."""
+"""`eureka export` and `eureka prove`: a run's reward and policy as files that work without this
+package, and its rewards trained by another library."""
 
 from __future__ import annotations
 

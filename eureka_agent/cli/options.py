@@ -1,4 +1,4 @@
-"""Command-line options from the definition of the settings."""
+"""Command-line options from the definition of the settings, and their groups in `--help`."""
 
 from __future__ import annotations
 

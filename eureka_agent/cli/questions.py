@@ -1,4 +1,5 @@
-"""Lines that a person types, read without blocking the event loop."""
+"""Questions to a person: whether a written fitness is taken, and whether another person's run folder
+may decide about code, walls and keys."""
 
 from __future__ import annotations
 

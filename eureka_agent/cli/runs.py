@@ -1,4 +1,4 @@
-"""`eureka runs` and `eureka show`: the runs and their results."""
+"""`eureka runs`, `eureka show` and `eureka ui`: the runs and their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`eureka train`: a person's own reward function, trained and scored like a search's finalist."""
+"""`eureka train` and `eureka evaluate`: a person's own reward function, trained and scored like a
+search's finalist, and a run's policy on fresh episodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Folder of `eureka export`: the attempt, its files, and checks before the first write."""
+"""Folder of `eureka export`: the attempt, its files, the description of the policy's inputs and
+outputs, and checks before the first write."""
 
 from __future__ import annotations
 

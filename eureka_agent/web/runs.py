@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from eureka_agent.archive.files import FILE_NAME, is_held
-from eureka_agent.archive.growing import GrowingArchive
 from eureka_agent.archive.run_folder import (
     SETTINGS_FILE,
     Run,
@@ -114,7 +113,7 @@ class OpenRun:
         self.folder = folder
         self.name = name
         self._files, self._first = _files(folder), mark_of(folder)  # before they are read
-        self.run: Run = open_run(folder, reading=True, archive=GrowingArchive)
+        self.run: Run = open_run(folder, reading=True)
         self._mark: Mark | None = None
         self._report: RunReport | None = None
 
