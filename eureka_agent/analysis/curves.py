@@ -1,5 +1,5 @@
-"""A training's points as arrays, the statistics for the findings, and Eureka's reward reflection (Ma
-et al. 2023): a training at ten checkpoints. Needs numpy alone."""
+"""A training's points as arrays, the statistics for the findings, and Eureka's reward reflection
+(Ma et al. 2023): a training at ten checkpoints. Needs numpy alone."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The worst and the best evaluated episode: read from their file, and described, with the fitness lost
-by a late start, an early end, and a lower rate in between."""
+"""The worst and the best evaluated episode: read from their file, and described, with the fitness
+lost by a late start, an early end, and a lower rate in between."""
 
 from __future__ import annotations
 
@@ -14,12 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eureka_agent.analysis.curves import number
-from eureka_agent.analysis.episode_table import (
-    LEGEND,
-    Episode,
-    length_of,
-    trajectory_tables,
-)
+from eureka_agent.analysis.episode_table import LEGEND, Episode, length_of, trajectory_tables
 from eureka_agent.archive.safe_files import open_plain
 from eureka_agent.array_files import check_arrays, failed, read_episodes, succeeded
 from eureka_agent.errors import RunFolderError

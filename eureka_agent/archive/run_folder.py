@@ -36,12 +36,7 @@ from eureka_agent.errors import (
 from eureka_agent.invocation import FIRST_SEARCH, command
 from eureka_agent.journal.entries import RunCreated
 from eureka_agent.records import RunStatus, TaskDescription, WrittenFitness
-from eureka_agent.settings import (
-    SearchSettings,
-    judge_of,
-    parse_settings,
-    validation_fault,
-)
+from eureka_agent.settings import SearchSettings, judge_of, parse_settings, validation_fault
 from eureka_agent.settings_files import read_settings_file
 
 RUNS_VARIABLE = "EUREKA_RUNS"

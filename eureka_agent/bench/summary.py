@@ -1,5 +1,5 @@
-"""A benchmark's figures by method and by task: aggregates with stratified bootstrap intervals (Agarwal
-et al. 2021)."""
+"""A benchmark's figures by method and by task: aggregates with stratified bootstrap intervals
+(Agarwal et al. 2021)."""
 
 from __future__ import annotations
 

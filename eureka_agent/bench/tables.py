@@ -1,4 +1,5 @@
-"""A benchmark's tables, for a terminal and as Markdown, its figures as CSV and JSON, and its plot."""
+"""A benchmark's tables, for a terminal and as Markdown, its figures as CSV and JSON, and its
+plot."""
 
 from __future__ import annotations
 

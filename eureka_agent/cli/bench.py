@@ -73,13 +73,7 @@ def bench(
             say(left_out, err=True)
         with faults_of(chosen):
             done = run_planned(
-                file,
-                searches,
-                target,
-                plan=plan,
-                yes=yes,
-                output_format=output_format,
-                again=again,
+                file, searches, target, plan=plan, yes=yes, output_format=output_format, again=again
             )
         if not done:
             return

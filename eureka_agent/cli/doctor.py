@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import ctypes.util
 import importlib.metadata
@@ -13,7 +12,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -24,13 +23,33 @@ from eureka_agent.cli.command import Command
 from eureka_agent.cli.output import FORMAT, print_json, wrapped
 from eureka_agent.errors import EurekaError, WallError, WallNotBuiltError
 from eureka_agent.invocation import DRAWING_HINT, install_packages
-from eureka_agent.llm.access import KEY_VARIABLES
 
 if TYPE_CHECKING:
     from eureka_agent.protocol.events import Opened
     from eureka_agent.sandbox.wall import Wall
 
+_PACKAGES = (
+    "torch mujoco mujoco-core mujoco-studio gymnasium numpy scipy pydantic rich openai anthropic"
+    " litellm docker packaging tenacity jinja2 safetensors tensorboard pyyaml av pillow pygments"
+    " starlette uvicorn choix"
+)
+REQUIRED_PACKAGES = tuple(_PACKAGES.split())
+PROBE_ENVIRONMENT = "cartpole"
+LITTLE_DISK_BYTES = 2 << 30
+RUN_BYTES = 100 << 20
+LITTLE_MEMORY_BYTES = 2 << 30
+Status = Literal["ok", "warning", "error"]
 MARKS = {"ok": ("ok", "green"), "warning": ("note", "yellow"), "error": ("FAIL", "red")}
+
+
+@dataclass(frozen=True)
+class Check:
+    """Result of one check."""
+
+    name: str
+    status: Status
+    detail: str
+    hint: str = ""
 
 
 @click.command(cls=Command)
@@ -42,11 +61,7 @@ def doctor(output_format: str) -> None:
     \b
     eureka doctor
     """
-    import os
-    from dataclasses import asdict
-
     from eureka_agent.archive.run_folder import runs_folder
-    from eureka_agent.cli.doctor import all_checks
 
     checks = []
     for check in all_checks(runs_folder(), os.environ):
@@ -69,52 +84,6 @@ def check_lines(check: Check) -> str:
     parts = [f"{check.name}: {check.detail}", check.hint]
     text = "\n      ".join(wrapped(part, 6) for part in parts if part)
     return f"{click.style(f'{word:>4}', fg=colour)}  {text}"
-
-
-REQUIRED_PACKAGES = (
-    "torch",
-    "mujoco",
-    "mujoco-core",
-    "mujoco-studio",
-    "gymnasium",
-    "numpy",
-    "scipy",
-    "pydantic",
-    "rich",
-    "openai",
-    "anthropic",
-    "litellm",
-    "docker",
-    "packaging",
-    "tenacity",
-    "jinja2",
-    "safetensors",
-    "tensorboard",
-    "pyyaml",
-    "av",
-    "pillow",
-    "pygments",
-    "starlette",
-    "uvicorn",
-    "choix",
-)
-PROBE_ENVIRONMENT = "cartpole"
-LITTLE_DISK_BYTES = 2 << 30
-RUN_BYTES = 100 << 20
-LITTLE_MEMORY_BYTES = 2 << 30
-
-
-Status = Literal["ok", "warning", "error"]
-
-
-@dataclass(frozen=True)
-class Check:
-    """Result of one check."""
-
-    name: str
-    status: Status
-    detail: str
-    hint: str = ""
 
 
 def all_checks(runs: Path, variables: Mapping[str, str]) -> Iterator[Check]:
@@ -213,6 +182,8 @@ def disk(runs: Path) -> Check:
 
 def keys(variables: Mapping[str, str]) -> Check:
     """Names of the keys that are set."""
+    from eureka_agent.llm.access import KEY_VARIABLES
+
     names = [name for name in KEY_VARIABLES.values() if variables.get(name)]
     none = "none is set: --model offline designs without an LLM, --base-url names a server of your"
     return Check("keys", "ok", f"{', '.join(names)} set" if names else f"{none} own")
@@ -262,6 +233,8 @@ def rendering(variables: Mapping[str, str]) -> Check:
 
 def worker() -> Iterator[Check]:
     """Start a worker behind a search's wall, open an environment, dry-run a reward."""
+    import asyncio
+
     started = time.monotonic()
     try:
         wall = _wall_to_try()

@@ -157,68 +157,22 @@ def _help_command() -> str:
     return f"{context.info_name if context is not None else 'search'} --help"
 
 
-OPTION_GROUPS = {
-    "To know first": (
-        "env",
-        "task",
-        "model",
-        "budget",
-        "iterations",
-        "samples",
-        "max_cost",
-        "seed",
-        "plan",
-        "config",
-    ),
+_GROUPS = {
+    "To know first": "env task model budget iterations samples max_cost seed plan config",
     "Language models": (
-        "base_url",
-        "api",
-        "temperature",
-        "reply_tokens",
-        "request_timeout",
-        "outage",
-        "concurrency",
-        "llm_batch",
-        "llm_batch_wait",
-        "reviewer",
-        "analyst",
-        "analyst_sees",
-        "judge",
-        "blind",
-        "max_tokens",
-        "price",
+        "base_url api temperature reply_tokens request_timeout outage concurrency llm_batch"
+        " llm_batch_wait reviewer analyst analyst_sees judge blind max_tokens price"
     ),
-    "What counts": ("fitness", "yes", "scoring_episodes", "evaluation_episodes"),
+    "What counts": "fitness yes scoring_episodes evaluation_episodes",
     "The search": (
-        "strategy",
-        "max_time",
-        "drafts",
-        "revisions",
-        "retry_rounds",
-        "novelty",
-        "rungs",
-        "schedule",
-        "confirm",
-        "confirm_seeds",
+        "strategy max_time drafts revisions retry_rounds novelty rungs schedule confirm"
+        " confirm_seeds"
     ),
-    "The end": (
-        "finalists",
-        "baselines",
-        "train_baselines",
-        "baseline_seeds",
-        "final_seeds",
-        "randomise",
-        "video",
-    ),
-    "Trainings (PPO); what the task brings is the default": tuple(TrainingSettings.model_fields),
+    "The end": ("finalists baselines train_baselines baseline_seeds final_seeds randomise video"),
+    "Trainings (PPO); what the task brings is the default": " ".join(TrainingSettings.model_fields),
     "This machine": (
-        "sandbox",
-        "device",
-        "workers",
-        "cluster",
-        "slots",
-        "dry_run_timeout",
-        "training_timeout",
-        "snapshot_interval",
+        "sandbox device workers cluster slots dry_run_timeout training_timeout snapshot_interval"
     ),
 }
+OPTION_GROUPS = {title: names.split() for title, names in _GROUPS.items()}
+"""Groups of settings in the `--help` of a search or a training."""

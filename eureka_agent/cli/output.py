@@ -1,5 +1,5 @@
-"""`--format` and its output: text is wrapped to a terminal's width, and a pipe gets every line as it
-is. Imports only click, for `eureka doctor`."""
+"""`--format` and its output: text is wrapped to a terminal's width, and a pipe gets every line as
+it is. Imports only click, for `eureka doctor`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""`eureka envs --new` and `--measure`: a template of an environment, and the difficulty cards of its
-tasks."""
+"""`eureka envs --new` and `--measure`: a template of an environment, and the difficulty cards of
+its tasks."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Questions to a person: whether a written fitness is taken, and whether another person's run folder
-may decide about code, walls and keys."""
+"""Questions to a person: whether a written fitness is taken, and whether another person's run
+folder may decide about code, walls and keys."""
 
 from __future__ import annotations
 

@@ -16,23 +16,11 @@ from eureka_agent.cli.options import OPTION_GROUPS, given_settings, settings_opt
 from eureka_agent.cli.output import FORMAT, TRUST, print_json, say
 from eureka_agent.settings import MOST_EPISODES, MOST_SEED, SearchSettings, TrainingSettings
 
-_FLAGS = (
-    "env",
-    "task",
-    "seed",
-    "final_seeds",
-    "baselines",
-    "train_baselines",
-    "baseline_seeds",
-    "randomise",
-    "evaluation_episodes",
-    "device",
-    "workers",
-    "sandbox",
-    "dry_run_timeout",
-    "training_timeout",
-    *TrainingSettings.model_fields,
+_OF_A_SEARCH = (
+    "env task seed final_seeds baselines train_baselines baseline_seeds randomise"
+    " evaluation_episodes device workers sandbox dry_run_timeout training_timeout"
 )
+_FLAGS = (*_OF_A_SEARCH.split(), *TrainingSettings.model_fields)
 
 
 @click.command(cls=Command, groups=OPTION_GROUPS)

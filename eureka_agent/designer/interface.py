@@ -1,5 +1,5 @@
-"""Interface of designers: requests and proposals of the offline designer, of models, and of a person
-who gives a reward."""
+"""Interface of designers: requests and proposals of the offline designer, of models, and of a
+person who gives a reward."""
 
 from __future__ import annotations
 

@@ -11,13 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eureka_agent import wording
-from eureka_agent.attempt_words import (
-    early_ends,
-    fitness_words,
-    merit_words,
-    origin,
-    rung_reached,
-)
+from eureka_agent.attempt_words import early_ends, fitness_words, merit_words, origin, rung_reached
 from eureka_agent.records import Attempt, CurvePoint, Stage, Verdict
 from eureka_agent.report.blocks import Quote
 from eureka_agent.report.console import PythonSource, panel

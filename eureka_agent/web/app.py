@@ -62,11 +62,7 @@ class Page:
             Mount("/static/charts", StaticFiles(directory=CHART_FILES)),
             Mount("/static/page", StaticFiles(directory=FOLDER / "static")),
         ]
-        handlers = {
-            HTTPException: _failed,
-            EurekaError: _failed,
-            ClientDisconnect: _gone,
-        }
+        handlers = {HTTPException: _failed, EurekaError: _failed, ClientDisconnect: _gone}
         inner = Starlette(routes=routes, exception_handlers=handlers)
         inner.router.redirect_slashes = False
         self.app: ASGIApp = Guard(inner, access, self._refuse, _enter)

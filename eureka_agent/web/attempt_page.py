@@ -144,10 +144,7 @@ def differences(attempt: Attempt, parents: Mapping[str, Attempt]) -> dict[str, M
 
 
 def read_shown(
-    folder: Path,
-    attempt: Attempt,
-    parents: Mapping[str, Attempt],
-    messages: tuple[Message, ...],
+    folder: Path, attempt: Attempt, parents: Mapping[str, Attempt], messages: tuple[Message, ...]
 ) -> Shown:
     """An attempt with its files."""
     points, fault = read_points(folder, attempt.id)

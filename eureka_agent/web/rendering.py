@@ -1,5 +1,6 @@
-"""Templates, a reward's source line by line, and the videos that a page may show. All that is filled in is escaped, and characters that cannot be seen are written out:
-sentences, code, names and replies come from people, models and environments."""
+"""Templates, a reward's source line by line, and the videos that a page may show. All that is
+filled in is escaped, and characters that cannot be seen are written out: sentences, code, names and
+replies come from people, models and environments."""
 
 from __future__ import annotations
 

@@ -111,11 +111,9 @@ def test_only_plain_text_is_kept(reply: str, clean: str) -> None:
 def test_an_endless_analysis_is_bounded() -> None:
     text = clean_analysis("it fell again " * 20_000)
     assert len(text) <= LONGEST_ANALYSIS + len(CUT_OFF_NOTE) + 1
-    assert set(text.removesuffix(CUT_OFF_NOTE).split()) == {
-        "it",
-        "fell",
-        "again",
-    }, "no word is cut in two"
+    assert set(text.removesuffix(CUT_OFF_NOTE).split()) == {"it", "fell", "again"}, (
+        "no word is cut in two"
+    )
     assert len(clean_analysis("x" * 200_000)) <= LONGEST_ANALYSIS + len(CUT_OFF_NOTE) + 1
 
 

@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 from curve_makers import outcome, points
 
-from eureka_agent.analysis.coverage import (
-    CODE,
-    Coverage,
-    coverage,
-    nothing_told_apart,
-    visited,
-)
+from eureka_agent.analysis.coverage import CODE, Coverage, coverage, nothing_told_apart, visited
 from eureka_agent.analysis.curves import gather
 from eureka_agent.analysis.findings import all_findings
 from eureka_agent.records import (

@@ -7,12 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from eureka_agent.analysis.episode_table import (
-    MOST_ROWS,
-    Episode,
-    moments,
-    trajectory_tables,
-)
+from eureka_agent.analysis.episode_table import MOST_ROWS, Episode, moments, trajectory_tables
 from eureka_agent.array_files import failed
 from eureka_agent.records import TaskDescription, VariableSpec
 

@@ -286,10 +286,7 @@ def test_of_choices_it_is_the_entropy_that_shrinks(
     # two choices, equally likely: ln 2 nats
     curve = [
         point(
-            index,
-            action_std=None,
-            action_saturation=None,
-            entropy=0.6931 if index < 3 else later,
+            index, action_std=None, action_saturation=None, entropy=0.6931 if index < 3 else later
         )
         for index in range(9)
     ]

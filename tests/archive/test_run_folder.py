@@ -11,13 +11,7 @@ from pathlib import Path
 import pytest
 
 from eureka_agent.archive.files import locked, write_file, write_text
-from eureka_agent.archive.run_folder import (
-    create_run,
-    find_run,
-    list_runs,
-    open_run,
-    runs_folder,
-)
+from eureka_agent.archive.run_folder import create_run, find_run, list_runs, open_run, runs_folder
 from eureka_agent.errors import RunFolderError, SettingsError
 from eureka_agent.journal.entries import RunCreated
 from eureka_agent.records import RunStatus, TaskDescription

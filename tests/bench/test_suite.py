@@ -12,13 +12,7 @@ from faulty_environments import write_lift
 from eureka_agent.batch.faults import BatchFileError
 from eureka_agent.batch.queue import Queue
 from eureka_agent.bench.searches import check_benchmark, planned_searches, task_case
-from eureka_agent.bench.suite import (
-    Suite,
-    SuiteError,
-    built_in_suites,
-    read_suite,
-    with_choices,
-)
+from eureka_agent.bench.suite import Suite, SuiteError, built_in_suites, read_suite, with_choices
 from eureka_agent.errors import EurekaError
 from eureka_agent.settings import SearchSettings
 from eureka_agent.simulation.catalogue import list_environments

@@ -671,10 +671,9 @@ async def test_who_refused_or_said_nothing_is_asked_plainly(
 ) -> None:
     messages, source = await revised(description, reply, EMPTY)
     assert source == REWARD
-    assert [role for role, _ in messages] == [
-        "system",
-        "user",
-    ], "no empty turn, and no refusal to go on from"
+    assert [role for role, _ in messages] == ["system", "user"], (
+        "no empty turn, and no refusal to go on from"
+    )
     assert messages[1][1].startswith(order_of(design_request(description)))
     assert word in messages[1][1].partition("# Once more")[2]
 

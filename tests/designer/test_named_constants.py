@@ -7,12 +7,7 @@ import random
 
 import pytest
 
-from eureka_agent.designer.source_tools import (
-    as_written,
-    family,
-    tunable_constants,
-    with_constants,
-)
+from eureka_agent.designer.source_tools import as_written, family, tunable_constants, with_constants
 
 BODY = "\n\ndef compute_reward(x, y):\n    return {total}, {{'all': {total}}}\n"
 
@@ -124,11 +119,7 @@ def test_facts_are_no_parameters(name: str) -> None:
     assert names(
         f"{name} = 0.5\nPIVOT_WEIGHT = 0.3\nADT = 2.5\nTARGET_SPEED = 1.5",
         f"{name} * x + PIVOT_WEIGHT * ADT * y - TARGET_SPEED",
-    ) == [
-        "PIVOT_WEIGHT",
-        "ADT",
-        "TARGET_SPEED",
-    ]
+    ) == ["PIVOT_WEIGHT", "ADT", "TARGET_SPEED"]
 
 
 @pytest.mark.parametrize("total", ["N * x + y", "x[:, N] + y", "x.view(-1, N)[:, 0]", "x**N"])

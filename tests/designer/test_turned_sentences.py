@@ -82,8 +82,7 @@ def test_the_environments_names_are_known_and_so_is_what_a_person_calls_a_thing(
 
 
 @pytest.mark.parametrize(
-    "sentence",
-    ["spring nicht so hoch, lauf lieber langsam", "ne saute pas", "NICHT SPRINGEN"],
+    "sentence", ["spring nicht so hoch, lauf lieber langsam", "ne saute pas", "NICHT SPRINGEN"]
 )
 def test_another_language_is_said_not_to_be_understood(sentence: str) -> None:
     task = built_in("hopper/run")
