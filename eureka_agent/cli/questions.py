@@ -71,7 +71,9 @@ def confirmation(
     """Function that asks for consent. `yes`: do not ask; `paused`: frees the terminal."""
 
     async def confirm(fitness: WrittenFitness, verdict: Verdict, kept: Path) -> Acceptance | None:
-        from eureka_agent.report.attempt_page import render_findings
+        from rich.text import Text
+
+        from eureka_agent.report.attempt_page import finding_lines
         from eureka_agent.report.console import CleanConsole, panel
         from eureka_agent.report.sections import fitness_blocks
         from eureka_agent.report.terminal import render_block
@@ -92,7 +94,9 @@ def confirmation(
             )
             if verdict.findings:
                 title = "what the critic remarks (it calls it a reward)"
-                console.print(panel(render_findings(verdict), title, "yellow"))
+                console.print(
+                    panel(Text("\n".join(finding_lines(verdict.findings))), title, "yellow")
+                )
             if yes:
                 return "accepted by --yes at the start"
             accepted = await is_yes(QUESTION, on_stderr=on_stderr)

@@ -141,7 +141,7 @@ def _show_attempt(word: str, attempt: str, output_format: str) -> None:
     from eureka_agent.archive.run_folder import reading, unknown_attempt
     from eureka_agent.archive.safe_files import inside
     from eureka_agent.report.as_json import attempt_in_full_to_json
-    from eureka_agent.report.attempt_page import render_attempt
+    from eureka_agent.report.attempt_page import attempt_document, render_attempt
     from eureka_agent.report.console import CleanConsole
     from eureka_agent.report.curves import read_curves_csv
     from eureka_agent.search.summary import attempt_of
@@ -158,7 +158,10 @@ def _show_attempt(word: str, attempt: str, output_format: str) -> None:
     folder = attempt_folder(run.folder, chosen.id)
     curves = inside(folder, CURVES)
     points = read_curves_csv(curves) if curves.is_file() else ()
-    CleanConsole().print(render_attempt(chosen, run.settings.env_steps, points, folder, origin))
+    document = attempt_document(
+        chosen, run.settings.env_steps, points, folder=folder, fitness_origin=origin
+    )
+    CleanConsole().print(render_attempt(document))
 
 
 def _check_prunes(flags: dict[str, object]) -> None:
