@@ -21,14 +21,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from _results import write_result
 
 from eureka_agent.archive.run_folder import RUNS_VARIABLE
-from eureka_agent.batch.queue import Queue, State
+from eureka_agent.batch.folder import plan_searches, searches_of
+from eureka_agent.batch.intents import IntentsFile
+from eureka_agent.batch.matrix import PlannedSearch
 from eureka_agent.batch.summary import Summary
 
 SIZES = {
@@ -91,13 +92,11 @@ def summaries(batch: Path, folder: Path) -> float:
     names = [f"search{number}" for number in range(RUNS)]
     for name in names:
         shutil.copytree(source, folder / name)
-    with closing(Queue(folder, make=True)) as queue:
-        queue.add([(name, {}) for name in names])
-        for name in names:
-            queue.set_state(name, State.FINISHED)
-        began = time.perf_counter()
-        Summary(folder).write(queue.entries(), "Finished")
-        return time.perf_counter() - began
+    intents = IntentsFile(folder, make=True)
+    plan_searches(intents, [PlannedSearch(name, {}, {}) for name in names])
+    began = time.perf_counter()
+    Summary(folder).write(searches_of(intents), "Finished")
+    return time.perf_counter() - began
 
 
 def plans(folder: Path, sizes: dict[str, Any]) -> float:

@@ -9,8 +9,8 @@ it stands the rule before: the best four of the first half, then of all, get a s
 finalist five more. Printed are the trainings after the proposals; what the winner is worth by its
 true mean, in deviations of the table, against the rule before; how often 95 % intervals of its lead
 over a random reward of the table hold, which stands for the human one with eight seeds
-(`eureka_agent.report.belief`, and Welch's); and the probability that the winner is said to be the
-best finalist, with how often it was.
+(`report/comparison.py`, and Welch's); and the probability that the winner is said to be the best
+finalist, with how often it was.
 
 A table of many seeds gives scores by drawing from a reward's own. One of few gives normal ones
 around the reward's mean, with a variance half its own and half that of all.
@@ -31,8 +31,7 @@ from reward_table import TABLES
 from surrogate import read
 
 from eureka_agent.posterior import counted_on, posterior
-from eureka_agent.report.belief import lead
-from eureka_agent.report.comparison import Comparison, compare
+from eureka_agent.report.comparison import Comparison, compare, lead
 from eureka_agent.search import final_rounds
 
 DRAWS = 60

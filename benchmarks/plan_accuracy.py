@@ -28,7 +28,7 @@ from typing import Any
 from _results import write_result
 from _searches import Watch, own_runs_folder
 
-from eureka_agent.search.estimate import Estimator
+from eureka_agent.search.estimator import Estimator
 from eureka_agent.search.session import start
 
 TASKS = ("cartpole", "quadcopter", "hopper")
@@ -39,12 +39,10 @@ async def estimate(values: dict[str, Any]) -> dict[str, float]:
     """An estimate that measures, and a hundred that need not."""
     async with Estimator() as estimator:
         began = time.perf_counter()
-        found = await estimator.estimate(values)
+        found = (await estimator.plan(values)).estimate
         first = time.perf_counter()
         for seed in range(FURTHER):
-            await estimator.estimate(
-                {**values, "seed": seed, "samples": values["samples"] + seed % 4}
-            )
+            await estimator.plan({**values, "seed": seed, "samples": values["samples"] + seed % 4})
         further = time.perf_counter() - first
     assert found.seconds is not None
     return {

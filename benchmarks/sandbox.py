@@ -1,10 +1,8 @@
-"""Cost of the Docker wall: the first use, a dry run, a training against plain processes, and an
-idle worker.
+"""Cost of the Docker wall: a dry run, a training against plain processes, and an idle worker.
 
-    python benchmarks/sandbox.py [--quick] [--pairs N] [--no-build] [TASK]
+    python benchmarks/sandbox.py [--quick] [--pairs N] [TASK]
 
-The first use is `eureka sandbox build` with an empty cache and without the image, which is removed
-before. Dry runs are of the task's human reward in a warm worker, one after the other, in both
+Dry runs are of the task's human reward in a warm worker, one after the other, in both
 walls. A training is that of a search, with saved states, one worker of four members on one core;
 pairs of it, plain first and Docker first in turn, are compared by the time between its first and
 its last sign of life. An idle worker has opened the task; what its container takes is read from the
@@ -17,8 +15,6 @@ import argparse
 import asyncio
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -35,20 +31,10 @@ from eureka_agent.sandbox.choose import open_wall
 from eureka_agent.sandbox.docker.engine import connect
 from eureka_agent.sandbox.docker.leftovers import driver_of
 
-BUILD_TARGET_S, DRY_RUN_TARGET_S, TRAINING_TARGET, IDLE_TARGET_BYTES = 60.0, 0.050, 0.03, 400e6
+DRY_RUN_TARGET_S, TRAINING_TARGET, IDLE_TARGET_BYTES = 0.050, 0.03, 400e6
 DRY_RUNS = 50
 MEMBERS = 4
 ITERATIONS = 60
-
-
-def first_use() -> float:
-    """Seconds of a build from nothing."""
-    eureka = [sys.executable, "-m", "eureka_agent.cli.main", "sandbox"]
-    subprocess.run([*eureka, "clean", "--images"], check=True)
-    with tempfile.TemporaryDirectory() as cache:
-        began = time.perf_counter()
-        subprocess.run([*eureka, "build"], check=True, env={**os.environ, "XDG_CACHE_HOME": cache})
-        return time.perf_counter() - began
 
 
 async def dry_runs(wall: str, chosen: Subject, count: int) -> tuple[float, list[float], int]:
@@ -113,11 +99,9 @@ def main() -> dict[str, Any]:
     )
     parser.add_argument("task", nargs="?", default="hopper", metavar="TASK")
     parser.add_argument("--pairs", type=int, default=7, metavar="N")
-    parser.add_argument("--no-build", action="store_true", help="leave the image that is there")
-    parser.add_argument("--quick", action="store_true", help="one pair of a moment, and no build")
+    parser.add_argument("--quick", action="store_true", help="one pair of a moment")
     arguments = parser.parse_args()
     chosen = subject(arguments.task)
-    build = None if arguments.no_build or arguments.quick else first_use()
     count = 5 if arguments.quick else DRY_RUNS
     opened, seconds, idle = asyncio.run(dry_runs("docker", chosen, count))
     plain_opened, plain_seconds, _ = asyncio.run(dry_runs("process", chosen, count))
@@ -132,7 +116,6 @@ def main() -> dict[str, Any]:
             ratios.append(taken["docker"] / taken["process"])
     figures = {
         "task": chosen.name,
-        "build_s": build,
         "opened_s": opened,
         "opened_process_s": plain_opened,
         "dry_run_s": statistics.median(seconds),
@@ -141,8 +124,6 @@ def main() -> dict[str, Any]:
         "training_ratio": statistics.median(ratios),
         "idle_bytes": idle,
     }
-    if build is not None:
-        print(f"first use, image included: {build:.1f} s   (target: under {BUILD_TARGET_S:g})")
     print(
         f"{chosen.name}: a worker is open after {opened:.1f} s ({plain_opened:.1f} s in a process);"
         f" a dry run takes {1e3 * figures['dry_run_s']:.0f} ms"

@@ -53,10 +53,6 @@ OTHER_WALL = ", or use --sandbox auto"
 """End of a hint where another wall may be chosen."""
 
 
-class WallNotBuiltError(WallError):
-    """A wall that is available once its parts are built."""
-
-
 class WallAwayError(WallError):
     """A wall whose service does not answer, and may do so again later."""
 

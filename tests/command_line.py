@@ -9,11 +9,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from eureka_agent.batch.queue import Queue
+from eureka_agent.batch.folder import searches_of
+from eureka_agent.batch.intents import IntentsFile
 
 
 def wait_for(condition: Callable[[], object], process: subprocess.Popen[str]) -> None:
@@ -50,9 +50,10 @@ class Told:
 
 
 def states_and_tries(batch: Path) -> list[tuple[str, int]]:
-    """State and failed tries of each search of a batch, in the order of its queue."""
-    with closing(Queue(batch, reading=True)) as queue:
-        return [(entry.state.value, entry.tries) for entry in queue.entries()]
+    """State and failed tries of each search of a batch, in its order."""
+    intents = IntentsFile(batch)
+    tries = [each.tries for each in intents.now.searches.values()]
+    return [(each.state.value, n) for each, n in zip(searches_of(intents), tries, strict=True)]
 
 
 class CommandLine:

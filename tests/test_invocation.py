@@ -153,7 +153,7 @@ def test_a_worker_s_hint_names_what_installs_on_the_driver_s_side(
 def test_a_hint_from_behind_the_wall_can_be_pasted(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     folder.mkdir()
-    (folder / "env.py").write_text("import a_module_that_is_nowhere\n")
+    (folder / "env.py").write_text("raise ValueError('broken')\n")
     (tmp_path / "reward.py").write_text("def compute_reward(actions):\n    return actions, {}\n")
     command = [
         sys.executable,
@@ -169,7 +169,7 @@ def test_a_hint_from_behind_the_wall_can_be_pasted(tmp_path: Path) -> None:
         command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=120
     )
     assert result.returncode == 2
-    assert "in the image too: ./eureka sandbox build --requirements FILE\n" in result.stderr
+    assert f"`./eureka envs --check {folder}` tests all of it\n" in result.stderr
 
 
 def test_programs_of_packages_are_named_so_that_they_are_found(

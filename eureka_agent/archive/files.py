@@ -140,12 +140,14 @@ _LOCK_CHARACTERS = 20
 
 
 @contextmanager
-def locked(folder: Path, what: str = "run", next_step: str = "") -> Iterator[None]:
+def locked(
+    folder: Path, what: str = "run", next_step: str = "", name: str = LOCK_FILE
+) -> Iterator[None]:
     """Hold the lock of a run, or of another folder, in the block. The system releases it when the
-    process ends. `what` and `next_step`: for the error."""
+    process ends. `what` and `next_step`: for the error; `name`: of the lock."""
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
     with storage_errors(folder):
-        handle = os.fdopen(open_plain(folder / LOCK_FILE, flags), "a+")
+        handle = os.fdopen(open_plain(folder / name, flags), "a+")
     with handle:
         if not _locks(handle):
             handle.seek(0)

@@ -64,8 +64,8 @@ def shown_runs_folder() -> str:
         return repr(str(runs_folder()))
 
 
-BATCH_FILE = "batch.sqlite"
-"""Queue of a batch, in the folder of its runs."""
+BATCH_FILE = "batch.json"
+"""Intents of a batch, in the folder of its runs."""
 
 
 def cache_parent(run: Path) -> Path:

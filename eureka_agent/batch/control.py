@@ -1,119 +1,138 @@
-"""The control socket of a running batch: requests and answers, a JSON line each.
-
-It is a Unix socket in a folder that only its user can enter; the system tells who connects.
-"""
+"""What a person asks of a batch: a change of its file, which the process at work hears."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-import os
-import secrets
-import socket
-import stat
-import struct
-import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+import shlex
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from eureka_agent.errors import EurekaError, RunFolderError, system_reason
+from eureka_agent.archive.files import is_held, locked
+from eureka_agent.batch.file import BatchSettings
+from eureka_agent.batch.folder import (
+    BATCH_COPY,
+    ENDED,
+    UNDER_WAY,
+    BatchSearch,
+    SearchState,
+    searches_of,
+)
+from eureka_agent.batch.intents import IntentsFile
+from eureka_agent.batch.matrix import OF_THE_BATCH
+from eureka_agent.errors import EurekaError, SettingsError, did_you_mean
+from eureka_agent.invocation import command
+from eureka_agent.settings import FREE_SETTINGS, SearchSettings, parse_settings
 
-MOST_BYTES = 1 << 20
-"""Longest request or answer."""
 _TIMEOUT_S = 10.0
 
 
 class NobodyListensError(EurekaError):
-    """A batch that no process works on."""
+    """A batch that no process works on, or none that answers."""
 
 
-Answer = Callable[[Mapping[str, Any]], dict[str, Any]]
-"""Answers a request; raises EurekaError for one that cannot be met."""
+def ask_batch(
+    folder: Path, action: str, search: str | None = None, changes: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Ask for one of `intents.REQUESTS`, which may be repeated, and wait until it is heard. Returns
+    the batch's status then. `changes`: settings to retune.
+
+    Where no process works on the batch, `resume` lets a search wait in it, and others raise
+    NobodyListensError. Raises EurekaError for what makes no sense.
+    """
+    with ExitStack() as stack:
+        if not (running := is_held(folder)):
+            if action != "resume":
+                message = f"nobody works on the batch {folder.name!r}"
+                raise NobodyListensError(message, f"go on with it: `{_again(folder)}`")
+            stack.enter_context(locked(folder, "batch", "give the same command again"))
+        intents = IntentsFile(folder)
+        known = {each.name: each for each in searches_of(intents, running)}
+        if search is not None and search not in known:
+            raise EurekaError(f"no search {search!r} in this batch", did_you_mean(search, known))
+        chosen = None if search is None else known[search]
+        match action:
+            case "cancel":
+                for each in known.values() if chosen is None else [chosen]:
+                    if each.state not in ENDED:
+                        intents.record(action, search=each.name, cancelled=True, paused=False)
+            case "stop" if not intents.now.stopping:
+                intents.record(action, stopping="a person asked for it")
+            case "pause" if chosen is None or chosen.state in UNDER_WAY:
+                intents.record(action, search=search, paused=True)
+            case "pause":
+                assert chosen is not None  # the case above has the others
+                message = f"the search {search!r} is {chosen.state}, and only one that"
+                hint = "cancel it, if it is not to begin"
+                raise EurekaError(f"{message} is under way can pause", hint)
+            case "resume" if chosen is not None and chosen.state is not SearchState.FINISHED:
+                back: dict[str, Any] = {
+                    "cancelled": False,
+                    "failed": False,
+                    "paused": False,
+                    "tries": 0,
+                }
+                intents.record(action, search=search, **back)
+            case "resume" if chosen is None and running:
+                intents.record(action, paused=False)
+            case "retune":
+                _retune(intents, chosen, changes or {})
+        end = time.monotonic() + _TIMEOUT_S
+        while running and intents.now.unheard and is_held(folder):
+            if time.monotonic() > end:
+                raise NobodyListensError(
+                    f"the process that works on {folder.name!r} has not answered for"
+                    f" {_TIMEOUT_S:.0f} s",
+                    "what you ask for is written down: it is done when that process goes on",
+                )
+            time.sleep(0.05)
+            intents.read()
+        return _status(intents, running)
 
 
-def socket_folder() -> Path:
-    """Folder of this user's sockets, closed to others."""
-    base = os.environ.get("XDG_RUNTIME_DIR")
-    folder = (
-        Path(base) / "eureka" if base else Path(tempfile.gettempdir()) / f"eureka-{os.getuid()}"
-    )
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.lstat()
-    except OSError as error:
-        raise RunFolderError(
-            f"cannot make the folder of control sockets {str(folder)!r}: {system_reason(error)}",
-            "name another one with XDG_RUNTIME_DIR",
-        ) from None
-    if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode) or found.st_mode & 0o077:
-        raise RunFolderError(
-            f"the folder of control sockets {str(folder)!r} is open to others",
-            f"`chmod 700 {folder}` if it is yours, or name another one with XDG_RUNTIME_DIR",
-        )
-    return folder
+def _retune(intents: IntentsFile, chosen: BatchSearch | None, changes: Mapping[str, Any]) -> None:
+    """Record other settings of a search, or other limits. Raises SettingsError for what cannot
+    change."""
+    text = ", ".join(f"{name} = {value}" for name, value in changes.items())
+    if chosen is not None:
+        for name in changes:
+            if name not in FREE_SETTINGS:
+                known = did_you_mean(name, FREE_SETTINGS)
+                raise SettingsError(f"{name!r} cannot change in a search that has begun", known)
+        parse_settings(SearchSettings, {**chosen.settings, **changes}, "the request")
+        retuned = {**intents.now.searches[chosen.name].retuned, **changes}
+        intents.record("retune", text, chosen.name, retuned=retuned)
+        return
+    limits = intents.now.limits
+    # where the batch began without one, no price is known and no spending counted
+    new = {"max_cost", "max_tokens"} - set(limits)
+    if fixed := [name for name in changes if name in OF_THE_BATCH or name in new]:
+        hint = "stop the batch, change the file and start it again"
+        raise SettingsError(f"{fixed[0]} cannot change while the batch runs", hint)
+    parse_settings(BatchSettings, {**limits, **changes}, "the request")
+    intents.record("retune", text, limits={**limits, **changes})
 
 
-@asynccontextmanager
-async def listening(answer: Answer) -> AsyncIterator[Path]:
-    """Answer requests of this user at a new socket, whose path this gives, until the block ends."""
-    path = socket_folder() / f"{secrets.token_hex(8)}.sock"
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError, TimeoutError):
-            async with asyncio.timeout(_TIMEOUT_S):
-                if _peer(writer.get_extra_info("socket")) == os.getuid():
-                    writer.write(_answered(answer, await reader.readline()))
-                    await writer.drain()
-        writer.close()
-
-    server = await asyncio.start_unix_server(serve, path, limit=MOST_BYTES)
-    try:
-        path.chmod(0o600)
-        yield path
-    finally:
-        server.close()
-        path.unlink(missing_ok=True)
+def status(folder: Path) -> dict[str, Any]:
+    """The state of a batch for views: does a process work on it, and how do its searches stand."""
+    return _status(IntentsFile(folder), is_held(folder))
 
 
-def _peer(connection: socket.socket) -> int:
-    """User id of the process at the other end."""
-    size = struct.calcsize("3i")
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-    user: int = struct.unpack("3i", credentials)[1]
-    return user
+def _status(intents: IntentsFile, running: bool) -> dict[str, Any]:
+    now = intents.now
+    return {
+        "batch": intents.folder.name,
+        "folder": str(intents.folder),
+        "running": running,
+        "paused": running and now.paused,
+        "stopping": now.stopping if running else "",
+        "trainings": now.trainings if running and (now.paused or now.stopping) else None,
+        "again": None if running else _again(intents.folder),
+        "searches": {each.name: each.state.value for each in searches_of(intents, running)},
+    }
 
 
-def _answered(answer: Answer, line: bytes) -> bytes:
-    try:
-        request = json.loads(line)
-        if not isinstance(request, dict):
-            raise ValueError("it is no object")
-        reply = {"ok": True, **answer(request)}
-    except EurekaError as error:
-        reply = {"ok": False, "error": error.message, "hint": error.hint}
-    except ValueError as error:
-        reply = {"ok": False, "error": f"the request cannot be read: {error}", "hint": ""}
-    return json.dumps(reply, default=str).encode() + b"\n"
-
-
-def ask(path: Path, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Ask the process that listens at a socket. Raises NobodyListensError, or its error."""
-    try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(_TIMEOUT_S)
-            connection.connect(str(path))
-            connection.sendall(json.dumps(request).encode() + b"\n")
-            with connection.makefile("rb") as stream:
-                line = stream.readline(MOST_BYTES)
-    except OSError as error:
-        reason = "it gave no answer" if isinstance(error, TimeoutError) else system_reason(error)
-        raise NobodyListensError(f"no process listens at {str(path)!r}: {reason}") from None
-    try:
-        reply = json.loads(line)
-    except ValueError:
-        raise NobodyListensError(f"the process at {str(path)!r} gave no answer") from None
-    if not reply.pop("ok"):
-        raise EurekaError(reply["error"], reply["hint"])
-    return dict(reply)
+def _again(folder: Path) -> str:
+    """The command that goes on with a batch."""
+    return command(shlex.join(["batch", str(folder / BATCH_COPY), "--folder", str(folder)]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from eureka_agent.errors import EurekaError
@@ -24,15 +24,19 @@ class Fault:
     @property
     def key(self) -> str:
         """The place in the form `groups.walkers.matrix.env[1]`."""
-        return "".join(
-            f"[{part}]" if isinstance(part, int) else f"{'.' if number else ''}{part}"
-            for number, part in enumerate(self.place)
-        )
+        parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.place)
+        return "".join(parts).removeprefix(".")
 
     def __str__(self) -> str:
         where = f"line {self.line}, " if self.line is not None else ""
         key = f"{self.key}: " if self.place else ""
         return f"{where}{key}{self.message}" + (f" ({self.hint})" if self.hint else "")
+
+
+def located(lines: Mapping[Place, int], place: Place, message: str, hint: str = "") -> Fault:
+    """A fault with the line of its place, or of the nearest one around it."""
+    around = next((place[:end] for end in range(len(place), 0, -1) if place[:end] in lines), ())
+    return Fault(place, message, hint, lines.get(around))
 
 
 class BatchFileError(EurekaError):

@@ -1,29 +1,126 @@
-"""The folder of a batch: its lock, and the queue brought up to date with the batch file."""
+"""The folder of a batch: its searches, whose states follow from intents and run folders."""
 
 from __future__ import annotations
 
+import json
+import shlex
 import shutil
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from eureka_agent.archive.files import FILE_NAME
+from eureka_agent.archive.database import Archive
+from eureka_agent.archive.files import FILE_NAME, is_held
 from eureka_agent.archive.run_folder import BATCH_FILE, list_batches, list_runs, runs_folder
+from eureka_agent.batch.intents import Asked, IntentsFile
+from eureka_agent.batch.limits import cut_short
 from eureka_agent.batch.matrix import PlannedSearch
-from eureka_agent.batch.queue import ENDED, Entry, Queue, State
-from eureka_agent.errors import EurekaError, RunFolderError, did_you_mean
+from eureka_agent.errors import RunFolderError, SettingsError, did_you_mean
 from eureka_agent.invocation import command
+from eureka_agent.records import RunStatus
 from eureka_agent.search.typed_settings import value_text
 from eureka_agent.settings import FREE_SETTINGS
+from eureka_agent.wording import plural
 
 STOP_FILE = "STOP"
 BATCH_COPY = "batch.yaml"
 """Copy of the batch file, as it was last started."""
-NOT_IN_FILE = "it is not in the batch file any more"
 
 
-class BatchChangedError(EurekaError):
-    """A batch file in which searches that have begun have other settings."""
+class SearchState(StrEnum):
+    """State of a search in a batch."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    PAUSED = "paused"  # under way, but nothing new begins in it
+    CANCELLING = "cancelling"  # under way until its trainings are saved
+    STOPPED = "stopped"  # saved when the batch ended; the next call goes on with it
+    FINISHED = "finished"
+    FAILED = "failed"
+    CANCELLED = "cancelled"  # by a person; only `eureka batch resume` goes on with it
+
+
+UNDER_WAY = (SearchState.RUNNING, SearchState.PAUSED, SearchState.CANCELLING)
+ENDED = (SearchState.FINISHED, SearchState.FAILED, SearchState.CANCELLED)
+"""States from which a batch does not go on by itself."""
+
+
+@dataclass(frozen=True)
+class BatchSearch:
+    """One search of a batch."""
+
+    name: str
+    settings: Mapping[str, Any]
+    """Settings by name, as the batch file gives them, and those that were retuned."""
+    state: SearchState
+    message: str
+    """The last error, or how to go on."""
+
+
+def searches_of(intents: IntentsFile, running: bool | None = None) -> tuple[BatchSearch, ...]:
+    """All searches of a batch. `running`: True while a process works on it; None: look."""
+    works = is_held(intents.folder) if running is None else running
+    return tuple(
+        BatchSearch(
+            name, {**each.settings, **each.retuned}, *_state(intents.folder, name, each, works)
+        )
+        for name, each in intents.now.searches.items()
+    )
+
+
+def _state(folder: Path, name: str, asked: Asked, works: bool) -> tuple[SearchState, str]:
+    """The state of a search, and what there is to say about it."""
+    if works and asked.under_way:
+        state = SearchState.PAUSED if asked.paused else SearchState.RUNNING
+        return (SearchState.CANCELLING if asked.cancelled else state), asked.message
+    if has_finished(folder / name):
+        return SearchState.FINISHED, ""
+    if not asked.in_file:
+        return SearchState.CANCELLED, "it is not in the batch file any more"
+    if asked.cancelled:
+        again = command(shlex.join(["batch", "resume", str(folder), name]))
+        return SearchState.CANCELLED, f"`{again}` brings it back"
+    if asked.failed:
+        return SearchState.FAILED, asked.message
+    stopped = not (works or asked.message) and (folder / name / FILE_NAME).is_file()
+    return (SearchState.STOPPED if stopped else SearchState.WAITING), asked.message
+
+
+def has_finished(run: Path) -> bool:
+    """True for the run of a search that has ended, and not for want of the batch's time."""
+    try:
+        found = (run / FILE_NAME).stat()
+        return _finished(run, found.st_mtime_ns, found.st_size)
+    except (OSError, RunFolderError):  # the next try says what is wrong with it
+        return False
+
+
+@lru_cache(maxsize=10_000)
+def _finished(run: Path, changed_ns: int, size: int) -> bool:
+    """The same for an archive that was changed last at a time: none is read twice."""
+    with closing(Archive(run, reading=True)) as archive:
+        return archive.facts.status is RunStatus.FINISHED and not cut_short(archive.facts)
+
+
+def counted(states: Iterable[str]) -> str:
+    """`3 finished, 1 failed`."""
+    return ", ".join(f"{number} {state}" for state, number in Counter(states).items())
+
+
+def state_in_words(searches: Sequence[BatchSearch], *, running: bool) -> str:
+    """`Running: 3 of 12 searches have ended`, `Finished`, or `Finished: 2 finished, 1 failed`."""
+    states = [each.state for each in searches]
+    ended = sum(state in ENDED for state in states)
+    if ended < len(states):
+        return (
+            f"{'Running' if running else 'Stopped'}: {ended} of {len(states)} searches have ended"
+        )
+    return "Finished" if {*states} <= {SearchState.FINISHED} else f"Finished: {counted(states)}"
 
 
 def find_batch(word: str) -> Path:
@@ -38,66 +135,45 @@ def find_batch(word: str) -> Path:
 
 def check_folder(folder: Path) -> None:
     """Raise RunFolderError for a folder that holds something else."""
-    if (folder / FILE_NAME).is_file():
-        raise RunFolderError(
-            f"{str(folder)!r} is a run of its own", "name another folder with --folder"
-        )
-    if folder.is_dir() and not (folder / BATCH_FILE).is_file() and list_runs(folder):
-        raise RunFolderError(
-            f"{str(folder)!r} holds runs and no batch", "name another folder with --folder"
-        )
+    is_run = (folder / FILE_NAME).is_file()
+    if is_run or (not (folder / BATCH_FILE).is_file() and list_runs(folder)):
+        holds = "is a run of its own" if is_run else "holds runs and no batch"
+        raise RunFolderError(f"{str(folder)!r} {holds}", "name another folder with --folder")
 
 
-def bring_up_to_date(queue: Queue, searches: Sequence[PlannedSearch]) -> None:
-    """Queue new searches, take over settings that may change, and requeue what has failed or was
-    stopped. Raises BatchChangedError with every difference, and changes nothing then."""
-    known = {entry.name: entry for entry in queue.entries()}
-    planned = {search.name: search.values for search in searches}
+def plan_searches(intents: IntentsFile, searches: Sequence[PlannedSearch]) -> None:
+    """Record the searches of the batch file, and their settings. Raises SettingsError with
+    every difference in those that have begun, and records nothing then."""
+    known = intents.now.searches
+    # as the file has them
+    planned = {each.name: json.loads(json.dumps(each.values, default=str)) for each in searches}
     differences = [
         difference
         for name, values in planned.items()
-        if name in known and has_begun(queue.folder, known[name])
+        if name in known and has_begun(intents.folder / name)
         for difference in differences_of(name, known[name].settings, values)
     ]
     if differences:
         listed = "".join(f"\n  {difference}" for difference in differences)
-        raise BatchChangedError(
+        raise SettingsError(
             f"the batch file has changed for searches that have begun:{listed}",
             "put the old values back, or give the changed searches another name: they run beside"
             " the old ones",
         )
-    for name, values in planned.items():
-        if name in known and values != known[name].settings:
-            queue.change_settings(name, values)
-            queue.record("changed", "settings of the file", name)
-    queue.add([(name, values) for name, values in planned.items() if name not in known])
-    for entry in known.values():
-        if entry.name not in planned:
-            if entry.state not in ENDED:
-                queue.set_state(entry.name, State.CANCELLED, NOT_IN_FILE)
-        elif entry.state in (State.FAILED, State.RUNNING, State.PAUSED, State.STOPPED):
-            queue.set_state(entry.name, State.WAITING, entry.message)
-        elif entry.state is State.CANCELLED and entry.message == NOT_IN_FILE:
-            queue.set_state(entry.name, State.WAITING)
-        elif entry.state is State.FINISHED and not has_begun(queue.folder, entry):
-            queue.set_state(entry.name, State.WAITING, "its run folder is gone")
-
-
-def bring_back(queue: Queue, search: str | None) -> None:
-    """Queue a cancelled search again; None: all of them, where no other search is left. Raises
-    EurekaError for an unknown one."""
-    entries = queue.entries() if search is None else (queue.entry(search),)
-    if search is None and any(entry.state not in ENDED for entry in entries):
+    if planned == {name: each.settings for name, each in known.items() if each.in_file}:
         return
-    for entry in entries:
-        if entry.state is State.CANCELLED:
-            queue.set_state(entry.name, State.WAITING)
+    now = {
+        name: Asked(settings=values, cancelled=name in known and known[name].cancelled)
+        for name, values in planned.items()
+    }
+    left = {name: each for name, each in known.items() if name not in planned}
+    now |= {name: each.model_copy(update={"in_file": False}) for name, each in left.items()}
+    intents.record("planned", plural(len(planned), "search", "searches"), searches=now)
 
 
-def has_begun(folder: Path, entry: Entry) -> bool:
-    """True if the search has a run. What a killed process left of a run that was not yet complete
-    is removed."""
-    run = folder / entry.name
+def has_begun(run: Path) -> bool:
+    """True if a search has a run. What a killed process left of a run that was not yet complete is
+    removed."""
     if (run / FILE_NAME).is_file():
         return True
     if run.is_dir():
@@ -109,11 +185,12 @@ def differences_of(
     name: str, before: Any, now: Any, free: Collection[str] = FREE_SETTINGS
 ) -> list[str]:
     """Differences between two settings of a search, but of those that are free to change."""
-    found = []
-    for key in sorted({*before, *now}):
-        old, new = before.get(key), now.get(key)
-        if key in free or old == new:
-            continue
-        shown = [value_text(value) if value is not None else "not set" for value in (old, new)]
-        found.append(f"{name}: {key} was {shown[0]} and is {shown[1]}")
-    return found
+    return [
+        f"{name}: {key} was {_shown(before.get(key))} and is {_shown(now.get(key))}"
+        for key in sorted({*before, *now} - {*free})
+        if before.get(key) != now.get(key)
+    ]
+
+
+def _shown(value: Any) -> str:
+    return "not set" if value is None else value_text(value)

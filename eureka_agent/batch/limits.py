@@ -7,27 +7,26 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from eureka_agent import wording
-from eureka_agent.archive.run_folder import Run
 from eureka_agent.batch.file import BatchSettings, seconds_of
+from eureka_agent.journal.state import RunState
 from eureka_agent.llm.budget import Budget, Limits
 from eureka_agent.llm.prices import Price
 from eureka_agent.records import Message
 from eureka_agent.search.time_limit import TimeLimit
 from eureka_agent.settings import SearchSettings
 from eureka_agent.training_counts import TrainingCounts
+from eureka_agent.wording import count
 
 _OF_THE_BATCH = "of the batch"
 
 
-def cut_short(run: Run) -> str:
+def cut_short(run: RunState) -> str:
     """Reason why a run ended before its last generation, where that was the batch's time; else
     empty. Another call of the command goes on with it."""
-    facts = run.archive.facts
-    reached = facts.deadline_reached
-    if reached is None or f"{_OF_THE_BATCH})" not in reached.limit:
+    reached, started = run.deadline_reached, run.started
+    if reached is None or started is None or f"{_OF_THE_BATCH})" not in reached.limit:
         return ""
-    return reached.text if len(facts.iterations_ended) < run.settings.iterations else ""
+    return reached.text if len(run.iterations_ended) < started.settings.iterations else ""
 
 
 def steps_of(settings: SearchSettings, generations: int) -> int:
@@ -52,8 +51,8 @@ class EnvSteps:
         others = sum(steps for name, steps in self._claimed.items() if name != search)
         if self.limit is not None and others + total > self.limit:
             return (
-                f"another generation would take the batch to {wording.count(others + total)} env"
-                f" steps, and its max_env_steps is {wording.count(self.limit)}"
+                f"another generation would take the batch to {count(others + total)} env steps,"
+                f" and its max_env_steps is {count(self.limit)}"
             )
         self._claimed[search] = max(total, self._claimed.get(search, 0))
         return ""
@@ -86,8 +85,8 @@ class TimeLeft:
         # by its text a search knows a limit that it has met before: that of another call is new
         self._max_time = f"{settings.max_time} from {self._called}"
 
-    def limits(self) -> list[tuple[float, str]]:
-        """Seconds left by each limit, with its name."""
+    def limit(self) -> TimeLimit | None:
+        """Wall time that is left; None without a limit."""
         found = []
         if self._end is not None:
             text = f"{datetime.fromtimestamp(self._end):%Y-%m-%d %H:%M} (until, {_OF_THE_BATCH})"
@@ -95,17 +94,12 @@ class TimeLeft:
         if self._seconds is not None:
             left = self._began + self._seconds - self._stopwatch()
             found.append((left, f"{self._max_time} (max_time, {_OF_THE_BATCH})"))
-        return found
-
-    def limit(self) -> TimeLimit | None:
-        """Wall time that is left; None without a limit."""
-        found = min(self.limits(), default=None)
-        return None if found is None else TimeLimit(found[1], max(0.0, found[0]))
+        return TimeLimit(min(found)[1], max(0.0, min(found)[0])) if found else None
 
     def is_up(self) -> str:
         """The limit that is reached; empty while there is time."""
-        found = min(self.limits(), default=None)
-        return found[1] if found is not None and found[0] <= 0 else ""
+        limit = self.limit()
+        return limit.text if limit is not None and limit.seconds == 0.0 else ""
 
 
 def shared_budget(

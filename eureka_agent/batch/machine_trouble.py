@@ -18,8 +18,7 @@ Trouble = DiskFullError | WallAwayError | WorkerLostError
 """Error for which no search is to blame, and that passes without a change of any."""
 _ROOM_BYTES = 32 << 20
 """Room on a disk with which searches go on; some of it is gone again as soon as they do."""
-_POLL_S = 3.0
-_MOST_POLL_S = 60.0
+_POLL_S, _MOST_POLL_S = 3.0, 60.0
 
 
 def trouble_in(error: BaseException) -> Trouble | None:
@@ -44,13 +43,9 @@ class MachineWait:
     ) -> None:
         """`folders`: those that must have room, beside the one for temporary files. `tell` gets a
         line at the begin and the end of each wait."""
-        self._wall = wall
-        self._folders = (*folders, Path(tempfile.gettempdir()))
-        self._tell = tell
-        self._stopwatch = stopwatch
-        self._waited_s = 0.0
-        """Waits since anything was achieved."""
-        self._waits = 0
+        self._wall, self._folders = wall, (*folders, Path(tempfile.gettempdir()))
+        self._tell, self._stopwatch = tell, stopwatch
+        self._waited_s, self._waits = 0.0, 0
 
     def achieved(self) -> None:
         """Begin to count anew: the machine has done something that is not to be done again."""
@@ -75,8 +70,7 @@ class MachineWait:
                 raise type(still)(f"{still.message}; the batch has waited {most} for it", hint)
             if not await pause(poll_s):
                 return False
-            self._waited_s = before + self._stopwatch() - began
-            returned = False
+            self._waited_s, returned = before + self._stopwatch() - began, False
         self._tell(f"searches go on after {rough_duration(self._stopwatch() - began)}")
         return True
 

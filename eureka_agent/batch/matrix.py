@@ -5,33 +5,20 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from eureka_agent.batch.faults import BatchFileError, Fault, Place
-from eureka_agent.batch.file import BatchFile, Group
-from eureka_agent.batch.queue import NAME
+from eureka_agent.batch.file import BatchFile
 from eureka_agent.errors import EurekaError, did_you_mean
 from eureka_agent.settings import SearchSettings, parse_settings
 
 MOST_SEARCHES = 1000
-OWN_FILES = (
-    "batch.sqlite",
-    "batch.sqlite-journal",
-    "batch.sqlite-shm",
-    "batch.sqlite-wal",
-    "batch.yaml",
-    "defects.log",
-    "output.txt",
-    "stop",
-    "summary.csv",
-    "summary.html",
-    "summary.md",
-)
+_OWN_FILES = r"batch\.(json|yaml)|defects\.log|output\.txt|stop|summary\.(csv|html|md)"
 """Names of files in the folder of a batch, in small letters."""
-_LONGEST_NAME = 100
-_LONGEST_WORD = 40
+_LONGEST_NAME, _LONGEST_WORD = 100, 40
 OF_THE_BATCH = ("workers", "cluster", "sandbox")
 """Settings that all searches of a batch share."""
 AT_THE_TOP = "at the top of the file"
@@ -56,27 +43,16 @@ class PlannedSearch:
 def expand(file: BatchFile) -> tuple[PlannedSearch, ...]:
     """All searches of a batch file, in its order. Raises BatchFileError with every mistake."""
     faults = list(file.faults)
-    groups = {group.name: group for group in file.groups}
     searches: list[PlannedSearch] = []
-    unusable: list[PlannedSearch] = []
-    """Searches of faulty groups, whose settings may have mistakes as well."""
-    for group in file.groups:
+    checked: set[tuple[Place, str]] = set()
+    for name, group in file.groups.items():
         if group.template:
             continue
-        if group.place and not NAME.fullmatch(group.name):
-            message = f"{group.name!r} is no name of a group: it names folders"
-            hint = "use letters, digits, '-', '_' and '.', and begin with a letter or a digit"
-            faults.append(file.fault(group.place, message, hint))
-            unusable += _searches(file, [group], faults)
-            continue
-        chain = _chain(file, group, groups, faults)
-        if chain:
-            searches += _searches(file, chain, faults)
-        else:
-            unusable += _searches(file, [group], faults)
-    checked: set[tuple[Place, str]] = set()
-    for search in [*searches, *unusable]:
-        _check_settings(file, search, checked, faults)
+        chain = _chain(file, name, faults)
+        found = _searches(file, chain or [name], faults)
+        for search in found:
+            _check_settings(file, search, checked, faults)
+        searches += found if chain else []
     _check_names(file, searches, faults)
     if not searches and not faults:
         faults.append(Fault((), "no search is left: all are templates or skipped"))
@@ -85,90 +61,88 @@ def expand(file: BatchFile) -> tuple[PlannedSearch, ...]:
     return tuple(searches)
 
 
-def _chain(
-    file: BatchFile, group: Group, groups: Mapping[str, Group], faults: list[Fault]
-) -> list[Group]:
+def _place(group: str) -> Place:
+    return ("groups", group) if group else ()
+
+
+def _chain(file: BatchFile, group: str, faults: list[Fault]) -> list[str]:
     """The group and those that it extends, the most general first; empty for a faulty chain."""
     chain = [group]
-    while (name := chain[-1].extends) is not None:
-        place = (*chain[-1].place, "extends")
-        names = [each.name for each in chain]
-        if name not in groups or not name:
-            hint = did_you_mean(name, filter(None, groups))
+    while (name := file.groups[chain[-1]].extends) is not None:
+        place = (*_place(chain[-1]), "extends")
+        if name not in file.groups or not name:
+            hint = did_you_mean(name, filter(None, file.groups))
             faults.append(file.fault(place, f"there is no group {name!r}", hint))
             return []
-        if name in names:
-            circle = " → ".join([*names[names.index(name) :], name])
+        if name in chain:
+            circle = " → ".join([*chain[chain.index(name) :], name])
             faults.append(file.fault(place, f"groups extend each other in a circle: {circle}"))
             return []
-        chain.append(groups[name])
+        chain.append(name)
     return chain[::-1]
 
 
-def _searches(file: BatchFile, chain: list[Group], faults: list[Fault]) -> list[PlannedSearch]:
+_Placed = dict[str, tuple[Any, Place]]
+"""Settings by name, each with its place in the file."""
+
+
+def _placed(settings: Mapping[str, Any], place: Place) -> _Placed:
+    return {name: (value, (*place, name)) for name, value in settings.items()}
+
+
+def _searches(file: BatchFile, chain: Sequence[str], faults: list[Fault]) -> list[PlannedSearch]:
     """The searches of a group, whose chain of groups is given."""
+    groups = [(file.groups[name], _place(name)) for name in chain]
+    name, place = chain[-1], groups[-1][1]
     axes = {
-        axis: [(group, number, member) for number, member in enumerate(members)]
-        for group in chain
+        axis: [((*where, "matrix", axis, number), member) for number, member in enumerate(members)]
+        for group, where in groups
         for axis, members in group.matrix.items()
     }
-    group = chain[-1]
-    count = math.prod(len(members) for members in axes.values())
-    if count > MOST_SEARCHES:
+    if (count := math.prod(map(len, axes.values()))) > MOST_SEARCHES:
         message = f"{count:,} searches, expected at most {MOST_SEARCHES:,}"
         hint = "take a part of the matrix, or several files"
-        faults.append(file.fault((*group.place, "matrix"), message, hint))
+        faults.append(file.fault((*place, "matrix"), message, hint))
         return []
-    common: dict[str, tuple[Any, Place]] = {
-        name: (value, ("defaults", name)) for name, value in file.defaults.items()
-    }
-    for each in chain:
-        for name, value in each.settings.items():
-            common[name] = (value, (*each.place, "settings", name))
+    common = _placed(file.defaults, ("defaults",))
+    for group, where in groups:
+        common |= _placed(group.settings, (*where, "settings"))
     found = []
     for members in itertools.product(*axes.values()):
-        values = dict(common)
-        words = [group.name] if group.name else []
-        for axis, (origin, number, member) in zip(axes, members, strict=True):
-            place = (*origin.place, "matrix", axis, number)
-            case = member if isinstance(member, dict) else {axis: member}
-            values |= {
-                name: (value, (*place, name) if isinstance(member, dict) else place)
-                for name, value in case.items()
-                if name != CASE_NAME or not isinstance(member, dict)
-            }
-            words.append(_word(axis, case))
-        if any(_matches(values, skipped) for each in chain for skipped in each.skip):
+        values, words = dict(common), [name]
+        for axis, (where, member) in zip(axes, members, strict=True):
+            if isinstance(member, dict):
+                case = {key: value for key, value in member.items() if key != CASE_NAME}
+                values |= _placed(case, where)
+                words.append(
+                    _word({CASE_NAME: str(member[CASE_NAME])} if CASE_NAME in member else case)
+                )
+            else:
+                values[axis] = member, where
+                words.append(_word({axis: member}))
+        if any(_matches(values, skipped) for group, _ in groups for skipped in group.skip):
             continue
-        for each in chain:
-            for number, override in enumerate(each.overrides):
-                if _matches(values, override.get("when", {})):
-                    place = (*each.place, "overrides", number, "set")
-                    values |= {
-                        name: (value, (*place, name))
-                        for name, value in override.get("set", {}).items()
-                    }
-        name = "-".join(filter(None, words))[:_LONGEST_NAME].strip("-.") or "search"
+        for group, where in groups:
+            for number, override in enumerate(group.overrides):
+                if _matches(values, override.when):
+                    values |= _placed(override.set, (*where, "overrides", number, "set"))
         found.append(
             PlannedSearch(
-                name,
-                {name: value for name, (value, _) in values.items()},
-                {name: place for name, (_, place) in values.items()},
-                group.place,
+                "-".join(filter(None, words))[:_LONGEST_NAME].strip("-.") or "search",
+                {key: value for key, (value, _) in values.items()},
+                {key: where for key, (_, where) in values.items()},
+                place,
             )
         )
     return found
 
 
-def _word(axis: str, case: Mapping[str, Any]) -> str:
+def _word(case: Mapping[str, Any]) -> str:
     """The part of a search's name that an axis gives."""
-    if CASE_NAME in case and axis != CASE_NAME:
-        parts = [str(case[CASE_NAME])]
-    else:
-        parts = [
-            f"{name}{value}" if isinstance(value, int | float) else str(value)
-            for name, value in case.items()
-        ]
+    parts = [
+        f"{name}{value}" if isinstance(value, int | float) else str(value)
+        for name, value in case.items()
+    ]
     # of a path and of a model's name the last part
     return name_word("-".join(part.rstrip("/").rpartition("/")[2] for part in parts))
 
@@ -216,17 +190,13 @@ def _check_settings(
 
 
 def _check_names(file: BatchFile, searches: list[PlannedSearch], faults: list[Fault]) -> None:
-    first: dict[str, PlannedSearch] = {}
-    told = set()
-    for search in searches:
-        if search.name.lower() in OWN_FILES:
-            message = (
-                f"no search can have the name {search.name!r}: a batch has a file of that name"
-            )
-            faults.append(file.fault(search.place, message, "give the group another name"))
-        same = first.setdefault(search.name.lower(), search)  # some disks ignore capitals
-        if same is not search and search.name not in told:
-            told.add(search.name)
-            message = f"two searches have the name {search.name!r}"
+    names = Counter(search.name.lower() for search in searches)  # some disks ignore capitals
+    for search in {each.name.lower(): each for each in searches}.values():
+        message, hint = f"two searches have the name {search.name!r}", ""
+        if re.fullmatch(_OWN_FILES, search.name.lower()):
+            message = f"no search can have the name {search.name!r}: a batch has such a file"
+            hint = "give the group another name"
+        elif names[search.name.lower()] > 1:
             hint = "give the cases of a matrix a `name`, or the group another one"
+        if hint:
             faults.append(file.fault(search.place, message, hint))

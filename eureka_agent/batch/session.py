@@ -4,39 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shlex
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, closing, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from eureka_agent.archive.files import FILE_NAME, copy_file, is_held, locked, write_text
+from eureka_agent.archive.files import FILE_NAME, copy_file, locked, write_text
 from eureka_agent.archive.run_folder import reading
 from eureka_agent.archive.safe_files import driver_scratch
-from eureka_agent.batch.control import NobodyListensError, ask, listening, socket_folder
 from eureka_agent.batch.driver import BatchDriver
 from eureka_agent.batch.file import BatchFile, BatchSettings
 from eureka_agent.batch.folder import (
     BATCH_COPY,
+    ENDED,
     STOP_FILE,
-    bring_back,
-    bring_up_to_date,
+    SearchState,
     check_folder,
+    counted,
+    plan_searches,
+    searches_of,
+    state_in_words,
 )
+from eureka_agent.batch.intents import Asked, BatchEvent, IntentsFile
 from eureka_agent.batch.limits import shared_budget
 from eureka_agent.batch.matrix import PlannedSearch
-from eureka_agent.batch.notifications import Notifications, notifier
-from eureka_agent.batch.queue import ENDED, Entry, Event, Queue, State
-from eureka_agent.batch.requests import Requests
-from eureka_agent.batch.summary import Row, Summary
+from eureka_agent.batch.summary import BatchView, Summary, SummaryRow
+from eureka_agent.batch.unattended import notifier, notify
 from eureka_agent.cluster.ray_cluster import connected
 from eureka_agent.errors import DiskFullError, RunFolderError
 from eureka_agent.fleet.machine import Machine
 from eureka_agent.invocation import command
-from eureka_agent.journal.entries import BaseEntry
 from eureka_agent.llm.budget import Budget
 from eureka_agent.llm.prices import Price
 from eureka_agent.records import Message
@@ -46,28 +44,6 @@ from eureka_agent.settings import SearchSettings, parse_settings
 
 SUMMARY_S = 30.0
 """Seconds between two summaries while nothing ends."""
-SOCKET = "socket"
-"""Fact of the queue: path of the control socket of the process that works on the batch."""
-
-
-@dataclass
-class BatchEnd:
-    """State of a batch at the end of a call of the command."""
-
-    rows: list[Row]
-    message: str
-    states: dict[str, State] = field(default_factory=dict)
-
-    @property
-    def failed(self) -> bool:
-        """True if a search failed."""
-        return State.FAILED in self.states.values()
-
-
-def counted(states: Iterable[str]) -> str:
-    """`3 finished, 1 failed`."""
-    found = Counter(states)
-    return ", ".join(f"{number} {state}" for state, number in found.items())
 
 
 async def run_batch(
@@ -75,183 +51,125 @@ async def run_batch(
     searches: Sequence[PlannedSearch],
     folder: Path,
     command_line: list[str],
-    observer: Callable[[Event], None],
+    view: BatchView,
     *,
     trust: bool = False,
-    watch: Callable[[str, BaseEntry], None] = lambda search, entry: None,
     ready: Callable[[Mapping[str, Any]], None] = lambda facts: None,
-) -> BatchEnd:
-    """Run the searches that have not ended. `observer` gets each event, `watch` each entry of a
-    search's journal; `ready` gets id, folder and socket once the batch runs.
+) -> tuple[list[SummaryRow], str]:
+    """Run the searches that have not ended. `ready` gets id and folder once the batch runs. Returns
+    the summary, and why the batch ended.
 
-    Raises RunFolderError for a folder that is another's or in use, BatchChangedError for a file
-    that has changed.
+    Raises RunFolderError for a folder that is another's or in use, SettingsError for a file that
+    has changed.
     """
     service = notifier()
     check_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
     next_step = f"`{command(f'batch status {folder}')}` shows it"
-    with locked(folder, "batch", next_step), closing(Queue(folder, make=True)) as queue:
-        queue.tell = lambda text: observer(Event(time.time(), None, "warning", text))
-        bring_up_to_date(queue, searches)
+    with locked(folder, "batch", next_step):
+        intents = IntentsFile(folder, make=True)
+        plan_searches(intents, searches)
         if file.text is not None:
             write_text(folder / BATCH_COPY, file.text)
         elif file.path.resolve() != (folder / BATCH_COPY).resolve():
             copy_file(file.path, folder / BATCH_COPY)
         (folder / STOP_FILE).unlink(missing_ok=True)
         summary = Summary(folder)
-        if all(entry.state in ENDED for entry in queue.entries()):
-            return _end(queue, summary, "nothing is left to do")
+        states = {each.state for each in searches_of(intents, running=False)}
+        if states <= {SearchState.FINISHED, SearchState.CANCELLED}:
+            return _end(intents, summary), "nothing is left to do"
         async with AsyncExitStack() as stack:
             wall = choose_wall(file.settings.sandbox)
             scratch = stack.enter_context(driver_scratch())
             cluster = stack.enter_context(connected(file.settings.cluster, file.settings.sandbox))
             machine = Machine(wall, scratch, file.settings.workers, cluster)
             await stack.enter_async_context(machine)
-            renewing = _Renewing(queue, summary)
-            told = Notifications(service, lambda text: observer(queue.record("warning", text)))
+            budget = await _budget(file.settings, intents)
+            due = asyncio.Event()
+            told: dict[str, asyncio.Task[None]] = {}
+            """Notifications that are sent, each once."""
 
-            def observe(event: Event) -> None:
-                renewing.observe(event)
-                observer(event)
-                if event.state is State.FAILED and event.search is not None:
-                    told.failed(folder.name, event.search, event.text)
+            async def tell(title: str, text: str) -> None:
+                if fault := await notify(service, f"{folder.name}: {title}", text):
+                    driver.record("warning", fault)
 
-            driver = BatchDriver(
-                queue,
-                file.settings,
-                machine,
-                command_line,
-                observe,
-                await _budget(file.settings, queue),
-                trust=trust,
-                watch=watch,
-            )
-            _remove_socket(queue.get(SOCKET))
-            path = await stack.enter_async_context(listening(Requests(driver).answer))
-            queue.put(SOCKET, str(path))
-            queue.record("started", f"process {os.getpid()}")
-            stack.callback(_forget_socket, queue)
-            ready({"id": folder.name, "folder": str(folder.resolve()), "socket": str(path)})
-            task = asyncio.create_task(renewing.work())
-            told.started(folder.name, sum(each.state not in ENDED for each in queue.entries()))
+            def observe(event: BatchEvent) -> None:
+                view.event(event)
+                if event.search is not None and event.kind != "warning":
+                    due.set()
+                if event.kind == "failed" and "failed" not in told:
+                    failure = tell(f"{event.search} failed", event.text)
+                    told["failed"] = asyncio.create_task(failure)
+
+            intents.observer = observe
+            limits = file.settings.model_dump(mode="json", exclude_none=True)
+            anew = {
+                name: Asked(settings=each.settings, in_file=each.in_file, cancelled=each.cancelled)
+                for name, each in intents.now.searches.items()
+            }
+            now: dict[str, Any] = {
+                "limits": limits,
+                "searches": anew,
+                "paused": False,
+                "stopping": "",
+            }
+            intents.record("started", f"process {os.getpid()}", **now, unheard=False)
+            driver = BatchDriver(intents, file.settings, machine, command_line, budget, trust=trust)
+            ready({"id": folder.name, "folder": str(folder.resolve())})
+            task = asyncio.create_task(_keep_current(driver, summary, view, due))
+            left = [each for each in searches_of(intents, running=True) if each.state not in ENDED]
+            started = tell("started", f"{len(left)} searches wait.")
+            told["started"] = asyncio.create_task(started)
             try:
                 await driver.run()
             finally:
                 task.cancel()
-                reason = driver.stopping and f"stopped because {driver.stopping}"
-                end = _end(queue, summary, reason)
-                told.ended(folder.name, counted(end.states.values()))
-                await told.finish()
-        return end
+                rows = _end(intents, summary)
+                await tell("ended", counted(row.state for row in rows))
+                await asyncio.wait(told.values())
+        return rows, (reason := intents.now.stopping) and f"stopped because {reason}"
 
 
-def _remove_socket(path: str | None) -> None:
-    """Remove the socket that a killed process left; the lock of the batch says that it is gone."""
-    if path and Path(path).parent == socket_folder() and Path(path).is_socket():
-        Path(path).unlink(missing_ok=True)
+async def _keep_current(
+    driver: BatchDriver, summary: Summary, view: BatchView, due: asyncio.Event
+) -> None:
+    """Renew table and summaries from time to time, and soon when they are due."""
+    while True:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SUMMARY_S):
+                await due.wait()
+        due.clear()
+        searches = searches_of(driver.intents, running=True)
+        began = time.monotonic()
+        try:
+            view.rows(summary.write(searches, state_in_words(searches, running=True)))
+        except RunFolderError as error:  # a full disk: the next one may work
+            driver.record("warning", error.message)
+        # a slow disk must not take the driver's time
+        await asyncio.sleep(20 * (time.monotonic() - began))
 
 
-def _forget_socket(queue: Queue) -> None:
-    with suppress(DiskFullError):  # it must not hide the error that ends the batch
-        queue.put(SOCKET, "")
-
-
-class _Renewing:
-    """Keeps the summaries current beside the searches."""
-
-    def __init__(self, queue: Queue, summary: Summary) -> None:
-        self._queue, self._summary = queue, summary
-        self._due = asyncio.Event()
-
-    def observe(self, event: Event) -> None:
-        """Renew them soon after a search has changed its state."""
-        if event.state is not None:
-            self._due.set()
-
-    async def work(self) -> None:
-        """Write them until this is cancelled."""
-        while True:
-            try:
-                async with asyncio.timeout(SUMMARY_S):
-                    await self._due.wait()
-            except TimeoutError:
-                pass
-            self._due.clear()
-            entries = self._queue.entries()
-            began = time.monotonic()
-            try:
-                self._summary.write(entries, state_in_words(entries, running=True))
-            except RunFolderError as error:  # a full disk: the next one may work
-                with suppress(DiskFullError):
-                    self._queue.record("warning", error.message)
-            # a slow disk must not take the driver's time
-            await asyncio.sleep(20 * (time.monotonic() - began))
-
-
-def state_in_words(entries: Sequence[Entry], *, running: bool) -> str:
-    """`Running: 3 of 12 searches have ended`, `Finished`, or `Finished: 2 finished, 1 failed`."""
-    ended = sum(entry.state in ENDED for entry in entries)
-    if ended == len(entries):
-        all_finished = all(entry.state is State.FINISHED for entry in entries)
-        return (
-            "Finished" if all_finished else f"Finished: {counted(each.state for each in entries)}"
-        )
-    return f"{'Running' if running else 'Stopped'}: {ended} of {len(entries)} searches have ended"
-
-
-def _end(queue: Queue, summary: Summary, message: str) -> BatchEnd:
-    entries = queue.entries()
+def _end(intents: IntentsFile, summary: Summary) -> list[SummaryRow]:
+    searches = searches_of(intents, running=False)
     try:
-        rows = summary.write(entries, state_in_words(entries, running=False))
+        return summary.write(searches, state_in_words(searches, running=False))
     except DiskFullError:  # it must not hide the error that ends the batch
-        rows = summary.rows(entries)
-    return BatchEnd(rows, message, {entry.name: entry.state for entry in entries})
+        return summary.rows(searches)
 
 
-async def _budget(settings: BatchSettings, queue: Queue) -> Budget | None:
+async def _budget(settings: BatchSettings, intents: IntentsFile) -> Budget | None:
     """The shared budget, with what earlier calls have spent."""
     if settings.max_cost is None and settings.max_tokens is None:
         return None
     prices: dict[str, Price] = {}
     spent: list[Message] = []
-    for entry in queue.entries():
-        models = models_of(
-            parse_settings(SearchSettings, entry.settings, "the batch"), lambda reason: None
-        )
+    for name, asked in intents.now.searches.items():
+        values = parse_settings(SearchSettings, asked.settings, "the batch")
+        models = models_of(values, lambda reason: None)
         if models is not None:
             prices |= models.prices
             await models.close()
-        if (queue.folder / entry.name / FILE_NAME).is_file():
-            with reading(str(queue.folder / entry.name)) as run:
+        if (intents.folder / name / FILE_NAME).is_file():
+            with reading(str(intents.folder / name)) as run:
                 spent += run.archive.messages()
     return shared_budget(settings, prices, spent)
-
-
-def ask_batch(folder: Path, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Send a request to the process that works on a batch. Without one, `resume` queues what was
-    cancelled, and others raise NobodyListensError."""
-    path = status(folder)["socket"]
-    again = command(shlex.join(["batch", str(folder / BATCH_COPY), "--folder", str(folder)]))
-    if path is not None and is_held(folder):
-        return ask(Path(path), request)
-    if request["action"] != "resume":
-        message = f"nobody works on the batch {folder.name!r}"
-        raise NobodyListensError(message, f"go on with it: `{again}`")
-    with locked(folder, "batch", "give the same command again"), closing(Queue(folder)) as queue:
-        bring_back(queue, request["search"])
-    at_rest = {"paused": False, "stopping": "", "trainings": 0, "again": again}
-    return {**at_rest, "searches": status(folder)["searches"]}
-
-
-def status(folder: Path) -> dict[str, Any]:
-    """The state of a batch for views: is a process at work, and its searches."""
-    with closing(Queue(folder, reading=True)) as queue:
-        entries = queue.entries()
-        return {
-            "batch": folder.name,
-            "folder": str(folder),
-            "running": is_held(folder),
-            "socket": queue.get(SOCKET) or None,
-            "searches": {entry.name: entry.state.value for entry in entries},
-        }

@@ -1,39 +1,58 @@
-"""Summary of a batch: a row for each search, kept current as Markdown, CSV and HTML."""
+"""Summary of a batch: a row for each search, for the terminal and as Markdown, CSV and HTML."""
 
 from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
 from eureka_agent import wording
 from eureka_agent.archive.files import FILE_NAME, write_text
 from eureka_agent.archive.run_folder import reading
-from eureka_agent.batch.queue import ENDED, Entry, Queue, State
+from eureka_agent.batch.folder import ENDED, UNDER_WAY, BatchSearch, SearchState
+from eureka_agent.batch.intents import BatchEvent
 from eureka_agent.errors import RunFolderError
 from eureka_agent.records import RunStatus, Stage
 from eureka_agent.report.html.batch_page import batch_page
+from eureka_agent.report.live import SteadyLive
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.verdict import best_fitness, fitness_text, why_not_normalized
 from eureka_agent.search.summary import run_overview
 from eureka_agent.text import one_line
 
-SUMMARIES = ("summary.html", "summary.md", "summary.csv")
-_LONGEST_TASK = 60
+NUMBERS = ("generations", "trained", "best fitness", "human", "vs human", "time")
+COLUMNS = ("search", "state", "task", *NUMBERS)
+LEGEND = (
+    "Trained: of the attempts, those trained to their end. Fitness: mean ± standard deviation over"
+    " fresh seeds. Vs human: 1 is the human reward, 0 the sparse one; no number where they cannot"
+    " be told apart."
+)
+_LONGEST_TASK, _LONGEST_TEXT = 60, 300
+_STYLES = {
+    "finished": "green",
+    "failed": "red",
+    "running": "cyan",
+    **dict.fromkeys(("cancelled", "stopped", "paused", "cancelling"), "yellow"),
+}
 
 
 @dataclass(frozen=True)
-class Row:
-    """One search in the summary."""
+class SummaryRow:
+    """One search in the summary. Texts have units and deviations."""
 
     search: str
     state: str
     task: str = ""
-    """Environment and task."""
     sentence: str = ""
     designer: str = ""
     seed: int | None = None
@@ -43,16 +62,13 @@ class Row:
     """Attempts that were trained to their end."""
     attempts: int = 0
     best: str = ""
-    """Best fitness with its deviation over fresh seeds and its unit, as text."""
     best_fitness: float | None = None
     human: str = ""
-    """The human reward's fitness with its unit, as text."""
     human_fitness: float | None = None
     fitness_unit: str = ""
     human_normalized: float | None = None
     """1 is the human reward, 0 the sparse one."""
     why_not_normalized: str = ""
-    """Why there is no such number, in few words."""
     env_steps: int = 0
     money: Decimal | None = None
     """US dollars; None where unknown."""
@@ -60,35 +76,32 @@ class Row:
     message: str = ""
 
 
-def row_to_json(row: Row) -> dict[str, Any]:
+def row_to_json(row: SummaryRow) -> dict[str, Any]:
     """A row; money is a decimal number in a string, None where unknown."""
     return {**asdict(row), "money": None if row.money is None else str(row.money)}
 
 
 class Summary:
-    """Rows of a batch's searches. A search that has ended is read once."""
+    """Rows of a batch's searches. A search that is not under way is read once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._ended: dict[tuple[str, State, str], Row] = {}
+        self._known: dict[tuple[str, SearchState, str], SummaryRow] = {}
 
-    def rows(self, entries: Sequence[Entry]) -> list[Row]:
-        """The rows in the order of the queue."""
+    def rows(self, searches: Sequence[BatchSearch]) -> list[SummaryRow]:
+        """The rows in the order of the searches."""
         found = []
-        for entry in entries:
-            key = entry.name, entry.state, entry.message
-            row = self._ended.get(key)
-            if row is None:
-                row = _row(self._folder, entry)
-                if entry.state not in (State.RUNNING, State.PAUSED):
-                    self._ended[key] = row
+        for each in searches:
+            key = each.name, each.state, each.message
+            row = self._known.get(key) or _row(self._folder, each)
+            if each.state not in UNDER_WAY:
+                self._known[key] = row
             found.append(row)
         return found
 
-    def write(self, entries: Sequence[Entry], state: str) -> list[Row]:
+    def write(self, searches: Sequence[BatchSearch], state: str) -> list[SummaryRow]:
         """Write all summaries. `state`: the batch's state in words."""
-        rows = self.rows(entries)
-        title = self._folder.name
+        rows, title = self.rows(searches), self._folder.name
         write_text(self._folder / "summary.md", markdown(title, state, rows))
         write_text(self._folder / "summary.csv", as_csv(rows))
         page = batch_page(title, state, counts(rows), rows, NUMBERS, by_column, LEGEND)
@@ -96,33 +109,28 @@ class Summary:
         return rows
 
 
-def rows_of(queue: Queue) -> list[Row]:
-    """The rows of a batch."""
-    return Summary(queue.folder).rows(queue.entries())
-
-
-def _row(folder: Path, entry: Entry) -> Row:
-    if not (folder / entry.name / FILE_NAME).is_file():
-        return Row(entry.name, entry.state.value, message=entry.message)
+def _row(folder: Path, search: BatchSearch) -> SummaryRow:
+    if not (folder / search.name / FILE_NAME).is_file():
+        return SummaryRow(search.name, search.state.value, message=search.message)
     try:
-        with reading(str(folder / entry.name)) as run:
+        with reading(str(folder / search.name)) as run:
             ended = len(run.archive.facts.iterations_ended)
-            return _row_of(run_overview(run), entry, ended)
+            return _row_of(run_overview(run), search, ended)
     except RunFolderError as error:
-        return Row(entry.name, entry.state.value, message=error.message)
+        return SummaryRow(search.name, search.state.value, message=error.message)
 
 
-def _row_of(report: RunReport, entry: Entry, ended: int) -> Row:
+def _row_of(report: RunReport, search: BatchSearch, ended: int) -> SummaryRow:
     score, human = report.best_score, report.score("human")
     best = None if score is None else score.mean
     if best is None and report.best is not None and report.by_strength is None:
         best = report.best.fitness
     description = report.description
     # the batch's command goes on with it, not the one that its run names
-    goes_on = report.status is RunStatus.STOPPED and entry.state not in ENDED
-    return Row(
-        entry.name,
-        entry.state.value,
+    goes_on = report.status is RunStatus.STOPPED and search.state not in ENDED
+    return SummaryRow(
+        search.name,
+        search.state.value,
         f"{description.environment} · {description.task}",
         report.sentence,
         report.designer,
@@ -140,77 +148,59 @@ def _row_of(report: RunReport, entry: Entry, ended: int) -> Row:
         report.cost.env_steps,
         report.cost.money if report.cost.requests else Decimal(0),
         report.seconds,
-        entry.message or ("" if goes_on else report.message),
+        search.message or ("" if goes_on else report.message),
     )
 
 
-def counts(rows: Sequence[Row]) -> dict[str, str]:
+def counts(rows: Sequence[SummaryRow]) -> dict[str, str]:
     """Totals of a batch, by their names."""
-    states = [row.state for row in rows]
-    known = [row.money for row in rows if row.money is not None]
-    begun = [row for row in rows if row.attempts]
-    money = wording.MISSING if any(row.money is None for row in begun) else f"${sum(known):,.2f}"
+    unknown = any(row.money is None for row in rows if row.attempts)
+    money = sum((row.money or Decimal(0) for row in rows), Decimal(0))
     return {
         "searches": str(len(rows)),
-        **{state: str(states.count(state)) for state in dict.fromkeys(states)},
+        **{state: str(number) for state, number in Counter(row.state for row in rows).items()},
         "trained": f"{sum(row.trained for row in rows):,}",
         "env steps": wording.count(sum(row.env_steps for row in rows)),
-        "on models": money,
+        "on models": wording.MISSING if unknown else f"${money:,.2f}",
     }
 
 
-TEXTS = ("search", "state", "task")
-NUMBERS = ("generations", "trained", "best fitness", "human", "vs human", "time")
-COLUMNS = (*TEXTS, *NUMBERS)
-LEGEND = (
-    "Trained: of the attempts, those trained to their end. Fitness: mean ± standard deviation over"
-    " fresh seeds. Vs human: 1 is the human reward, 0 the sparse one; no number where they cannot"
-    " be told apart."
-)
-
-
-def cells(row: Row) -> tuple[str, ...]:
+def cells(row: SummaryRow) -> tuple[str, ...]:
     """The row's cells as text, by `COLUMNS`."""
-    return (
-        row.search,
-        row.state,
-        one_line(row.task, _LONGEST_TASK),
-        row.generations or wording.MISSING,
-        f"{row.trained}/{row.attempts}" if row.attempts else wording.MISSING,
-        row.best or wording.MISSING,
-        row.human or wording.MISSING,
-        row.why_not_normalized or wording.number(row.human_normalized),
-        wording.duration(row.seconds) if row.seconds else wording.MISSING,
-    )
+    trained = f"{row.trained}/{row.attempts}" if row.attempts else ""
+    versus = row.why_not_normalized or wording.number(row.human_normalized)
+    time = wording.duration(row.seconds) if row.seconds else ""
+    numbers = (row.generations, trained, row.best, row.human, versus, time)
+    task = one_line(row.task, _LONGEST_TASK)
+    return (row.search, row.state, task, *(each or wording.MISSING for each in numbers))
 
 
-def by_column(row: Row) -> dict[str, str]:
+def by_column(row: SummaryRow) -> dict[str, str]:
     """The cells of a page's table by their titles, where the search is the row's head and the task
     stands elsewhere."""
     return dict(zip(COLUMNS, cells(row), strict=True)) | {"designer": row.designer}
 
 
-def markdown(title: str, state: str, rows: Sequence[Row]) -> str:
+def markdown(title: str, state: str, rows: Sequence[SummaryRow]) -> str:
     """The summary as Markdown."""
     facts = ", ".join(f"{value} {name}" for name, value in counts(rows).items())
+    table = [COLUMNS, ["---"] * len(COLUMNS), *map(cells, rows)]
     lines = [f"# {title}", "", f"{state}. {facts}.", "", LEGEND, ""]
-    lines += [f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}"]
-    for row in rows:
-        lines.append(f"| {' | '.join(cell.replace('|', '¦') for cell in cells(row))} |")
-    failed = [row for row in rows if row.message]
-    if failed:
-        lines += ["", *(f"- **{row.search}**: {one_line(row.message, 300)}" for row in failed)]
-    return "\n".join(lines) + "\n"
+    lines += [f"| {' | '.join(cell.replace('|', '¦') for cell in line)} |" for line in table]
+    told = [f"- **{name}**: {text}" for name, text in _messages(rows)]
+    return "\n".join([*lines, *([""] if told else []), *told]) + "\n"
 
 
-def as_csv(rows: Sequence[Row]) -> str:
+def _messages(rows: Sequence[SummaryRow]) -> list[tuple[str, str]]:
+    return [(row.search, one_line(row.message, _LONGEST_TEXT)) for row in rows if row.message]
+
+
+def as_csv(rows: Sequence[SummaryRow]) -> str:
     """The summary as CSV, with all numbers in full."""
     stream = io.StringIO()
-    names = [field.name for field in fields(Row)]
-    writer = csv.DictWriter(stream, names, lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({name: plain_cell(value) for name, value in asdict(row).items()})
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(field.name for field in fields(SummaryRow))
+    writer.writerows(map(plain_cell, asdict(row).values()) for row in rows)
     return stream.getvalue()
 
 
@@ -219,3 +209,45 @@ def plain_cell(value: object) -> object:
     if isinstance(value, str) and value[:1] in ("=", "+", "-", "@"):
         return f"'{value}"
     return "" if value is None else value
+
+
+def render_rows(rows: Sequence[SummaryRow]) -> RenderableType:
+    """The searches, a line each, and the totals."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in COLUMNS:
+        table.add_column(column, justify="right" if column in NUMBERS else "left", no_wrap=True)
+    for row in rows:
+        name, state, *rest = cells(row)
+        table.add_row(name, Text(state, _STYLES.get(state, "")), *rest)
+    totals = ", ".join(f"{number} {name}" for name, number in counts(rows).items())
+    told = [Text(f"{name}: {text}") for name, text in _messages(rows)]
+    return Group(table, Text(totals, style="dim"), *told)
+
+
+class BatchView:
+    """A line for each event; on a terminal above the table of `eureka batch status`."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live = SteadyLive(Text(), console)
+        self._live.transient = True
+
+    def __enter__(self) -> BatchView:
+        if self._console.is_terminal and not self._console.is_dumb_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._live.stop()
+
+    def event(self, event: BatchEvent) -> None:
+        """Write `22:15:01 walkers-hopper: finished`."""
+        search = f"{event.search}:" if event.search else ""
+        parts = (search, event.kind, one_line(event.text, _LONGEST_TEXT))
+        line = f"{datetime.fromtimestamp(event.time):%H:%M:%S} {' '.join(filter(None, parts))}"
+        self._console.print(Text(line, style=_STYLES.get(event.kind, "")), soft_wrap=True)
+
+    def rows(self, rows: Sequence[SummaryRow]) -> None:
+        """Renew the table."""
+        if self._live.is_started:
+            self._live.update(render_rows(rows), refresh=True)

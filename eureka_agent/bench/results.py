@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from eureka_agent.archive.files import FILE_NAME
 from eureka_agent.archive.run_folder import reading
+from eureka_agent.batch.folder import BatchSearch, SearchState, searches_of
+from eureka_agent.batch.intents import IntentsFile
 from eureka_agent.batch.matrix import name_word
-from eureka_agent.batch.queue import Entry, Queue, State
 from eureka_agent.cards import Card, read_card
 from eureka_agent.errors import EnvironmentLoadError, RunFolderError
 from eureka_agent.ranking import by_fitness
@@ -127,22 +127,20 @@ def read_results(folder: Path, tasks: Sequence[str], methods: Sequence[str]) -> 
     """Read a benchmark's batch. `tasks`, `methods`: their names in the searches' names."""
     cells: list[Cell] = []
     scales: dict[str, TaskScale] = {}
-    with closing(Queue(folder, reading=True)) as queue:
-        entries = queue.entries()
-    for entry in entries:
-        place = _place(entry.name, tasks, methods)
+    for search in searches_of(IntentsFile(folder)):
+        place = _place(search.name, tasks, methods)
         if place is None:  # a search that somebody added to the batch
             continue
-        if not (folder / entry.name / FILE_NAME).is_file():
-            cells.append(Cell(*place, entry.state.value, message=entry.message))
+        if not (folder / search.name / FILE_NAME).is_file():
+            cells.append(Cell(*place, search.state.value, message=search.message))
             continue
         try:
-            with reading(str(folder / entry.name)) as run:
+            with reading(str(folder / search.name)) as run:
                 report = run_overview(run)
         except RunFolderError as error:
-            cells.append(Cell(*place, State.FAILED.value, message=error.message))
+            cells.append(Cell(*place, SearchState.FAILED.value, message=error.message))
             continue
-        cells.append(_cell(report, entry, place))
+        cells.append(_cell(report, search, place))
         known = scales.get(place[0])
         scale = _scale(report, place[0])
         if known is None or len(scale.human) > len(known.human):
@@ -160,14 +158,14 @@ def _place(name: str, tasks: Sequence[str], methods: Sequence[str]) -> tuple[str
     return None
 
 
-def _cell(report: RunReport, entry: Entry, place: tuple[str, str, int]) -> Cell:
+def _cell(report: RunReport, search: BatchSearch, place: tuple[str, str, int]) -> Cell:
     attempts = report.attempts
-    best = report.best_score if entry.state is State.FINISHED else None
+    best = report.best_score if search.state is SearchState.FINISHED else None
     human = report.score("human")
     per_training = report.settings.steps_of_a_training
     return Cell(
         *place,
-        entry.state.value,
+        search.state.value,
         () if best is None else tuple(known_fitness(best)),
         len(attempts),
         sum(each.stage is Stage.TRAINED for each in attempts),
@@ -176,7 +174,7 @@ def _cell(report: RunReport, entry: Entry, place: tuple[str, str, int]) -> Cell:
         report.cost.requests,
         _steps_to(attempts, None if human is None else human.mean, per_training),
         report.seconds,
-        entry.message or report.message,
+        search.message or report.message,
     )
 
 

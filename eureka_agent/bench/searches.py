@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ from eureka_agent.archive.run_folder import BATCH_FILE
 from eureka_agent.batch.faults import BatchFileError, Fault, Place
 from eureka_agent.batch.file import BatchFile, BatchSettings, batch_from
 from eureka_agent.batch.folder import differences_of
+from eureka_agent.batch.intents import IntentsFile
 from eureka_agent.batch.matrix import AT_THE_TOP, PlannedSearch, expand, name_word
-from eureka_agent.batch.queue import Queue
 from eureka_agent.bench.suite import Suite, SuiteError
 from eureka_agent.errors import did_you_mean
 from eureka_agent.settings import FREE_SETTINGS, MOST_PROPOSALS, SearchSettings
@@ -97,8 +97,7 @@ def check_benchmark(suite: Suite, searches: Sequence[PlannedSearch], folder: Pat
     this one that are left out; empty without any."""
     if not (folder / BATCH_FILE).is_file():
         return ""
-    with closing(Queue(folder, reading=True)) as queue:
-        known = {entry.name: entry for entry in queue.entries()}
+    known = IntentsFile(folder).now.searches
     planned = {search.name: search.values for search in searches}
     if known and not planned.keys() & known and "tasks" not in suite.flags:
         raise SuiteError(

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eureka_agent import wording
-from eureka_agent.batch.queue import State
+from eureka_agent.batch.folder import UNDER_WAY, SearchState
 from eureka_agent.batch.summary import plain_cell
 from eureka_agent.bench.results import Cell, Results
 from eureka_agent.bench.summary import (
@@ -161,7 +161,7 @@ def _lists(results: Results) -> dict[str, list[str]]:
     for cell in results.cells:
         if cell.mean is None:
             # the same command goes on with all others, whatever their runs say
-            failed = cell.state not in (State.STOPPED, State.RUNNING, State.PAUSED)
+            failed = cell.state not in (*UNDER_WAY, SearchState.STOPPED)
             message = one_line(cell.message, _LONGEST_MESSAGE) if failed else ""
             without.setdefault(", ".join(filter(None, (cell.state, message))), []).append(cell)
     found = {
@@ -179,7 +179,7 @@ def _named(cells: Sequence[Cell]) -> str:
 
 def _goes_on(results: Results) -> bool:
     """True where the same command has something left to do."""
-    left = (State.FINISHED, State.CANCELLED)
+    left = (SearchState.FINISHED, SearchState.CANCELLED)
     return any(cell.state not in left for cell in results.cells)
 
 

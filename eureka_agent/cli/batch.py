@@ -1,18 +1,35 @@
-"""`eureka batch`: many searches from one file, started, watched and steered."""
+"""`eureka batch`: many searches from one file, planned, started, watched and steered."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+import asyncio
+import json
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from eureka_agent.cli import completing
-from eureka_agent.cli.batch_start import START, start
-from eureka_agent.cli.command import Command, Group, UsageError
-from eureka_agent.cli.output import FORMAT, print_json, say
+from eureka_agent.cli.command import FILE, Command, Group, Number, UsageError, typed_options
+from eureka_agent.cli.output import FORMAT, TRUST, print_json, say, say_notice
 from eureka_agent.invocation import command
 from eureka_agent.wording import plural
+
+if TYPE_CHECKING:
+    from eureka_agent.batch.file import BatchFile
+    from eureka_agent.batch.matrix import PlannedSearch
+    from eureka_agent.batch.summary import SummaryRow
+
+START = "start"
+CONFIRM_ABOVE = 10.0
+"""US dollars above which a batch asks before it starts."""
+_FOLDER = click.argument("folder", shell_complete=completing.batches)
+_SEARCH = click.argument("search", required=False)
 
 
 class BatchGroup(Group):
@@ -30,8 +47,8 @@ class BatchGroup(Group):
 def batch() -> None:
     """Run the searches of a batch file on one machine, over night if need be.
 
-    The folder of a batch holds its queue, a run for each search, and the summaries. The same
-    command goes on with it.
+    The folder of a batch holds a run for each search, the summaries, and what was asked of it. The
+    same command goes on with it.
 
     \b
     eureka batch nightly.yaml --plan
@@ -41,137 +58,267 @@ def batch() -> None:
     """
 
 
-batch.add_command(start)
+@batch.command(cls=Command, name=START)
+@click.argument("file", type=FILE)
+@click.option("--folder", type=FILE, help="Its folder.  [default: FILE's name in the runs folder]")
+@click.option("--plan", is_flag=True, help="Print what it would train and cost; start nothing.")
+@click.option(
+    "--confirm-above",
+    type=click.FloatRange(min=0.0),
+    default=CONFIRM_ABOVE,
+    show_default=True,
+    help="Ask before a batch that is expected to cost more US dollars.",
+)
+@click.option("--yes", is_flag=True, help="Ask nothing.")
+@click.option("--detach", is_flag=True, help="Go on in the background once it runs.")
+@click.option("--until", help="Time of the day at which all is saved and stopped, such as 07:30.")
+@click.option("--retries", type=Number(int), help="Further tries of a search that failed.")
+@click.option("--at-once", type=Number(int), help="Searches under way at a time.")
+@click.option("--max-cost", help="US dollars that all searches together may spend on models.")
+@click.option("--cluster", help="Train on a Ray cluster: ray, or ray:<address>.")
+@click.option("--max-time", help="Wall time of this call, such as 9h.")
+@click.option("--ready-fd", type=int, hidden=True)
+@TRUST
+@FORMAT
+def start(
+    file: Path,
+    folder: Path | None,
+    plan: bool,
+    confirm_above: float,
+    yes: bool,
+    detach: bool,
+    ready_fd: int | None,
+    trust: bool,
+    output_format: str,
+    **limits: Any,
+) -> None:
+    """Run the searches of FILE that have not ended.
 
+    The first Ctrl-C saves what is under way and waits for replies that are paid for; the second one
+    ends at once. A file STOP in the folder ends the batch after the trainings under way.
 
-def _folder(function: Callable[..., None]) -> Callable[..., None]:
-    return click.argument("folder", shell_complete=completing.batches)(function)
+    \b
+    eureka batch start nightly.yaml
+    eureka batch nightly.yaml --until 07:30 --max-cost 20
+    """
+    from eureka_agent.archive.run_folder import runs_folder
+    from eureka_agent.batch.file import BatchSettings, read_batch_file, with_limits
+    from eureka_agent.batch.matrix import expand
+    from eureka_agent.settings import THE_FLAGS, parse_settings
 
+    given = {name: value for name, value in limits.items() if value is not None}
+    parse_settings(BatchSettings, given, THE_FLAGS, "batch start --help")
+    read = with_limits(read_batch_file(file), given)
+    searches = expand(read)
+    target = runs_folder() / file.stem if folder is None else folder
+    context = click.get_current_context()
+    if detach and not plan:
+        from eureka_agent.batch.unattended import start_detached
 
-def _search(function: Callable[..., None]) -> Callable[..., None]:
-    return click.argument("search", required=False)(function)
-
-
-def _ask(folder: str, output_format: str, request: Mapping[str, Any]) -> None:
-    """Send a request to the process of a batch and show how the batch stands then."""
-    from eureka_agent.batch.folder import find_batch
-    from eureka_agent.batch.session import ask_batch
-
-    found = find_batch(folder)
-    answer = ask_batch(found, request)
-    if output_format == "json":
-        print_json(answer)
+        _check(read, searches, target, None if yes else confirm_above)
+        own = ("ready_fd", "detach", "folder", "yes", "confirm_above", "output_format")
+        words = ["batch", START, str(file.resolve()), "--folder", str(target.resolve()), "--yes"]
+        click.echo(start_detached([*words, *typed_options(context, leave_out=own)], target))
         return
-    for name, state in answer["searches"].items():
-        if request.get("search") in (None, name):
-            say(f"{name}: {state}")
-    _say_held(answer, folder)
+    again = ["batch", str(file), *typed_options(context, leave_out=("ready_fd",))]
+    end = run_planned(
+        read,
+        searches,
+        target,
+        output_format,
+        command(shlex.join(again)),
+        plan=plan,
+        confirm_above=None if yes else confirm_above,
+        trust=trust,
+        ready_fd=ready_fd,
+    )
+    if end is None:
+        return
+    states = {row.search: row.state for row in end[0]}
+    if output_format == "json":
+        print_json({"folder": str(target), "states": states, "message": end[1]})
+    say("done", err=output_format == "json")
+    if "failed" in states.values():
+        sys.exit(1)
 
 
-def _say_held(answer: Mapping[str, Any], folder: str) -> None:
-    """Say that a batch is paused or at rest, or what it waits for before it ends."""
-    if again := answer.get("again"):
-        say(f"nobody works on the batch: go on with `{again}`")
-    elif answer["stopping"]:
-        waits_for = plural(answer["trainings"], "training")
-        say(f"stopping: nothing new begins, and it ends after {waits_for} under way")
-    elif answer["paused"]:
-        say(f"paused: go on with `{command(f'batch resume {folder}')}`")
+def run_planned(
+    file: BatchFile,
+    searches: tuple[PlannedSearch, ...],
+    folder: Path,
+    output_format: str,
+    again: str,
+    *,
+    plan: bool,
+    confirm_above: float | None,
+    trust: bool = False,
+    ready_fd: int | None = None,
+) -> tuple[list[SummaryRow], str] | None:
+    """Run a batch file in its folder. Returns the summary and why it ended; None where only its
+    `plan` is printed. `again`: the command that goes on with it. `confirm_above`: see `_check`."""
+    from eureka_agent.archive.run_folder import command_line
+    from eureka_agent.batch.estimate import plan_as_json, plan_batch, render_plan
+    from eureka_agent.batch.session import run_batch
+    from eureka_agent.batch.summary import BatchView, render_rows
+    from eureka_agent.cli.watch import LastingConsole, run_stoppable
+    from eureka_agent.report.console import list_console
+
+    as_json = output_format == "json"
+    if plan:
+        found = asyncio.run(plan_batch(file, searches, say_notice, timed=True))
+        if as_json:
+            print_json(plan_as_json(file, found, folder))
+        else:
+            list_console().print(render_plan(found, folder))
+        return None
+    _check(file, searches, folder, confirm_above)
+    view = BatchView(LastingConsole(stderr=as_json))
+
+    def ready(facts: Mapping[str, Any]) -> None:
+        say(f"batch {facts['id']} in {facts['folder']}", err=as_json)
+        if ready_fd is not None:
+            with os.fdopen(ready_fd, "w") as stream:
+                stream.write(json.dumps(dict(facts)) + "\n")
+
+    try:
+        with view:
+            rows, message = run_stoppable(
+                lambda: run_batch(
+                    file, searches, folder, command_line(), view, trust=trust, ready=ready
+                )
+            )
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        say(f"Stopped. Go on with:  {again}", err=as_json)
+        raise click.exceptions.Abort from None
+    if not as_json:
+        list_console().print("", render_rows(rows), sep="\n")
+        say("\n".join(filter(None, (message, f"summary {folder / 'summary.html'}"))))
+    return rows, message
+
+
+def _check(
+    file: BatchFile,
+    searches: tuple[PlannedSearch, ...],
+    folder: Path,
+    confirm_above: float | None,
+) -> None:
+    """Raise every mistake that would end a search before its first training, and ask before a
+    batch that costs more US dollars than `confirm_above`. None: do not ask."""
+    from eureka_agent.batch.estimate import most_money, not_begun, plan_batch
+    from eureka_agent.cli.questions import is_yes
+
+    new = not_begun(searches, folder)
+    if not new:
+        return
+    found = asyncio.run(plan_batch(file, new, say_notice, timed=False))
+    money = most_money(file, found.total)
+    if confirm_above is None or money <= Decimal(str(confirm_above)):
+        return
+    text = f"This batch is expected to spend ${money:,.2f} on models"
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        message = (
+            f"{text}, more than --confirm-above {confirm_above}, and no terminal is there to ask"
+        )
+        raise UsageError(message, "give the same command with --yes, or a max_cost in the file")
+    if not asyncio.run(is_yes(f"{text}. Start it?", on_stderr=True)):
+        say("nothing was started", err=True)
+        sys.exit(1)
 
 
 @batch.command(cls=Command)
-@_folder
+@_FOLDER
 @FORMAT
 def status(folder: str, output_format: str) -> None:
-    """Show a batch: its searches, what they found, who works on it.
+    """Show a batch: its searches, what they found, and if a process works on it.
 
     \b
     eureka batch status nightly
     """
-    from contextlib import closing, suppress
-    from dataclasses import replace
-
-    from eureka_agent.batch.control import NobodyListensError
-    from eureka_agent.batch.folder import find_batch
-    from eureka_agent.batch.lines import render_rows
-    from eureka_agent.batch.queue import Queue
-    from eureka_agent.batch.session import ask_batch
-    from eureka_agent.batch.session import status as batch_status
-    from eureka_agent.batch.summary import row_to_json, rows_of
+    from eureka_agent.batch import control
+    from eureka_agent.batch.folder import find_batch, searches_of
+    from eureka_agent.batch.intents import IntentsFile
+    from eureka_agent.batch.summary import Summary, render_rows, row_to_json
     from eureka_agent.report.console import list_console
 
     found = find_batch(folder)
-    facts = batch_status(found)
-    with suppress(NobodyListensError):
-        facts |= ask_batch(found, {"action": "status"})
-    with closing(Queue(found, reading=True)) as queue:
-        states = facts["searches"]
-        rows = [replace(row, state=states.get(row.search, row.state)) for row in rows_of(queue)]
+    facts, rows = control.status(found), Summary(found).rows(searches_of(IntentsFile(found)))
     if output_format == "json":
         print_json({**facts, "rows": [row_to_json(row) for row in rows]})
         return
     list_console().print(render_rows(rows))
     say("a process works on it" if facts["running"] else "nobody works on it now")
-    if "stopping" in facts:
-        _say_held(facts, folder)
+    _say_held(facts, folder)
+
+
+def _say_held(facts: Mapping[str, Any], folder: str) -> None:
+    """Say that a batch is paused, or what it waits for before it ends."""
+    if facts["stopping"]:
+        waits_for = plural(facts["trainings"], "training")
+        say(f"stopping: nothing new begins, and it ends after {waits_for} under way")
+    elif facts["paused"]:
+        say(f"paused: go on with `{command(f'batch resume {folder}')}`")
+
+
+def _ask(
+    folder: str,
+    output_format: str,
+    action: str,
+    search: str | None,
+    changes: Mapping[str, Any] | None = None,
+) -> None:
+    """Ask something of a batch and show how it stands then."""
+    from eureka_agent.batch.control import ask_batch
+    from eureka_agent.batch.folder import find_batch
+
+    answer = ask_batch(find_batch(folder), action, search, changes)
+    if output_format == "json":
+        print_json(answer)
+        return
+    for name, state in answer["searches"].items():
+        if search in (None, name):
+            say(f"{name}: {state}")
+    if again := answer["again"]:
+        say(f"nobody works on the batch: go on with `{again}`")
+    _say_held(answer, folder)
+
+
+_REQUESTS = {
+    "pause": (
+        "Begin nothing more in SEARCH, or in the whole batch; trainings under way go on.",
+        "eureka batch pause nightly",
+    ),
+    "resume": (
+        "Go on with SEARCH, also with a cancelled one, or with the whole batch.\n\nWhere no process"
+        " works on the batch, SEARCH waits in it, and the command that goes on is named.",
+        "eureka batch resume nightly\neureka batch resume nightly walkers-hopper-seed1",
+    ),
+    "cancel": (
+        "End SEARCH, or all, now. What was trained is kept, and `resume` goes on with it.",
+        "eureka batch cancel nightly walkers-hopper-seed1",
+    ),
+    "stop": (
+        "End the batch after the trainings under way; starting it again goes on.",
+        "eureka batch stop nightly",
+    ),
+}
+"""Help of the commands that ask something of a batch, and examples, by action."""
+
+
+def _add_request(action: str, text: str, examples: str) -> None:
+    def ask(folder: str, output_format: str, search: str | None = None) -> None:
+        _ask(folder, output_format, action, search)
+
+    with_search = ask if action == "stop" else _SEARCH(ask)
+    made = batch.command(action, cls=Command, help=f"{text}\n\n\b\n{examples}")
+    made(_FOLDER(FORMAT(with_search)))
+
+
+for _action, (_text, _examples) in _REQUESTS.items():
+    _add_request(_action, _text, _examples)
 
 
 @batch.command(cls=Command)
-@_folder
-@_search
-@FORMAT
-def pause(folder: str, search: str | None, output_format: str) -> None:
-    """Begin nothing more in SEARCH, or in the whole batch; trainings under way go on.
-
-    \b
-    eureka batch pause nightly
-    """
-    _ask(folder, output_format, {"action": "pause", "search": search})
-
-
-@batch.command(cls=Command)
-@_folder
-@_search
-@FORMAT
-def resume(folder: str, search: str | None, output_format: str) -> None:
-    """Go on with SEARCH, also with a cancelled one, or with the whole batch.
-
-    Where no process works on the batch, SEARCH waits in it, and the command that goes on is named.
-
-    \b
-    eureka batch resume nightly
-    eureka batch resume nightly walkers-hopper-seed1
-    """
-    _ask(folder, output_format, {"action": "resume", "search": search})
-
-
-@batch.command(cls=Command)
-@_folder
-@_search
-@FORMAT
-def cancel(folder: str, search: str | None, output_format: str) -> None:
-    """End SEARCH, or all, now. What was trained is kept, and `resume` goes on with it.
-
-    \b
-    eureka batch cancel nightly walkers-hopper-seed1
-    """
-    _ask(folder, output_format, {"action": "cancel", "search": search})
-
-
-@batch.command(cls=Command)
-@_folder
-@FORMAT
-def stop(folder: str, output_format: str) -> None:
-    """End the batch after the trainings under way; starting it again goes on.
-
-    \b
-    eureka batch stop nightly
-    """
-    _ask(folder, output_format, {"action": "stop"})
-
-
-@batch.command(cls=Command)
-@_folder
+@_FOLDER
 @click.argument("words", nargs=-1, required=True, metavar="[SEARCH] NAME=VALUE...")
 @FORMAT
 def retune(folder: str, words: tuple[str, ...], output_format: str) -> None:
@@ -190,7 +337,7 @@ def retune(folder: str, words: tuple[str, ...], output_format: str) -> None:
         if not equals:
             raise UsageError(f"{word!r} is no change", "write it as name=value")
         changes[name.lstrip("-").replace("-", "_")] = read_value(value)
-    _ask(folder, output_format, {"action": "retune", "search": search, "settings": changes})
+    _ask(folder, output_format, "retune", search, changes)
 
 
 @click.command(cls=Command)
@@ -202,14 +349,14 @@ def batches(output_format: str) -> None:
     eureka batches
     """
     from eureka_agent.archive.run_folder import list_batches, shown_runs_folder
-    from eureka_agent.batch.session import counted
-    from eureka_agent.batch.session import status as batch_status
+    from eureka_agent.batch import control
+    from eureka_agent.batch.folder import counted
     from eureka_agent.errors import EurekaError
 
     found = []
     for folder in list_batches():
         try:
-            found.append(batch_status(folder))
+            found.append(control.status(folder))
         except EurekaError as error:
             say(f"skipped {folder.name}: {error.message}", err=True)
     if output_format == "json":

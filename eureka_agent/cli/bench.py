@@ -57,7 +57,7 @@ def bench(
     from eureka_agent.batch.folder import check_folder
     from eureka_agent.bench.searches import check_benchmark, faults_of, planned_searches
     from eureka_agent.bench.suite import read_suite, with_choices
-    from eureka_agent.cli.batch_start import run_planned
+    from eureka_agent.cli.batch import CONFIRM_ABOVE, run_planned
 
     if suite is None:
         _list(output_format)
@@ -72,10 +72,11 @@ def bench(
         if left_out := check_benchmark(chosen, searches, target):
             say(left_out, err=True)
         with faults_of(chosen):
-            done = run_planned(
-                file, searches, target, plan=plan, yes=yes, output_format=output_format, again=again
+            above = None if yes else CONFIRM_ABOVE
+            end = run_planned(
+                file, searches, target, output_format, again, plan=plan, confirm_above=above
             )
-        if not done:
+        if end is None:
             return
     elif not (target / BATCH_FILE).is_file():
         raise RunFolderError(

@@ -21,7 +21,7 @@ import click
 from eureka_agent import __version__, libraries
 from eureka_agent.cli.command import Command
 from eureka_agent.cli.output import FORMAT, print_json, wrapped
-from eureka_agent.errors import EurekaError, WallError, WallNotBuiltError
+from eureka_agent.errors import EurekaError, WallError
 from eureka_agent.invocation import DRAWING_HINT, install_packages
 
 if TYPE_CHECKING:
@@ -196,11 +196,7 @@ def walls() -> Iterator[Check]:
     there: list[str] = []
     for name in WALLS:
         try:
-            wall = open_wall(name, build=False)
-        except WallNotBuiltError as error:
-            there.append(name)
-            yield Check(f"sandbox {name}", "ok", f"can be had: {error.message}", error.hint)
-            continue
+            wall = open_wall(name)
         except EurekaError as error:
             status: Status = "ok" if there else "warning"
             fault = f"cannot be had: {error.message}"
@@ -239,9 +235,6 @@ def worker() -> Iterator[Check]:
     try:
         wall = _wall_to_try()
         seconds, opened, findings = asyncio.run(_probe(wall))
-    except WallNotBuiltError as error:
-        yield Check("worker", "warning", f"was not tried: {error.message}", error.hint)
-        return
     except EurekaError as error:
         yield Check("worker", "error", error.message, error.hint)
         return
@@ -267,14 +260,14 @@ def devices(opened: Opened) -> Check:
 
 
 def _wall_to_try() -> Wall:
-    """Requested wall, else the strongest that needs no build. Raises WallError."""
+    """Requested wall, else the strongest. Raises WallError."""
     from eureka_agent.sandbox.choose import WALL_VARIABLE, WALLS, open_wall
 
     *others, last = (os.environ[WALL_VARIABLE],) if os.environ.get(WALL_VARIABLE) else WALLS
     for name in others:
         with contextlib.suppress(WallError):
-            return open_wall(name, build=False)
-    return open_wall(last, build=False)
+            return open_wall(name)
+    return open_wall(last)
 
 
 async def _probe(wall: Wall) -> tuple[float, Opened, list[str]]:

@@ -189,7 +189,7 @@ def _list(output_format: str) -> None:
         print_json({"environments": documents})
         return
     from eureka_agent.report.console import list_console
-    from eureka_agent.report.environment_list import render_environments
+    from eureka_agent.report.environment import render_environments
 
     sentences = {name: entry.tasks for name, entry in entries.items()}
     cards = {name: of_tasks for name, (of_tasks, _) in found.items()}
@@ -216,9 +216,8 @@ def _show(environment: str, task: str | None, output_format: str) -> None:
         document = description.model_dump(mode="json")
         print_json({**document, **_cards_as_json(cards, outdated)})
         return
-    from eureka_agent.report.card import render_card, render_cards
     from eureka_agent.report.console import CleanConsole
-    from eureka_agent.report.environment import render_environment
+    from eureka_agent.report.environment import render_card, render_cards, render_environment
 
     console = CleanConsole()
     console.print(render_environment(description, tuple(loaded.tasks)))

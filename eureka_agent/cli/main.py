@@ -39,7 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "show": ("runs", "Show a run, or one of its attempts."),
     "ui": ("runs", "Show the runs in a browser."),
     "envs": ("envs", "List environments, show one, or check your own."),
-    "sandbox": ("sandbox", "Build the Docker wall's image, list and clean up."),
+    "sandbox": ("sandbox", "List and remove containers of the Docker wall."),
     "doctor": ("doctor", "Tell what is installed and what works here."),
 }
 
@@ -144,9 +144,8 @@ def _remove_leftover_containers() -> None:
 
     if "_EUREKA_COMPLETE" in os.environ:  # the shell waits, and shows what is printed
         return
-    with dead_markers() as found:
-        if not found:
-            return
+    if not dead_markers():
+        return
     from eureka_agent.sandbox.docker.leftovers import remove_after_dead_drivers
     from eureka_agent.wording import plural
 

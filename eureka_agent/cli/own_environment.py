@@ -13,7 +13,7 @@ import click
 
 from eureka_agent.cards import card_path
 from eureka_agent.cli.command import UsageError
-from eureka_agent.cli.foreign_code import foreign_code
+from eureka_agent.cli.interruption import foreign_code
 from eureka_agent.cli.output import print_json, say
 from eureka_agent.invocation import command
 
@@ -61,8 +61,8 @@ def measure_tasks(
     environment's folder. `env_steps` of a training; None: the task's budget. Raises EurekaError."""
     from eureka_agent.archive.files import write_text
     from eureka_agent.cli.watch import watch
-    from eureka_agent.report.card import render_card
     from eureka_agent.report.console import CleanConsole
+    from eureka_agent.report.environment import render_card
     from eureka_agent.search.card import card_of
 
     folder, tasks = _tasks(reference, task)

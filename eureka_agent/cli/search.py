@@ -86,8 +86,8 @@ def _print_plan(values: Mapping[str, Any], output_format: str) -> None:
     import asyncio
 
     from eureka_agent.report.console import CleanConsole
-    from eureka_agent.report.estimate import plan_to_json, render_estimate
-    from eureka_agent.search.estimate import Estimator, SearchPlan
+    from eureka_agent.report.plan import SearchPlan, plan_to_json, render_plan
+    from eureka_agent.search.estimator import Estimator
 
     async def estimated() -> SearchPlan:
         async with Estimator(say_notice) as estimator:
@@ -97,7 +97,7 @@ def _print_plan(values: Mapping[str, Any], output_format: str) -> None:
     if output_format == "json":
         print_json(plan_to_json(found))
     else:
-        CleanConsole().print(render_estimate(found))
+        CleanConsole().print(render_plan(found))
 
 
 def _what_a_search_is() -> str:

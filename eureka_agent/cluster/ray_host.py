@@ -74,7 +74,6 @@ class Host:
             unpack(folders[name], place / Path(name).name)
             places[name] = place / Path(name).name
         folder = Path(tempfile.mkdtemp(prefix="worker-", dir=scratch))
-        # the image of the Docker wall may have to be built first
         self._wall = await asyncio.to_thread(choose_wall, wall, lambda line: None)
         own = replace(
             limits,

@@ -25,7 +25,7 @@ from eureka_agent.export.reward_source import calls_helpers, standalone_source
 from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.problem import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
-from eureka_agent.invocation import command, install_extra, show_command
+from eureka_agent.invocation import install_extra, show_command
 from eureka_agent.libraries import PACKAGES, LibraryName
 from eureka_agent.protocol.commands import Prove
 from eureka_agent.protocol.events import Proved
@@ -123,7 +123,7 @@ async def prove(
     EurekaError where every training failed.
     """
     wall = choose_wall(run.settings.sandbox)
-    _check_installed(library, wall)
+    _check_installed(library)
     work = _Work(run, library, wall, settings, say)
     stored = read_proof(run, library)
     if stored is not None and (stored.settings, stored.episodes) == (settings, work.proof.episodes):
@@ -140,18 +140,14 @@ async def prove(
     trainings = work.proof.trainings
     if trainings and all(each.fitness is None for each in trainings):
         raise EurekaError(
-            f"every training by {library} failed: {trainings[0].failure}",
-            f"behind {wall.name} the library has to be where workers run"
-            f" ({command('sandbox build --requirements FILE')})"
-            if wall.name == "docker"
-            else "see the message",
+            f"every training by {library} failed: {trainings[0].failure}", "see the message"
         )
     return work.proof
 
 
-def _check_installed(library: LibraryName, wall: Wall) -> None:
+def _check_installed(library: LibraryName) -> None:
     module, distribution = PACKAGES[library]
-    if wall.name != "docker" and importlib.util.find_spec(module) is None:
+    if importlib.util.find_spec(module) is None:
         raise SettingsError(
             f"--with {library} needs {distribution}, which is not installed",
             f"install it: {install_extra('prove')}",

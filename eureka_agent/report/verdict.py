@@ -11,12 +11,13 @@ from eureka_agent.analysis.coverage import EARLY_SHARE, MORE, what_could_help
 from eureka_agent.attempt_words import TIME_OUT
 from eureka_agent.invocation import command
 from eureka_agent.records import BASELINES, Attempt, RunStatus, Score, Stage
-from eureka_agent.report.belief import belief_in_best, lead_of_best
 from eureka_agent.report.comparison import (
     FEWEST_SEEDS,
     Comparison,
+    belief_in_best,
     compare_scores,
     known_fitness,
+    lead_of_best,
 )
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.settings import SearchSettings

@@ -7,34 +7,97 @@ import contextlib
 import os
 import secrets
 import shutil
-import site
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import eureka_agent
 from eureka_agent.errors import WallError, system_reason
-from eureka_agent.resources import resource_folder
-from eureka_agent.sandbox.cgroups import ENTER, ControlGroup
 from eureka_agent.sandbox.process_wall import ProcessHandle, cannot_start, start_process
-from eureka_agent.sandbox.readable import named_folders
 from eureka_agent.sandbox.wall import Limits, WorkerHandle
-from eureka_agent.sandbox.worker_environment import worker_arguments, worker_environment
+from eureka_agent.sandbox.worker_environment import (
+    SCRATCH,
+    TEMPORARY_BYTES,
+    check_readable,
+    readable_files,
+    worker_arguments,
+    worker_environment,
+)
 from eureka_agent.seccomp import kernel
 from eureka_agent.seccomp.profile import compile_profile, worker_profile
 from eureka_agent.seccomp.system_calls import current_architecture
 
-SCRATCH = Path("/scratch")
-"""The worker's own folder, as mounted for it."""
-_TEMPORARY_BYTES = 64 << 20
-_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-_SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives")
 _HARDWARE = ("/sys/devices/system/cpu", "/sys/devices/system/node")
 """Capabilities of the processor: without them torch falls back to slower code."""
 _PROBE_SECONDS = 20.0
-_PACKAGE = Path(eureka_agent.__file__).resolve().parent
+_GROUPS = Path("/sys/fs/cgroup")
+_GROUP_PREFIX = "eureka-worker-"
+_REMOVAL_SECONDS = 5.0
+_LEFT_SECONDS = 600.0
+"""Age from which an empty group is a leftover: a worker enters its group within milliseconds."""
+_ENTER = (
+    'for group in $(echo "$EUREKA_GROUPS" | tr : " "); do echo $$ >"$group/cgroup.procs" || exit'
+    ' 125; done; unset EUREKA_GROUPS; exec "$@"'
+)
+"""Shell script that enters the groups in `EUREKA_GROUPS`, then executes its arguments."""
+
+
+@dataclass(frozen=True)
+class ControlGroup:
+    """A control group of one worker: memory and processes of all it starts. Needs root."""
+
+    folders: tuple[Path, ...]
+    """One, or with version 1 one per resource."""
+
+    @classmethod
+    def make(cls, limits: Limits) -> ControlGroup | None:
+        """Make a group with these limits; None where that fails. Empty leftovers are removed."""
+        if os.geteuid() != 0:
+            return None  # the service manager controls groups that are delegated to a user
+        memory, processes = limits.memory_bytes, limits.processes
+        if (_GROUPS / "cgroup.controllers").exists():
+            settings = {_GROUPS: {"memory.max": memory, "pids.max": processes}}
+        else:
+            settings = {
+                _GROUPS / "memory": {"memory.limit_in_bytes": memory},
+                _GROUPS / "pids": {"pids.max": processes},
+            }
+        name = f"{_GROUP_PREFIX}{int(time.time())}-{secrets.token_hex(4)}"
+        group = cls(tuple(parent / name for parent in settings))
+        try:
+            for (parent, values), folder in zip(settings.items(), group.folders, strict=True):
+                _remove_empty(parent)
+                folder.mkdir()
+                for file, value in values.items():
+                    (folder / file).write_text(str(value))
+        except OSError:
+            group.remove()
+            return None
+        return group
+
+    def remove(self) -> None:
+        """Remove the group once its processes are gone; after some seconds it is left behind."""
+        deadline = time.monotonic() + _REMOVAL_SECONDS
+        for folder in self.folders:
+            while folder.is_dir():
+                try:
+                    folder.rmdir()
+                except OSError:
+                    if time.monotonic() > deadline:
+                        break
+                    time.sleep(0.005)
+
+
+def _remove_empty(parent: Path) -> None:
+    """Remove empty groups that are old by the time in their name: the kernel keeps no folder's
+    time, and a process id means nothing in another container."""
+    for folder in parent.glob(f"{_GROUP_PREFIX}*"):
+        made = folder.name.removeprefix(_GROUP_PREFIX).split("-")[0]
+        if made.isdecimal() and time.time() - int(made) > _LEFT_SECONDS:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
 
 
 class BubblewrapHandle(ProcessHandle):
@@ -79,7 +142,7 @@ class BubblewrapWall:
 
     async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
         """See `Wall.start`. The worker does not see `folder`."""
-        named_folders(limits.readable, os.environ)  # raises for folders that no wall shows
+        check_readable(limits)
         environment = worker_environment(SCRATCH, secrets.token_hex(16), limits.visible_gpu)
         processes = ("--processes", str(limits.processes)) if _counts_by_namespace() else ()
         arguments = worker_arguments(str(SCRATCH), limits, str(limits.kernels))
@@ -92,7 +155,7 @@ class BubblewrapWall:
         try:
             with sandboxed(worker, limits) as (command, descriptors):
                 if group is not None:
-                    command = ["/bin/sh", "-c", ENTER, "sh", *command]
+                    command = ["/bin/sh", "-c", _ENTER, "sh", *command]
                     environment["EUREKA_GROUPS"] = ":".join(map(str, group.folders))
                 # bwrap has the same environment: the worker can read bwrap's in /proc
                 process = await start_process(command, environment, Path("/"), descriptors)
@@ -158,19 +221,13 @@ def _next_step(said: str) -> str:
     return "try it by hand: bwrap --unshare-all --ro-bind / / true"
 
 
-def _binary() -> str:
-    found = shutil.which("bwrap")
-    if found is None:
-        hint = "install the package bubblewrap, or use another sandbox"
-        raise WallError("there is no program bwrap", hint)
-    return found
-
-
 @contextlib.contextmanager
 def sandboxed(program: list[str], limits: Limits) -> Iterator[tuple[list[str], tuple[int, ...]]]:
     """Make the command for a program behind the wall, without control group and the worker's own
     limits, and the descriptors that it inherits. Raises WallError without `bwrap`."""
-    binary = _binary()
+    if (binary := shutil.which("bwrap")) is None:
+        hint = "install the package bubblewrap, or use another sandbox"
+        raise WallError("there is no program bwrap", hint)
     architecture = current_architecture()
     if architecture is None:
         raise WallError(str(kernel.unavailable_reason()), "use another sandbox")
@@ -202,17 +259,13 @@ def _options(limits: Limits) -> list[str]:
         *("--proc", "/proc", "--dev", "/dev"),
     ]
     # before folders that may lie below it
-    options += ["--size", str(_TEMPORARY_BYTES), "--perms", "1777", "--tmpfs", "/tmp"]
-    for name in _SYSTEM:
-        if Path(name).is_symlink():
-            options += ["--symlink", os.readlink(name), name]
-        elif Path(name).is_dir():
-            options += ["--ro-bind", name, name]
-    for path in (*_SYSTEM_FILES, *_HARDWARE):
-        options += ["--ro-bind-try", path, path]
-    kernels = () if limits.kernels is None else (limits.kernels,)
-    wanted = (*_python_folders(), *limits.readable, *kernels)
-    options += _shown(wanted, executable=Path(sys.executable))
+    options += ["--size", str(TEMPORARY_BYTES), "--perms", "1777", "--tmpfs", "/tmp"]
+    files = readable_files(limits)
+    for path in (*map(str, files.bound), *filter(os.path.exists, _HARDWARE)):
+        options += ["--ro-bind", path, path]
+    options += [option for folder in files.passed for option in ("--dir", str(folder))]
+    for place, target in files.links:
+        options += ["--symlink", target, str(place)]
     if limits.visible_gpu != "":
         for device in sorted(Path("/dev").glob("nvidia*")):
             options += ["--dev-bind-try", str(device), str(device)]
@@ -222,90 +275,6 @@ def _options(limits: Limits) -> list[str]:
     options += ["--remount-ro", "/proc"]
     # the root of all this is a file system in memory without a limit
     return [*options, "--remount-ro", "/", "--remount-ro", "/dev", "--chdir", str(SCRATCH)]
-
-
-def _shown(wanted: Iterable[Path], executable: Path) -> list[str]:
-    """Options that bind folders at their real places, with the links on the way there."""
-    names = {path.absolute() for path in wanted if path.exists()}
-    routes = [route(name) for name in sorted({*names, executable.absolute()})]
-    bound = _outermost(Path(os.path.realpath(name)) for name in names)
-    there = (*map(Path, (*_SYSTEM, *_SYSTEM_FILES)), *bound)
-
-    def is_new(place: Path) -> bool:
-        return not any(place.is_relative_to(folder) for folder in there)
-
-    options = [option for folder in bound for option in ("--ro-bind", str(folder), str(folder))]
-    for passed in sorted({folder for found in routes for folder in found.passed if is_new(folder)}):
-        options += ["--dir", str(passed)]
-    links = {link for found in routes for link in found.links if is_new(link[0])}
-    for place, target in sorted(links):
-        options += ["--symlink", target, str(place)]
-    return options
-
-
-@dataclass(frozen=True)
-class Route:
-    """Files that the kernel visits on its way along a path."""
-
-    links: tuple[tuple[Path, str], ...]
-    """Real place and content of each link."""
-    passed: tuple[Path, ...]
-    """Real folders that a `..` leaves."""
-
-
-def route(path: Path) -> Route:
-    """Follow the kernel's way from `/` along an absolute path that exists."""
-    pending = list(reversed(path.parts[1:]))
-    here, links, passed = Path(path.anchor), list[tuple[Path, str]](), list[Path]()
-    while pending:
-        part = pending.pop()
-        if part == "..":
-            passed.append(here)
-            here = here.parent
-        elif (here / part).is_symlink():
-            target = os.readlink(here / part)
-            links.append((here / part, target))
-            here = Path("/") if os.path.isabs(target) else here
-            pending += reversed(Path(target).parts[os.path.isabs(target) :])
-        else:
-            here = here / part
-    return Route(tuple(links), tuple(passed))
-
-
-def _outermost(folders: Iterable[Path]) -> list[Path]:
-    """Real folders outside of each other and of the system's; parents first."""
-    chosen = [Path("/usr")]
-    for folder in sorted(set(folders)):
-        if not any(folder.is_relative_to(other) for other in chosen):
-            chosen.append(folder)
-    return chosen[1:]
-
-
-def _python_folders() -> Iterator[Path]:
-    """Folders of the worker's Python, its libraries, and the modules that it may import."""
-    yield from map(Path, {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix})
-    yield Path(os.path.realpath(sys.executable)).parent
-    yield _PACKAGE
-    yield resource_folder("envs")
-    # installed packages, and the folders after them, which .pth files add
-    packages = [
-        index
-        for index, entry in enumerate(sys.path)
-        if entry in (*site.getsitepackages(), site.getusersitepackages())
-    ]
-    entries = sys.path[packages[0] :] if packages else []
-    for name in ("PYTHONPATH", "LD_LIBRARY_PATH"):
-        entries = [*entries, *os.environ.get(name, "").split(os.pathsep)]
-    # never fails, also for a user without a home
-    home = Path(os.path.realpath(os.path.expanduser("~")))
-    for entry in filter(os.path.isabs, entries):
-        # Python removes `..` from a name before it looks there; after a link that is another folder
-        # than the kernel's
-        for name in dict.fromkeys((entry, os.path.abspath(entry))):
-            real = Path(os.path.realpath(name))
-            # a whole home folder is not a folder of modules
-            if real != _PACKAGE.parent and not home.is_relative_to(real):
-                yield Path(name)
 
 
 def _can_group() -> bool:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 
 from eureka_agent.errors import WallError, did_you_mean
 from eureka_agent.resources import state_folder
 from eureka_agent.sandbox.process_wall import ProcessWall
-from eureka_agent.sandbox.wall import Say, Wall, print_to_stderr
+from eureka_agent.sandbox.wall import Wall
 
 WALLS = ("docker", "bubblewrap", "process")
 """Names of the walls, strongest first."""
@@ -18,18 +20,18 @@ WALL_VARIABLE = "EUREKA_SANDBOX"
 """Environment variable with the wall for `auto` on this machine."""
 
 
-def choose_wall(name: str, say: Say | None = None) -> Wall:
+def choose_wall(name: str, say: Callable[[str], None] | None = None) -> Wall:
     """Open the named wall; `"auto"`: the one in EUREKA_SANDBOX, else the strongest available, with
     a line to `say` once a day on the wall, its gaps and why it is no stronger one. Raises
     WallError, with the next step, for an unknown name or a wall that is not available."""
     if name == AUTO:
         name = os.environ.get(WALL_VARIABLE) or AUTO
     if name != AUTO:
-        return open_wall(name, say)
+        return open_wall(name)
     reasons = []
     for candidate in WALLS:
         try:
-            wall = open_wall(candidate, say)
+            wall = open_wall(candidate)
         except WallError as error:
             reasons.append(f"not {candidate}: {error.message}")
         else:
@@ -38,25 +40,17 @@ def choose_wall(name: str, say: Say | None = None) -> Wall:
     gaps = "; ".join(wall.does_not_cover)
     sentence = f"sandbox: {wall.name}, which does not cover {gaps}{lacking}"
     if not _said_today(sentence):
-        (say or print_to_stderr)(sentence)
+        print(sentence, file=sys.stderr, flush=True) if say is None else say(sentence)
     return wall
 
 
-def open_wall(name: str, say: Say | None = None, build: bool = True) -> Wall:
-    """Open the named wall. Raises WallError where it is not available; without `build` nothing is
-    downloaded or built, and WallNotBuiltError is raised instead."""
-    say = say or print_to_stderr
-    # imported on demand: the Docker SDK takes a third of a second
+def open_wall(name: str) -> Wall:
+    """Open the named wall. Raises WallError where it is not available."""
     # each wall is imported by itself: the Docker SDK takes a third of a second
     if name == "docker":
         from eureka_agent.sandbox.docker.wall import DockerWall
 
-        docker = DockerWall(say=say)
-        if build:
-            docker.make_ready()
-        else:
-            docker.look()
-        return docker
+        return DockerWall()
     if name == "bubblewrap":
         from eureka_agent.sandbox.bubblewrap_wall import BubblewrapWall, unavailable_reason
 

@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from eureka_agent.errors import WallError, system_reason
-from eureka_agent.sandbox.last_words import LastWords
-from eureka_agent.sandbox.wall import Limits, WorkerHandle
+from eureka_agent.sandbox.wall import LastWords, Limits, WorkerHandle
 from eureka_agent.sandbox.worker_environment import MARK, worker_arguments, worker_environment
 from eureka_agent.seccomp import kernel
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -14,13 +13,9 @@ LOST = 1 << 16
 VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
 """Variable that names the GPUs of a process."""
 _LEAST_MEMORY_BYTES = 2 << 30
-Say = Callable[[str], None]
-"""Receives a line for the user."""
-
-
-def print_to_stderr(line: str) -> None:
-    """Show a line to the user; a `Say`."""
-    print(line, file=sys.stderr, flush=True)
+KEPT_BYTES = 4096
+FLOOD_BYTES = 64 << 20
+"""Most bytes of standard error: a worker that writes more has a loop, and keeps the driver busy."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +47,33 @@ def shared_limits(workers: int) -> Limits:
 
 def _half_of_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+class LastWords:
+    """The last `KEPT_BYTES` of a worker's standard error."""
+
+    def __init__(self) -> None:
+        self._kept = bytearray()
+        self._written = 0
+
+    @property
+    def flooded(self) -> bool:
+        """True after more than `FLOOD_BYTES`: the reader should end the worker."""
+        return self._written > FLOOD_BYTES
+
+    def add(self, data: bytes) -> None:
+        """Append data."""
+        self._written += len(data)
+        self._kept += data
+        del self._kept[:-KEPT_BYTES]
+
+    def text(self) -> str:
+        """The kept end; not safe for a terminal (`plain_text`)."""
+        words = [self._kept.decode(errors="replace").strip()]
+        if self.flooded:
+            limit = f"{FLOOD_BYTES >> 20} MiB"
+            words.append(f"it wrote more than {limit} to standard error and was killed")
+        return "\n".join(filter(None, words))
 
 
 class WorkerHandle(Protocol):

@@ -1,12 +1,17 @@
-"""Arguments and environment variables of workers, completed by each wall."""
+"""Arguments, environment variables, and files of this machine that a worker is given."""
 
 from __future__ import annotations
 
 import os
 import site
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from eureka_agent.sandbox.readable import package_parent
+import eureka_agent
+from eureka_agent.errors import WallError
+from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.wall import Limits
 
 MARK = "EUREKA_WORKER"
@@ -37,6 +42,13 @@ WORKER_VARIABLES = {
     "MKL_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
+SCRATCH = Path("/scratch")
+"""The worker's own folder, as mounted for it."""
+TEMPORARY_BYTES = 64 << 20
+"""Size of the worker's `/tmp`."""
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives")
+_PACKAGE = Path(eureka_agent.__file__).resolve().parent
 
 
 def worker_arguments(scratch: str, limits: Limits, kernels: str) -> list[str]:
@@ -57,7 +69,7 @@ def worker_environment(scratch: Path, mark: str, visible_gpu: str | None) -> dic
     environment |= {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     if visible_gpu is not None:
         environment["CUDA_VISIBLE_DEVICES"] = visible_gpu
-    paths = (str(package_parent()), os.environ.get("PYTHONPATH"))
+    paths = (str(_PACKAGE.parent), os.environ.get("PYTHONPATH"))
     return {
         **environment,
         **WORKER_VARIABLES,
@@ -68,3 +80,111 @@ def worker_environment(scratch: Path, mark: str, visible_gpu: str | None) -> dic
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         "PYTHONUSERBASE": site.getuserbase(),
     }
+
+
+@dataclass(frozen=True)
+class ReadableFiles:
+    """Files that a worker reads under the paths that they have on this machine."""
+
+    bound: tuple[Path, ...]
+    """Real files and folders, parents first; one lies in another only on another file system."""
+    own: frozenset[Path]
+    """Those that are not Python's or the system's: this package and the user's folders."""
+    links: tuple[tuple[Path, str], ...]
+    """Real place and content of each link that leads there."""
+    passed: tuple[Path, ...]
+    """Real folders that a `..` leaves on the way."""
+
+
+def check_readable(limits: Limits) -> None:
+    """Raise WallError for the root folder in `Limits.readable` or PYTHONPATH."""
+    for path in (*map(Path, _entries("PYTHONPATH")), *limits.readable):
+        real = path.resolve()  # a link may lead there
+        if real == real.parent:
+            raise WallError(
+                f"the sandbox will not show a worker the folder {str(path)!r}",
+                "name a smaller folder: in PYTHONPATH, or with --env",
+            )
+
+
+def readable_files(limits: Limits) -> ReadableFiles:
+    """All that a worker reads."""
+    kernels = () if limits.kernels is None else (limits.kernels,)
+    own = {_PACKAGE, resource_folder("envs"), *_modules(_entries("PYTHONPATH"))}
+    own |= {*limits.readable, *kernels}
+    names = {path.absolute() for path in (*_python(), *own) if path.exists()}
+    system = [Path(name) for name in (*_SYSTEM, *_SYSTEM_FILES) if os.path.lexists(name)]
+    linked = {path for path in system if path.is_symlink()}
+    wanted = {path for path in system if path not in linked} | {path.resolve() for path in names}
+    bound = _outermost(wanted)
+    links, passed = dict[Path, str](), set[Path]()
+    for name in {*names, Path(sys.executable).absolute()}:
+        _follow(name, links, passed)
+
+    def is_new(place: Path) -> bool:
+        return not any(place.is_relative_to(each) for each in (*bound, *linked))
+
+    new = {place: target for place, target in links.items() if is_new(place)}
+    new |= {place: os.readlink(place) for place in linked}
+    return ReadableFiles(
+        bound=bound,
+        own=frozenset(path.resolve() for path in own),
+        links=tuple(sorted(new.items())),
+        passed=tuple(sorted(filter(is_new, passed))),
+    )
+
+
+def _follow(path: Path, links: dict[Path, str], passed: set[Path]) -> None:
+    """Add what the kernel visits on its way along an absolute path that exists: the real place and
+    content of each link, and each real folder that a `..` leaves."""
+    pending = list(reversed(path.parts[1:]))
+    here = Path(path.anchor)
+    while pending:
+        part = pending.pop()
+        if part == "..":
+            passed.add(here)
+            here = here.parent
+        elif (here / part).is_symlink():
+            target = links[here / part] = os.readlink(here / part)
+            here = Path("/") if os.path.isabs(target) else here
+            pending += reversed(Path(target).parts[os.path.isabs(target) :])
+        else:
+            here = here / part
+
+
+def _outermost(paths: Iterable[Path]) -> tuple[Path, ...]:
+    """Paths outside of each other, or of another file system than the one around them."""
+    chosen: list[Path] = []
+    for path in sorted(paths):
+        outer = [other for other in chosen if path.is_relative_to(other)]
+        if not outer or outer[-1].stat().st_dev != path.stat().st_dev:
+            chosen.append(path)
+    return tuple(chosen)
+
+
+def _python() -> Iterator[Path]:
+    """Folders of the worker's Python, its libraries, and its installed packages."""
+    yield from map(Path, {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix})
+    yield Path(os.path.realpath(sys.executable)).parent
+    # installed packages, and the folders after them, which .pth files add
+    sites = (*site.getsitepackages(), site.getusersitepackages())
+    first = next((index for index, entry in enumerate(sys.path) if entry in sites), len(sys.path))
+    yield from _modules((*sys.path[first:], *_entries("LD_LIBRARY_PATH")))
+
+
+def _modules(entries: Iterable[str]) -> Iterator[Path]:
+    """Entries of a search path that are absolute, and no folder around this package or a home."""
+    # never fails, also for a user without a home
+    home = Path(os.path.realpath(os.path.expanduser("~")))
+    for entry in filter(os.path.isabs, entries):
+        # Python removes `..` from a name before it looks there; after a link that is another folder
+        # than the kernel's
+        for name in dict.fromkeys((entry, os.path.abspath(entry))):
+            real = Path(os.path.realpath(name))
+            # a whole home folder is not a folder of modules
+            if real != _PACKAGE.parent and not home.is_relative_to(real):
+                yield Path(name)
+
+
+def _entries(variable: str) -> list[str]:
+    return [entry for entry in os.environ.get(variable, "").split(os.pathsep) if entry]

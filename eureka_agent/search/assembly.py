@@ -28,7 +28,7 @@ from eureka_agent.rewards import RewardSpecification
 from eureka_agent.search.advisers import Advisers
 from eureka_agent.search.attempts import AttemptRunner
 from eureka_agent.search.briefing import Analyses, Briefing
-from eureka_agent.search.capacity import plan_capacity
+from eureka_agent.search.clock import plan_capacity
 from eureka_agent.search.context import ALONE, SearchContext
 from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.engine import SearchEngine, first_error

@@ -20,7 +20,7 @@ _TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?
 
 
 @dataclass(frozen=True)
-class Budget:
+class SearchBudget:
     """The budget of a whole search, in wall time or in env steps."""
 
     text: str
@@ -29,19 +29,19 @@ class Budget:
     env_steps: int | None = None
 
 
-def parse_budget(text: str) -> Budget:
+def parse_budget(text: str) -> SearchBudget:
     """Parse `"90s"`, `"1h30m"` (wall time) or `"500k"`, `"5M"`, `"5000000"` (env steps). Raises
     SettingsError."""
     word, what = text.strip(), f"the budget is {text!r}"
     seconds = wall_time(text, what, _EXPECTED)
     if seconds is not None:
-        return Budget(word, seconds=seconds)
+        return SearchBudget(word, seconds=seconds)
     try:
         steps = whole_number(word)
     except ValueError:
         raise SettingsError(f"{what}: expected wall time or env steps", _EXPECTED) from None
     _check_range(what, steps, MOST_ENV_STEPS, "env steps", _EXPECTED)
-    return Budget(word, env_steps=steps)
+    return SearchBudget(word, env_steps=steps)
 
 
 def wall_time(text: str, what: str, hint: str) -> float | None:

@@ -15,10 +15,8 @@ from eureka_agent.training_counts import TrainingCounts
 
 
 class Deadline:
-    """Decides before every generation whether it would end in time.
-
-    The decision depends on this machine's speed, so it is recorded, and a resumed run keeps it.
-    """
+    """Decides before every generation whether it would end in time. The decision depends on this
+    machine's speed, so it is recorded, and a resumed run keeps it."""
 
     def __init__(
         self,
@@ -30,11 +28,8 @@ class Deadline:
     ) -> None:
         """`own`: the run's limit, over all its resumptions, and `used_seconds` its wall time so
         far. `shared`: that of all searches from now on, which may change while they run."""
-        self._run = run
-        self._own = own
-        self._used_seconds = used_seconds
-        self._observer = observer
-        self._shared = shared
+        self._run, self._own, self._observer = run, own, observer
+        self._used_seconds, self._shared = used_seconds, shared
 
     @property
     def limit(self) -> TimeLimit | None:
@@ -81,32 +76,21 @@ class Deadline:
         return False
 
     def _seconds_needed(self, iteration: int) -> float:
-        """Wall time of one more generation, the finals and the missing baselines, at the run's
-        speed so far."""
+        """Wall time of another generation, as long as those so far, the finals and the missing
+        baselines, at the run's env steps a second."""
         archive, settings = self._run.archive, self._run.settings
         attempts, trainings = archive.attempts(), archive.trainings()
-        randomised = randomised_trainings(archive.state)
-        done = run_cost(attempts, trainings, randomised=randomised).env_steps
-        searched = run_cost(attempts, ()).env_steps
-        # running trainings count with the steps behind them and ahead of them
-        under_way = [
-            each.rungs[-1].env_steps if each.rungs else 0
-            for each in attempts
-            if each.stage is Stage.ACCEPTED
-        ]
-        left = len(under_way) * settings.steps_of_a_training - sum(under_way)
-        done, searched = done + sum(under_way), searched + sum(under_way) + left
-        if not done:
-            return 0.0
-        rewards = len(self._run.description.baselines) * settings.seeds_of_baselines
-        to_come = TrainingCounts.of(
-            settings,
-            candidates=sum(attempt.stage is Stage.TRAINED for attempt in attempts)
-            + settings.samples,
-            baselines=rewards - sum(training.name in BASELINES for training in trainings),
-        )
-        final_trainings = to_come.outside_generations
-        before = archive.state.began.seconds_before
-        speed = done / max(self._used_seconds() - before, 1e-9)
-        generation = searched / iteration
-        return (generation + left + final_trainings * settings.steps_of_a_training) / speed
+        whole, randomised = settings.steps_of_a_training, randomised_trainings(archive.state)
+        running = [each for each in attempts if each.stage is Stage.ACCEPTED]
+        behind = sum(each.rungs[-1].env_steps for each in running if each.rungs)
+        ahead = len(running) * whole - behind
+        done = behind + run_cost(attempts, trainings, randomised=randomised).env_steps
+        generation = (behind + ahead + run_cost(attempts, ()).env_steps) / iteration
+        trained = sum(attempt.stage is Stage.TRAINED for attempt in attempts)
+        baselines = len(self._run.description.baselines) * settings.seeds_of_baselines
+        baselines -= sum(training.name in BASELINES for training in trainings)
+        last = TrainingCounts.of(
+            settings, candidates=trained + settings.samples, baselines=baselines
+        ).outside_generations
+        seconds = self._used_seconds() - archive.state.began.seconds_before
+        return (generation + ahead + last * whole) * seconds / done if done else 0.0

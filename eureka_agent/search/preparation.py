@@ -39,25 +39,22 @@ from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.advisers import recorded_of
 from eureka_agent.search.budget import parse_budget
-from eureka_agent.search.capacity import plan_capacity
+from eureka_agent.search.budget_plan import missing_baselines, plan_within
 from eureka_agent.search.card import card_for, makes_card
+from eureka_agent.search.clock import SearchClock, plan_capacity
 from eureka_agent.search.context import ALONE, SearchContext
 from eureka_agent.search.models import Models, models_of
 from eureka_agent.search.pace import pace_of
-from eureka_agent.search.planning import MissingBaselines, plan_within
 from eureka_agent.search.time_limit import time_limit
-from eureka_agent.search.unmeasured import (
-    RANKED_BY,
-    check_judge_setting,
-    no_fitness,
-    with_defaults,
-)
-from eureka_agent.search.wall_time import SearchTimes
 from eureka_agent.search.written_fitness import (
+    RANKED_BY,
     AcceptedFitness,
     Confirm,
     accepted_fitness,
     check_fitness_setting,
+    check_judge_setting,
+    no_fitness,
+    with_defaults,
 )
 from eureka_agent.settings import (
     UNMEASURED,
@@ -140,7 +137,6 @@ async def prepared(
     began = time.monotonic()
     values = with_defaults(values)
     asked = checked(values, given, confirm)
-    budget = None if asked.budget is None else parse_budget(asked.budget)
     surroundings = _surroundings(asked, given, observer, context)
     async with surroundings as (models, wall, cluster, scratch, stack):
         machine = context.machine if asked.fitness == "task" else None
@@ -167,28 +163,21 @@ async def prepared(
             recorded_of(models) if given is None else {"given_source": given.reward.source}
         )
         recorded |= {} if written is None else written.recorded()
-        if budget is not None:
+        if settings.budget is not None:
             description = dry_runner.description
-            baselines = MissingBaselines(description, hardware)
+            baselines = missing_baselines(description, hardware)
 
-            async def times(sized: SearchSettings) -> SearchTimes:
+            async def clock(sized: SearchSettings) -> SearchClock:
                 pace = await pace_of(
                     sized, description, hardware, wall, scratch, observer, cluster, anew=True
                 )
                 live = None if models is None or models.replayed else models
-                return SearchTimes(
-                    description,
-                    pace,
-                    hardware.places,
-                    baselines,
-                    before=time.monotonic() - began,
-                    designs=live is not None,
-                    analyses=live is not None and live.analyst is not None,
-                )
+                before = time.monotonic() - began
+                return SearchClock(description, pace, hardware.places, baselines, before, live)
 
-            plan = await plan_within(budget, settings, values, baselines, times)
-            ready.settings, ready.seconds = plan.settings, time.monotonic() - began
-            recorded |= {"budget": plan.text, "seconds_before": ready.seconds}
+            ready.settings, text = await plan_within(settings, values, baselines, clock)
+            ready.seconds = time.monotonic() - began
+            recorded |= {"budget": text, "seconds_before": ready.seconds}
         card, text = card_for(dry_runner.description, ready.settings, hardware.kind)
         ready.created = RunCreated(**recorded, card=card, card_text=text)
         yield ready

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from decimal import Decimal
 
 from eureka_agent.analysis.analyst import Analyst
 from eureka_agent.analysis.parameter_prior import prior_of, values_to_score
@@ -15,14 +13,13 @@ from eureka_agent.designer.distribution_writer import DistributionRequest, Distr
 from eureka_agent.designer.fitness_writer import opening as opening_of_fitness
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.designer.llm_designer import LanguageModelDesigner
-from eureka_agent.estimates import RoleEstimate
 from eureka_agent.feedback.judge import ModelJudge
 from eureka_agent.llm.batches.collector import LIVE_ROLES
 from eureka_agent.llm.budget import CHARACTERS_PER_TOKEN, IMAGE_TOKENS
 from eureka_agent.llm.configured_model import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, CompletionRequest, LanguageModel, Role
-from eureka_agent.randomisation_records import Prior
 from eureka_agent.records import Cost, Diagnosis, Message, Operator, TaskDescription
+from eureka_agent.report.plan import RoleEstimate
 from eureka_agent.rewards import CodeReward
 from eureka_agent.search.judging import COMPARISONS
 from eureka_agent.search.models import Models
@@ -49,14 +46,6 @@ DOUBTED_SHARE = 0.125
 """Part of the proposals that the critic doubts: two of sixteen (docs/field-trial.md)."""
 
 
-@dataclass(frozen=True)
-class _Size:
-    """Tokens of a request and of its reply."""
-
-    prompt: int
-    reply: int
-
-
 class _Counted:
     """A gateway that asks nobody and counts the tokens of a prompt."""
 
@@ -78,33 +67,19 @@ def _tokens(messages: Sequence[ChatMessage]) -> int:
 async def count_requests(
     models: Models, settings: SearchSettings, description: TaskDescription
 ) -> list[RoleEstimate]:
-    """Requests by role and model, for all proposals of the search and without revisions."""
-    sizes = await _prompt_sizes(models, settings, description)
+    """Requests by role and model, for all proposals of the search, without revisions and without
+    discounts for repeated prompts."""
     found = []
-    for role, model, requests, prompt in _asked(models, settings, sizes):
-        reply = min(REPLY_TOKENS[role], models.reply_tokens or REPLY_TOKENS[role])
+    sizes = await _prompt_sizes(models, settings, description)
+    for role, model, requests, size in _asked(models, settings, sizes):
+        reply = requests * min(REPLY_TOKENS[role], models.reply_tokens or REPLY_TOKENS[role])
+        prompt, price = requests * size, models.prices.get(model.name)
         batched = settings.llm_batch and role not in LIVE_ROLES
-        size = _Size(prompt, reply)
-        found.append(_estimate(models, role, model, requests, size, batched=batched))
-    return [each for each in found if each.requests]
-
-
-def _estimate(
-    models: Models,
-    role: Role,
-    model: LanguageModel,
-    requests: int,
-    size: _Size,
-    *,
-    batched: bool,
-) -> RoleEstimate:
-    """The requests of a role at the model's price, without discounts for repeated prompts."""
-    prompt, reply = requests * size.prompt, requests * size.reply
-    price = models.prices.get(model.name)
-    money: Decimal | None = None
-    if price is not None:
-        money = price.money(Cost(prompt_tokens=prompt, completion_tokens=reply, batched=batched))
-    return RoleEstimate(role.value, model.name, requests, prompt, reply, money)
+        cost = Cost(prompt_tokens=prompt, completion_tokens=reply, batched=batched)
+        money = None if price is None else price.money(cost)
+        if requests:
+            found.append(RoleEstimate(role.value, model.name, requests, prompt, reply, money))
+    return found
 
 
 def _asked(
@@ -183,21 +158,16 @@ async def _prompt_sizes(
         sizes[Role.JUDGE] = counted.tokens
     if settings.randomise:
         writer = DistributionWriter(designer, *task)
-        prior = prior_of_defaults(description, settings.scoring_episodes)
+        parameters = description.parameters  # with made-up scores
+        scores: dict[tuple[str, float], float | None] = {
+            (each.name, value): 0.1234 for each in parameters for value in values_to_score(each)
+        }
+        prior = prior_of(parameters, 1.234, 0.1234, scores, settings.scoring_episodes)
         asked = DistributionRequest("", reward, prior, (), settings.randomise)
         sizes[Role.RANDOMISER] = _tokens(writer.opening(asked))
     if settings.fitness == "written":
         sizes[Role.METRIC] = _tokens(opening_of_fitness(description, sentence))
     return sizes
-
-
-def prior_of_defaults(description: TaskDescription, episodes: int) -> Prior:
-    """A prior with the values of a real one and made-up scores."""
-    parameters = description.parameters
-    scores: dict[tuple[str, float], float | None] = {
-        (each.name, value): 0.1234 for each in parameters for value in values_to_score(each)
-    }
-    return prior_of(parameters, 1.234, 0.1234, scores, episodes)
 
 
 _DIAGNOSIS = Diagnosis(

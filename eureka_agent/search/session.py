@@ -22,8 +22,8 @@ from eureka_agent.records import RunStatus
 from eureka_agent.report.ledger import Ledger
 from eureka_agent.search.advisers import advisers_of, designer_name, notes_on
 from eureka_agent.search.assembly import search
-from eureka_agent.search.capacity import plan_capacity
 from eureka_agent.search.card import keep_card
+from eureka_agent.search.clock import plan_capacity
 from eureka_agent.search.context import ALONE, SearchContext
 from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.engine import LimitReachedError
@@ -34,8 +34,7 @@ from eureka_agent.search.run_end import WORKERS_FOLDER, end_run, has_results, re
 from eureka_agent.search.sentence import notices
 from eureka_agent.search.table import AtTheTable, Person, Table
 from eureka_agent.search.time_limit import time_limit
-from eureka_agent.search.unmeasured import RANKED_BY
-from eureka_agent.search.written_fitness import Confirm, keep_in_run
+from eureka_agent.search.written_fitness import RANKED_BY, Confirm, keep_in_run
 
 
 async def start(

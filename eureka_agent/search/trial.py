@@ -20,8 +20,7 @@ from eureka_agent.journal.entries import Observer, TrainingKind
 from eureka_agent.journal.progress import TrainingEnded, TrainingQueued
 from eureka_agent.parameters import DEFAULTS, Distribution
 from eureka_agent.records import CurvePoint, Evaluation, Outcome, ParameterStage
-from eureka_agent.report.curves import write_curves_csv
-from eureka_agent.report.tensorboard import FILE_PREFIX, write_event_file
+from eureka_agent.report.curves import FILE_PREFIX, write_curves_csv, write_event_file
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.sandbox.inbox import WorkerFileError
 from eureka_agent.search.scoring import episode_statistics

@@ -1,5 +1,5 @@
-"""A written fitness for a sentence without a metric: it is written, shown, accepted and stored in
-the run."""
+"""The fitness of a search whose task's own metric does not count: one that a model writes, which is
+shown, accepted and stored in the run, or none, where a person's or a model's choices rank."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.fitness_writer import FitnessWriter
 from eureka_agent.designer.interface import GivenDesigner
 from eureka_agent.errors import EurekaError, SettingsError
+from eureka_agent.feedback.judge import check_sight
+from eureka_agent.feedback_records import Judge
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.invocation import command
 from eureka_agent.journal.entries import Notice, Observer
@@ -27,12 +29,24 @@ from eureka_agent.llm.gateway import Gateway, request_observer
 from eureka_agent.llm.interface import LanguageModelError, MessageStore
 from eureka_agent.records import Message, Verdict, WrittenFitness
 from eureka_agent.search.models import Models
-from eureka_agent.settings import SearchSettings
+from eureka_agent.settings import SearchSettings, judge_of
 
 DRAFTS_FOLDER = ".fitness"
 """Folder beside the runs with requests and replies from before a run, and each fitness that was
 shown."""
 FITNESS_SOURCE, FITNESS_WORDS = "fitness.py", "fitness.json"
+RANKED_BY = {"chosen": Judge(by="choices"), "judged": Judge(by="model")}
+"""Ranking of the attempts of these searches from their start, by the setting `fitness`."""
+_NO_FINALS: dict[str, Any] = {"finalists": 0, "confirm": 0}
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "chosen": {**_NO_FINALS, "iterations": 1, "video": False},
+    "judged": _NO_FINALS,
+}
+"""Settings of a search without a metric, unless they are given: nothing is decided by one."""
+_NOTHING = """def compute_reward(terminated):
+    nothing = 0.0 * terminated
+    return nothing, {"nothing": nothing}
+"""
 
 Acceptance = Literal[
     "accepted by a person at the start",
@@ -69,6 +83,28 @@ class AcceptedFitness:
             "fitness_accepted": self.accepted,
             "fitness_messages": self.messages,
         }
+
+
+def with_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings by name, with the defaults of a search without a metric if it is one."""
+    return {**_DEFAULTS.get(str(values.get("fitness")), {}), **values}
+
+
+def check_judge_setting(settings: SearchSettings, given: GivenDesigner | None) -> None:
+    """Raise SettingsError if a model is to judge and cannot."""
+    if settings.fitness != "judged":
+        return
+    if given is not None or settings.model == ("offline",):
+        raise SettingsError(
+            "--fitness judged needs a language model that sees, and none is asked here",
+            "search with --model <provider>/<name>, and --judge <provider>/<name> if another one"
+            " is to judge; without a model your own choices rank: --fitness chosen",
+        )
+    if settings.schedule == "steady":
+        raise SettingsError(
+            "--fitness judged goes with generations, found --schedule 'steady'",
+            "leave --schedule out: the model judges what a generation has trained",
+        )
 
 
 def check_fitness_setting(
@@ -128,6 +164,43 @@ async def accepted_fitness(
             "Say more in the sentence, or have another one written with --seed"
         )
     return AcceptedFitness(fitness, accepted, tuple(keys), time.monotonic() - began)
+
+
+async def no_fitness(
+    settings: SearchSettings,
+    models: Models | None,
+    sentence: str,
+    runs: Path,
+    observer: Observer,
+) -> AcceptedFitness:
+    """The fitness of a search without a metric: nothing, for all. A model that is to judge is
+    asked once if it sees; raises the errors of `check_sight`."""
+    keys: tuple[str, ...] = ()
+    accepted: Acceptance = "as --fitness chosen asks"
+    author, doc = "a person's choices", "what a person chooses among clips of the trained policies"
+    if settings.fitness == "judged":
+        assert models is not None  # see check_judge_setting
+        if models.judge is None:
+            raise SettingsError(
+                f"in the recording {models.replayed!r} no model judges",
+                "replay a search that was recorded with --fitness judged",
+            )
+        async with before_a_run(settings, models, runs, observer) as (gateway, asked):
+            await check_sight(models.configured(models.judge, gateway))
+            keys = tuple(asked)
+        author, accepted = judge_of(settings), "as --fitness judged asks"
+        doc = (
+            "how well pictures of the trained policy show what the sentence asks for, as a model"
+            " says that compares two policies at a time"
+        )
+    fitness = WrittenFitness(
+        sentence=sentence,
+        source=_NOTHING,
+        doc=f"{doc}; no number is calculated",
+        reduction="last",
+        author=author,
+    )
+    return AcceptedFitness(fitness, accepted, keys, 0.0)
 
 
 @asynccontextmanager

@@ -23,10 +23,19 @@ def worker_profile() -> Path:
     return resource_folder("sandboxes") / "seccomp.json"
 
 
+def profile_text(path: Path) -> str:
+    """Content of a profile. Raises WallError."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        what = f"cannot read the profile {str(path)!r}: {error.strerror}"
+        raise WallError(what, "install the package again") from None
+
+
 def compile_profile(path: Path, architecture: Architecture) -> bytes:
     """Compile a profile into a filter. Raises WallError for an invalid or unknown content."""
     try:
-        profile = json.loads(path.read_text())
+        profile = json.loads(profile_text(path))
         _only(profile, _TOP)
         names = {entry["architecture"] for entry in profile["archMap"]}
         if any(entry.get("subArchitectures") for entry in profile["archMap"]):
@@ -37,9 +46,6 @@ def compile_profile(path: Path, architecture: Architecture) -> bytes:
         default = _action(profile["defaultAction"], profile.get("defaultErrnoRet"))
         rules = [rule for entry in profile["syscalls"] for rule in _rules(entry)]
         return assemble(rules, default, architecture)
-    except OSError as error:
-        what = f"cannot read the profile {str(path)!r}: {error.strerror}"
-        raise WallError(what, "install the package again") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         what = f"not a profile of system calls: {str(path)!r}: {reason}"

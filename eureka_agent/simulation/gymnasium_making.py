@@ -17,7 +17,7 @@ from eureka_agent.errors import EnvironmentLoadError, close_match
 from eureka_agent.invocation import install_extra
 from eureka_agent.simulation.gymnasium_spaces import image_error
 from eureka_agent.simulation.user_modules import (
-    missing_module_hint,
+    MISSING_MODULE_HINT,
     place_of_function,
     third_party_code,
     top_module,
@@ -102,7 +102,7 @@ def _missing(label: str, package: str | None, error: Exception) -> EnvironmentLo
     """The error for a package that Gymnasium imports when it makes a copy; None: unnamed."""
     what = str(error) if package is None else f"it needs {package}, which is not installed"
     in_extra = package in _IN_EXTRA
-    hint = f"install it: {install_extra('gymnasium')}" if in_extra else missing_module_hint()
+    hint = f"install it: {install_extra('gymnasium')}" if in_extra else MISSING_MODULE_HINT
     return EnvironmentLoadError(f"Gymnasium cannot make {label}: {what}", hint)
 
 

@@ -22,6 +22,8 @@ from eureka_agent.simulation.time_limit import TimeLimitError
 
 _PREFIX = "eureka_environment"
 _LOADED = itertools.count()
+MISSING_MODULE_HINT = "install it, or name the folder of a module of your own in PYTHONPATH"
+"""Hint for a module that cannot be imported in a worker."""
 _FILE_HINT = (
     "name a file of the environment's folder from pathlib.Path(__file__).parent on: workers run in"
     " other folders"
@@ -90,21 +92,12 @@ def user_code(folder: Path | None, doing: str) -> Iterator[None]:
         if isinstance(error, FileNotFoundError):
             hint = _FILE_HINT
         elif isinstance(error, ModuleNotFoundError):
-            hint = missing_module_hint()
+            hint = MISSING_MODULE_HINT
         elif folder is not None:
             check = command(shlex.join(["envs", "--check", str(folder)]))
             hint = f"{hint}; `{check}` tests all of it"
         message = f"{place}{describe_error(error)} (while {doing})"
         raise EnvironmentLoadError(message, hint) from None
-
-
-def missing_module_hint() -> str:
-    """Hint for a module that cannot be imported in a worker."""
-    build = command("sandbox build --requirements FILE")
-    return (
-        "install it, or name the folder of a module of your own in PYTHONPATH; "
-        f"behind --sandbox docker a package must be in the image too: {build}"
-    )
 
 
 @contextmanager

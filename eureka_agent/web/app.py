@@ -20,7 +20,7 @@ from starlette.types import ASGIApp
 from eureka_agent.archive.run_folder import shown_runs_folder, unknown_attempt
 from eureka_agent.errors import EurekaError, RunFolderError
 from eureka_agent.invocation import FIRST_SEARCH, command
-from eureka_agent.report.html.assets import FOLDER as CHART_FILES
+from eureka_agent.report.html.document import FOLDER as CHART_FILES
 from eureka_agent.web import attempt_page, batch_page, run_page
 from eureka_agent.web.live import MOST_WATCHING, Feeds, LiveRun, Parts
 from eureka_agent.web.refine.forms import RefineForms

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
 from eureka_agent.archive.files import is_held
 from eureka_agent.archive.run_folder import BATCH_FILE, list_batches
-from eureka_agent.batch.queue import Queue
-from eureka_agent.batch.session import state_in_words
+from eureka_agent.batch.folder import searches_of, state_in_words
+from eureka_agent.batch.intents import IntentsFile
 from eureka_agent.batch.summary import LEGEND, NUMBERS, Summary, by_column, counts
 from eureka_agent.errors import EurekaError, RunFolderError
 from eureka_agent.invocation import command
@@ -38,8 +37,8 @@ def _changed(folder: Path) -> float:
 
 def _state(folder: Path) -> str:
     try:
-        with closing(Queue(folder, reading=True)) as queue:
-            return state_in_words(queue.entries(), running=is_held(folder))
+        running = is_held(folder)
+        return state_in_words(searches_of(IntentsFile(folder), running), running=running)
     except EurekaError as error:
         return error.message
 
@@ -55,15 +54,15 @@ class Batches:
         folder = next((each for each in list_batches() if each.name == name), None)
         if folder is None:
             raise RunFolderError(f"there is no batch {name[:100]!r} here", "the list has all")
-        with closing(Queue(folder, reading=True)) as queue:
-            entries = queue.entries()
-            rows = self._summaries.setdefault(name, Summary(folder)).rows(entries)
-            events = queue.last_events(SHOWN_EVENTS)
+        intents, running = IntentsFile(folder), is_held(folder)
+        searches = searches_of(intents, running)
+        rows = self._summaries.setdefault(name, Summary(folder)).rows(searches)
+        events = intents.now.events[: -SHOWN_EVENTS - 1 : -1]
         return render(
             "batch.html",
             title=name,
-            state=state_in_words(entries, running=is_held(folder)),
-            running=is_held(folder),
+            state=state_in_words(searches, running=running),
+            running=running,
             totals=counts(rows),
             numbers=NUMBERS,
             cells=by_column,

@@ -1,4 +1,4 @@
-"""Batches through the real command line: they go on after every kill, and obey their socket."""
+"""Batches through the real command line: they go on after every kill, and do what is asked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import signal
-import socket
 import sqlite3
 import time
 from collections.abc import Callable
@@ -18,6 +17,9 @@ from typing import Any
 import pytest
 from command_line import CommandLine, wait_for
 from model_server import ModelServer
+
+from eureka_agent.batch.folder import searches_of
+from eureka_agent.batch.intents import BatchEvent, IntentsFile
 
 pytestmark = pytest.mark.slow
 
@@ -47,17 +49,20 @@ def query(database: Path, statement: str, *values: object) -> list[tuple[Any, ..
         return connection.execute(statement, values).fetchall()
 
 
-def queue(eureka: CommandLine, statement: str, *values: object) -> list[tuple[Any, ...]]:
-    return query(night(eureka) / "batch.sqlite", statement, *values)
-
-
 def night(eureka: CommandLine) -> Path:
     """Folder of the batch."""
     return eureka.folder / "runs" / "night"
 
 
 def states(eureka: CommandLine) -> dict[str, str]:
-    return dict(queue(eureka, "SELECT name, state FROM searches"))
+    return {each.name: each.state.value for each in searches_of(IntentsFile(night(eureka)))}
+
+
+def events(eureka: CommandLine) -> list[BatchEvent]:
+    """The last events; empty where the batch has just begun."""
+    if not (night(eureka) / "batch.json").exists():
+        return []
+    return IntentsFile(night(eureka)).now.events
 
 
 def trained(eureka: CommandLine) -> int:
@@ -77,9 +82,10 @@ def test_a_batch_killed_three_times_finds_what_an_unbroken_one_finds(
     for number in (1, 4, 8):
         process = eureka.popen("batch", "night.yaml")
         wait_for(lambda number=number: trained(eureka) >= number, process)
+        assert "running" in states(eureka).values()
         process.kill()
         process.communicate()
-        assert "running" in states(eureka).values()
+        assert "stopped" in states(eureka).values()
     output = eureka("batch", "night.yaml")
     assert output.strip().endswith("done")
     assert set(states(eureka).values()) == {"finished"}
@@ -99,13 +105,13 @@ def test_a_batch_killed_three_times_finds_what_an_unbroken_one_finds(
     assert table.count("| finished |") == 3
 
     # finished: nothing to do; an added search runs alone; a changed one is refused
-    ((began,),) = queue(eureka, "SELECT max(id) FROM events")
+    before = events(eureka)
     assert "nothing is left to do" in eureka("batch", "night.yaml")
-    assert queue(eureka, "SELECT max(id) FROM events") == [(began,)]
+    assert events(eureka) == before
     write(eureka, "0, 1, 2, 9")
     eureka("batch", "night.yaml")
-    events = queue(eureka, "SELECT search FROM events WHERE id > ?", began)
-    assert {search for (search,) in events} == {None, "cartpole-seed9"}
+    further = [each for each in events(eureka) if each.number > before[-1].number]
+    assert {each.search for each in further} == {None, "cartpole-seed9"}
     text = (eureka.folder / "night.yaml").read_text(encoding="utf-8")
     (eureka.folder / "night.yaml").write_text(text.replace("samples: 2", "samples: 3"))
     refused = eureka("batch", "night.yaml", status=2)
@@ -115,11 +121,11 @@ def test_a_batch_killed_three_times_finds_what_an_unbroken_one_finds(
 
 def starts(eureka: CommandLine, search: str) -> int:
     """Times that a search has begun or was gone on with."""
-    begun = "SELECT count(*) FROM events WHERE search = ? AND kind IN (?, ?) AND text <> ''"
-    return int(queue(eureka, begun, search, "began", "resumed")[0][0])
+    begun = [each for each in events(eureka) if each.kind in ("began", "resumed")]
+    return sum(each.search == search for each in begun)
 
 
-def test_a_detached_batch_is_steered_over_its_socket(
+def test_a_detached_batch_is_steered_by_commands(
     eureka: CommandLine, wait_until: Callable[..., bool]
 ) -> None:
     write(eureka, "0, 1", at_once=1)
@@ -127,8 +133,7 @@ def test_a_detached_batch_is_steered_over_its_socket(
     (eureka.folder / "night.yaml").write_text(text.replace("4096", "100000000"))
     facts = json.loads(eureka("batch", "night.yaml", "--detach"))
     try:
-        assert set(facts) == {"id", "folder", "socket"}
-        assert Path(facts["socket"]).is_socket()
+        assert set(facts) == {"id", "folder"}
         listed = eureka.json("batches")["batches"]
         assert [(each["batch"], each["running"]) for each in listed] == [("night", True)]
         first, second = "cartpole-seed0", "cartpole-seed1"
@@ -158,19 +163,12 @@ def test_a_detached_batch_is_steered_over_its_socket(
         deadline = time.monotonic() + 60
         while eureka.json("batches")["batches"][0]["running"]:
             assert time.monotonic() < deadline
-        assert not Path(facts["socket"]).exists()
     finally:
         stop_process(eureka)
     assert states(eureka) == {first: "cancelled", second: "cancelled"}
     output = (night(eureka) / "output.txt").read_text(encoding="utf-8")
     assert output.splitlines()[-1] == "done"
     assert "nobody works on the batch" in eureka("batch", "pause", "night", status=2)
-    # a socket of a dead process
-    with socket.socket(socket.AF_UNIX) as dead:
-        dead.bind(facts["socket"])
-    queue(eureka, "UPDATE about SET value = ? WHERE name = 'socket'", facts["socket"])
-    assert "nobody works on the batch" in eureka("batch", "pause", "night", status=2)
-    Path(facts["socket"]).unlink()
 
 
 def test_a_cancelled_search_is_brought_back_by_the_commands_that_are_named(
@@ -206,20 +204,30 @@ def test_a_batch_that_cannot_start_is_no_batch_in_the_background(eureka: Command
     failed = eureka("batch", "night.yaml", "--detach", status=2)
     assert "the batch did not start" in failed
     assert "address 1 in EUREKA_NOTIFY is none that Apprise knows" in failed
-    assert not (night(eureka) / "batch.sqlite").exists()
+    assert not (night(eureka) / "batch.json").exists()
 
 
-def test_a_failed_search_is_tried_again_and_the_others_go_on(eureka: CommandLine) -> None:
+def test_failed_searches_are_tried_again_the_others_go_on_and_the_first_failure_is_told(
+    eureka: CommandLine, inbox: tuple[str, list[dict[str, Any]]]
+) -> None:
+    address, received = inbox
+    eureka.environment["EUREKA_NOTIFY"] = address
     write(eureka, "0", retries=1)
     with (eureka.folder / "night.yaml").open("a", encoding="utf-8") as file:
         settings = "{env: cartpole, model: openai/a, base_url: 'http://127.0.0.1:9/v1'}"
-        file.write(f"groups:\n  broken: {{settings: {settings}}}\n")
+        file.write(f"groups:\n  broken: {{settings: {settings}, matrix: {{seed: [0, 1]}}}}\n")
     broken = eureka.popen("batch", "night.yaml")
     output, _ = broken.communicate(timeout=300)
     assert broken.returncode == 1
-    assert states(eureka) == {"cartpole-seed0": "finished", "broken": "failed"}
+    failed = {"broken-seed0": "failed", "broken-seed1": "failed"}
+    assert states(eureka) == {"cartpole-seed0": "finished", **failed}
     assert output.count("http://127.0.0.1:9/v1") > 1  # in each try
     assert "Traceback" not in output
+    started, first, ended = [each["title"] for each in received]
+    assert (started, ended) == ("night: started", "night: ended")
+    assert first in ("night: broken-seed0 failed", "night: broken-seed1 failed")
+    retried = [each.search for each in events(eureka) if each.kind == "retried"]
+    assert sorted(filter(None, retried)) == ["broken-seed0", "broken-seed1"]
 
 
 def test_a_search_that_the_batchs_time_cut_short_goes_on_in_the_next_night(
@@ -303,11 +311,7 @@ def test_money_that_is_retuned_is_spent_in_the_same_call(eureka: CommandLine) ->
 
 def process_events(eureka: CommandLine, search: str, kind: str) -> bool:
     """True once a search that had begun has had an event of this kind."""
-    if not (night(eureka) / "batch.sqlite").exists():
-        return False
-    if not queue(eureka, "SELECT 1 FROM sqlite_master WHERE name = 'events'"):  # just begun
-        return False
-    kinds = [row[0] for row in queue(eureka, "SELECT kind FROM events WHERE search = ?", search)]
+    kinds = [each.kind for each in events(eureka) if each.search == search]
     return "running" in kinds and kind in kinds[kinds.index("running") :]
 
 
@@ -344,14 +348,13 @@ def test_env_steps_of_all_searches_stay_within_the_limit(eureka: CommandLine) ->
     # each
     write(eureka, "0, 1, 2", max_env_steps=str(14 * 4096))
     eureka("batch", "night.yaml")
-    found = queue(eureka, "SELECT name, state, message FROM searches ORDER BY name")
+    found = searches_of(IntentsFile(night(eureka)))
     # 8 + 6 trainings are claimed, so one search ends after a generation and one does not begin
-    assert [state for _, state, _ in found].count("waiting") == 1
-    (message,) = [message for _, state, message in found if state == "waiting"]
+    (message,) = [each.message for each in found if each.state.value == "waiting"]
     assert "max_env_steps is 57.3k" in message
     costs = [
-        eureka.json("show", str(night(eureka) / name))["cost"]["env_steps"]
-        for name, state, _ in found
-        if state == "finished"
+        eureka.json("show", str(night(eureka) / each.name))["cost"]["env_steps"]
+        for each in found
+        if each.state.value == "finished"
     ]
     assert sum(costs) <= 14 * 4096

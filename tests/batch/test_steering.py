@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import closing
+import fcntl
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
-from eureka_agent.batch.control import NobodyListensError
-from eureka_agent.batch.driver import BatchDriver
+from eureka_agent.batch import control
+from eureka_agent.batch.control import NobodyListensError, ask_batch
+from eureka_agent.batch.driver import Active, BatchDriver
 from eureka_agent.batch.file import BatchSettings
-from eureka_agent.batch.folder import BATCH_COPY
-from eureka_agent.batch.queue import Queue, State
-from eureka_agent.batch.requests import Requests
-from eureka_agent.batch.session import ask_batch
+from eureka_agent.batch.folder import BATCH_COPY, plan_searches, searches_of
+from eureka_agent.batch.intents import IntentsFile
+from eureka_agent.batch.matrix import PlannedSearch
 from eureka_agent.cli.batch import _say_held
-from eureka_agent.errors import EurekaError
+from eureka_agent.errors import EurekaError, SettingsError
 from eureka_agent.fleet.machine import Machine
 from eureka_agent.sandbox.process_wall import ProcessWall
 
@@ -37,11 +37,12 @@ class BusyMachine:
 
 
 @pytest.fixture
-def queue(tmp_path: Path) -> Iterator[Queue]:
+def intents(tmp_path: Path) -> IntentsFile:
     (tmp_path / "night").mkdir()
-    with closing(Queue(tmp_path / "night", make=True)) as made:
-        made.add([("one", {"env": "ant"}), ("two", {"env": "ant"})])
-        yield made
+    made = IntentsFile(tmp_path / "night", make=True)
+    plan_searches(made, [PlannedSearch(name, {"env": "ant"}, {}) for name in ("one", "two")])
+    made.record("started", limits={"max_cost": "20", "at_once": 8})
+    return made
 
 
 @pytest.fixture
@@ -52,95 +53,165 @@ def saved() -> asyncio.Event:
 
 @pytest.fixture
 async def driver(
-    queue: Queue, saved: asyncio.Event, monkeypatch: pytest.MonkeyPatch
+    intents: IntentsFile, saved: asyncio.Event, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[BatchDriver]:
     """A driver at work on searches that take some time to save what they have."""
 
-    async def search(*arguments: object, **more: object) -> None:
+    async def run(self: BatchDriver, active: Active) -> None:
         try:
             await asyncio.Event().wait()
         finally:
             await saved.wait()
 
-    monkeypatch.setattr("eureka_agent.batch.driver.run_search", search)
-    settings = BatchSettings()
-    driver = BatchDriver(queue, settings, cast(Machine, BusyMachine()), [], lambda event: None)
-    working = asyncio.create_task(driver.run())
-    await asyncio.sleep(0)
-    yield driver
-    saved.set()
-    working.cancel()
-    await asyncio.gather(working, return_exceptions=True)
+    monkeypatch.setattr(BatchDriver, "_run", run)
+    monkeypatch.setattr("eureka_agent.batch.driver.TICK_S", 0.02)
+    settings = BatchSettings.model_validate(intents.now.limits)
+    driver = BatchDriver(intents, settings, cast(Machine, BusyMachine()), [])
+    with (intents.folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        working = asyncio.create_task(driver.run())
+        yield driver
+        saved.set()
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+
+async def ask(driver: BatchDriver, action: str, search: str | None = None, **changes: Any) -> Any:
+    """Ask the driver as another process does."""
+    return await asyncio.to_thread(ask_batch, driver.folder, action, search, changes)
 
 
 async def ended(driver: BatchDriver, search: str) -> None:
     """Wait until a search is not under way."""
     async with asyncio.timeout(10):
-        await asyncio.wait([driver.active[search].task])
+        while driver.intents.now.searches[search].under_way:
+            await asyncio.sleep(0.01)
 
 
 async def test_a_search_is_cancelling_until_it_is_saved_and_asking_twice_keeps_it_saving(
-    driver: BatchDriver, queue: Queue, saved: asyncio.Event
+    driver: BatchDriver, saved: asyncio.Event
 ) -> None:
-    requests = Requests(driver)
     for _ in range(2):
-        answer = requests.answer({"action": "cancel", "search": "one"})
-        await asyncio.sleep(0)
+        answer = await ask(driver, "cancel", "one")
         assert answer["searches"] == {"one": "cancelling", "two": "running"}
-    requests.answer({"action": "retune", "search": "one", "settings": {"iterations": 3}})
+    await ask(driver, "retune", "one", iterations=3)
     assert not driver.active["one"].task.done()
     saved.set()
     await ended(driver, "one")
-    assert queue.entry("one").state is State.CANCELLED
-    assert queue.entry("one").settings["iterations"] == 3
-    assert "batch resume" in queue.entry("one").message
+    one, _ = searches_of(driver.intents, running=True)
+    assert one.state.value == "cancelled"
+    assert one.settings["iterations"] == 3
+    assert "batch resume" in one.message
 
 
 async def test_a_search_that_is_cancelling_can_be_brought_back(
-    driver: BatchDriver, queue: Queue, saved: asyncio.Event
+    driver: BatchDriver, saved: asyncio.Event
 ) -> None:
-    requests = Requests(driver)
-    requests.answer({"action": "cancel", "search": "one"})
-    await asyncio.sleep(0)
-    answer = requests.answer({"action": "resume", "search": "one"})
+    await ask(driver, "cancel", "one")
+    answer = await ask(driver, "resume", "one")
     assert answer["searches"]["one"] == "running"
     saved.set()
     await ended(driver, "one")
-    assert queue.entry("one").state in (State.WAITING, State.RUNNING)
+    assert searches_of(driver.intents, running=True)[0].state.value == "waiting"
+
+
+async def test_a_pause_holds_trainings_and_requests_until_it_is_taken_back(
+    driver: BatchDriver,
+) -> None:
+    assert (await ask(driver, "pause", "one"))["searches"] == {"one": "paused", "two": "running"}
+    held = {name: active.share.held for name, active in driver.active.items()}
+    assert held == {"one": True, "two": False}
+    assert not driver.active["one"].may_ask.is_set()
+    everything = await ask(driver, "pause")
+    assert (everything["paused"], everything["trainings"]) == (True, 2)
+    assert driver.active["two"].share.held
+    assert not (await ask(driver, "resume"))["paused"]
+    held = {name: active.share.held for name, active in driver.active.items()}
+    assert held == {"one": True, "two": False}
+    await ask(driver, "resume", "one")
+    assert driver.active["one"].may_ask.is_set()
+
+
+async def test_a_search_with_other_settings_begins_again_with_them(
+    driver: BatchDriver, saved: asyncio.Event
+) -> None:
+    saved.set()
+    await ask(driver, "retune", "one", iterations=5)
+    async with asyncio.timeout(10):
+        while driver.active.get("one") is None or driver.active["one"].ending:
+            await asyncio.sleep(0.01)
+    assert driver.active["one"].search.settings == {"env": "ant", "iterations": 5}
+    assert not driver.active["two"].ending
+
+
+async def test_limits_of_the_batch_change_and_those_that_cannot_are_refused(
+    driver: BatchDriver,
+) -> None:
+    await ask(driver, "retune", max_cost="30", at_once=1)
+    assert driver._settings == BatchSettings(max_cost="30", at_once=1)
+    for name, value in {"max_tokens": 5000, "workers": 2, "at_once": -1, "retres": 1}.items():
+        with pytest.raises(SettingsError):
+            await ask(driver, "retune", **{name: value})
+    with pytest.raises(SettingsError, match="'seed' cannot change in a search"):
+        await ask(driver, "retune", "one", seed=3)
 
 
 async def test_a_stop_says_what_it_waits_for(
-    driver: BatchDriver, queue: Queue, capsys: pytest.CaptureFixture[str]
+    driver: BatchDriver, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    answer = Requests(driver).answer({"action": "stop"})
+    answer = await ask(driver, "stop")
     _say_held(answer, "night")
     assert "it ends after 2 trainings under way" in capsys.readouterr().out
-    assert "it ends after 2 trainings under way" in queue.last_events(1)[0].text
+    assert "it ends after 2 trainings under way" in driver.intents.now.events[-1].text
+
+
+async def test_a_paused_batch_waits_with_what_has_not_begun(
+    driver: BatchDriver, saved: asyncio.Event
+) -> None:
+    saved.set()
+    await ask(driver, "retune", at_once=1)
+    await ask(driver, "pause")
+    for active in list(driver.active.values()):
+        active.end()
+    for name in ("one", "two"):
+        await ended(driver, name)
+    assert (await ask(driver, "pause"))["searches"] == {"one": "waiting", "two": "waiting"}
+    await ask(driver, "resume")
+    async with asyncio.timeout(10):
+        while len(driver.active) != 1:
+            await asyncio.sleep(0.01)
+
+
+def test_a_process_that_does_not_answer_is_told_of(
+    intents: IntentsFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "_TIMEOUT_S", 0.0)
+    with (intents.folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(NobodyListensError, match="has not answered"):
+            ask_batch(intents.folder, "cancel", "one")
+    intents.read()
+    assert intents.now.searches["one"].cancelled
 
 
 @pytest.mark.parametrize(
-    ("search", "states", "after"),
-    [
-        ("one", ("cancelled", "finished"), ["waiting", "finished"]),
-        ("one", ("cancelled", "cancelled"), ["waiting", "cancelled"]),
-        (None, ("cancelled", "finished"), ["waiting", "finished"]),
-        (None, ("cancelled", "stopped"), ["cancelled", "stopped"]),
-        ("two", ("cancelled", "finished"), ["cancelled", "finished"]),
-    ],
-)
-def test_a_cancelled_search_of_a_batch_at_rest_is_brought_back(
-    queue: Queue, search: str | None, states: tuple[str, str], after: list[str]
+    ("search", "after"), [("one", ["waiting", "failed"]), ("two", ["cancelled", "waiting"]),
+                          (None, ["cancelled", "failed"])],
+)  # fmt: skip
+def test_a_search_of_a_batch_at_rest_is_brought_back_by_its_name(
+    intents: IntentsFile, search: str | None, after: list[str]
 ) -> None:
-    for entry, state in zip(queue.entries(), states, strict=True):
-        queue.set_state(entry.name, State(state))
-    answer = ask_batch(queue.folder, {"action": "resume", "search": search})
+    intents.record("cancel", search="one", cancelled=True)
+    intents.record("failed", search="two", failed=True)
+    answer = ask_batch(intents.folder, "resume", search)
     assert list(answer["searches"].values()) == after
-    assert [entry.state.value for entry in queue.entries()] == after
-    assert str(queue.folder / BATCH_COPY) in answer["again"]
+    intents.read()
+    assert [each.state.value for each in searches_of(intents)] == after
+    assert str(intents.folder / BATCH_COPY) in answer["again"]
 
 
-def test_other_requests_need_a_process_that_works_on_the_batch(queue: Queue) -> None:
+def test_other_requests_need_a_process_that_works_on_the_batch(intents: IntentsFile) -> None:
     with pytest.raises(NobodyListensError, match="nobody works on the batch 'night'"):
-        ask_batch(queue.folder, {"action": "cancel", "search": "one"})
+        ask_batch(intents.folder, "cancel", "one")
     with pytest.raises(EurekaError, match="no search 'three'"):
-        ask_batch(queue.folder, {"action": "resume", "search": "three"})
+        ask_batch(intents.folder, "resume", "three")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,8 @@ import yaml
 from faulty_environments import write_lift
 
 from eureka_agent.batch.faults import BatchFileError
-from eureka_agent.batch.queue import Queue
+from eureka_agent.batch.folder import plan_searches
+from eureka_agent.batch.intents import IntentsFile
 from eureka_agent.bench.searches import check_benchmark, planned_searches, task_case
 from eureka_agent.bench.suite import Suite, SuiteError, built_in_suites, read_suite, with_choices
 from eureka_agent.errors import EurekaError
@@ -200,11 +200,10 @@ def test_a_flag_s_mistake_names_the_flag() -> None:
 
 
 def begun(folder: Path, chosen: Suite) -> None:
-    """Queue a suite's searches, the first of which has a run."""
+    """Plan a suite's searches, the first of which has a run."""
     folder.mkdir()
     _, searches = planned_searches(chosen)
-    with closing(Queue(folder, make=True)) as queue:
-        queue.add([(each.name, each.values) for each in searches])
+    plan_searches(IntentsFile(folder, make=True), searches)
     run = folder / searches[0].name
     run.mkdir()
     (run / "archive.sqlite").touch()

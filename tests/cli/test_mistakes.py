@@ -232,10 +232,6 @@ MISTAKES = {
         "SHELL is 'tcsh', expected bash, zsh or fish",
         "see `eureka completion --help`",
     ),
-    "sandbox build --requirements folder": (
-        "cannot read the requirements 'folder': it is a folder, expected a file",
-        "name a file of package names, one a line",
-    ),
 }
 FILES = {
     "broken.yaml": "env: hopper\ntask: hop: high\n",
@@ -291,7 +287,7 @@ def test_without_a_run_it_is_said_where_runs_are_looked_for(
     assert "EUREKA_RUNS" in shown
 
 
-@pytest.mark.parametrize("command", ["build", "list", "clean"])
+@pytest.mark.parametrize("command", ["list", "clean"])
 def test_a_command_about_docker_offers_no_other_wall(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -13,7 +13,6 @@ from command_line import CommandLine
 from eureka_agent.errors import SettingsError
 from eureka_agent.export import proof
 from eureka_agent.invocation import install_extra
-from eureka_agent.sandbox.choose import choose_wall
 
 pytestmark = pytest.mark.slow
 
@@ -134,5 +133,5 @@ def test_a_library_that_is_missing_is_named_with_its_command(
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(SettingsError, match="needs rsl-rl-lib") as caught:
-        proof._check_installed("rsl-rl", choose_wall("process"))
+        proof._check_installed("rsl-rl")
     assert caught.value.hint == f"install it: {install_extra('prove')}"

@@ -14,7 +14,7 @@ from eureka_agent import resources
 from eureka_agent.cards import read_card
 from eureka_agent.cli.envs import envs
 from eureka_agent.conformance.check import check_environment
-from eureka_agent.report.card import OUTDATED
+from eureka_agent.report.environment import OUTDATED
 from eureka_agent.simulation.catalogue import list_environments
 from eureka_agent.simulation.loading import describe, load_environment
 from eureka_agent.simulation.mujoco_task import MujocoTask

@@ -11,8 +11,7 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from eureka_agent.records import CurvePoint
-from eureka_agent.report.curves import read_curves_csv, write_curves_csv
-from eureka_agent.report.tensorboard import write_event_file
+from eureka_agent.report.curves import read_curves_csv, write_curves_csv, write_event_file
 
 
 def test_csv_gives_the_same_points_back(tmp_path: Path, point: Callable[..., CurvePoint]) -> None:
@@ -57,7 +56,7 @@ def test_writing_again_replaces_the_file(tmp_path: Path, point: Callable[..., Cu
 @pytest.mark.slow
 def test_writing_an_event_file_imports_neither_torch_nor_tensorflow(tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from eureka_agent.report.tensorboard import"
+        "import sys; from pathlib import Path; from eureka_agent.report.curves import"
         f" write_event_file;write_event_file(Path({str(tmp_path / 'events.out.tfevents.x')!r}),"
         " []);sys.exit(any(name in sys.modules for name in ('torch', 'tensorflow')))"
     )

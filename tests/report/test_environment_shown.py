@@ -12,8 +12,7 @@ from rich.console import Console, RenderableType
 from eureka_agent.cards import read_card
 from eureka_agent.cli.envs import envs
 from eureka_agent.records import ChannelSpec, TaskDescription
-from eureka_agent.report.card import OUTDATED, render_cards
-from eureka_agent.report.environment import render_environment
+from eureka_agent.report.environment import OUTDATED, render_cards, render_environment
 from eureka_agent.simulation.catalogue import find_folder, list_environments
 from eureka_agent.simulation.loading import describe, load_environment
 

@@ -72,7 +72,7 @@ def test_report_says_what_happened(report: RunReport) -> None:
     assert "The analyzer found nothing wrong in its training." in text
     first = markdown(replace(report, best=report.attempts[0]))
     assert "- dominant-component: height makes up 97 % of the reward Try: scale it down." in first
-    assert "| 2-01 | improve | 1-01 | trained | 2.50 |" in text
+    assert "| **2-01** | improve | 1-01 | trained | 2.50 |" in text
     assert "the reward \\| turned NaN" in text
     assert "| C102 | 1 × | 1-02: C102 line 3: unknown variable 'heigth' |" in text
     assert "| human | 2.00 ± 0.10 | 1.00 | 1.90, 2.00, 2.10 (from the cache) |" in text
@@ -370,7 +370,7 @@ def test_the_tables_say_how_many_seeds_a_fitness_rests_on(
     attempts = tuple(best if attempt.id == best.id else attempt for attempt in report.attempts)
     again = replace(report, attempts=attempts, best=best)
     text = markdown(again)
-    assert "| 2-01 | improve | 1-01 | trained | 3.00 | 2 |" in text
+    assert "| **2-01** | improve | 1-01 | trained | 3.00 | 2 |" in text
     assert "| 1-01 | fresh |  | trained | 1.50 | 1 |" in text
     assert "The analyzer found nothing wrong in its first training." in text
     (row,) = (

@@ -17,7 +17,7 @@ from rich.console import RenderableType
 from eureka_agent.cards import read_card
 from eureka_agent.posterior import posterior
 from eureka_agent.records import Attempt, FinalTraining, RunStatus, Score, Stage
-from eureka_agent.report.belief import belief_in_best, lead, lead_of_best
+from eureka_agent.report.comparison import belief_in_best, lead, lead_of_best
 from eureka_agent.report.console import CleanConsole
 from eureka_agent.report.markdown import markdown
 from eureka_agent.report.run_report import RunCost, RunReport
@@ -368,7 +368,7 @@ def test_a_persons_own_reward_is_called_theirs(report: RunReport) -> None:
     assert verdict(own).best.startswith("your reward (attempt 2-01): fitness 4.00 m")
     text = markdown(own)
     assert "## Your reward function" in text
-    assert "| **your reward** | 4.00 |" in text
+    assert "| **2-01 (yours)** | 4.00 |" in text
     assert "Taken from reward.py." in text
     for wrong in ("partly luck", "designer's reasoning", "best attempt", "Fitness per iteration"):
         assert wrong not in text
@@ -448,9 +448,10 @@ def test_unknown_cost_is_not_called_zero(
     report: RunReport, money: Decimal | None, words: str
 ) -> None:
     cost = RunCost(requests=4, prompt_tokens=9000, completion_tokens=1000, money=money)
-    assert f"gpt-x was asked 4 times (10.0k tokens) {words}" in cost_lines(
-        replace(report, designer="gpt-x", cost=cost)
-    )[0]
+    assert (
+        f"gpt-x was asked 4 times (10.0k tokens) {words}"
+        in cost_lines(replace(report, designer="gpt-x", cost=cost))[0]
+    )
 
 
 def test_a_replay_asks_nobody(report: RunReport) -> None:

@@ -23,15 +23,14 @@ import pytest_asyncio
 from eureka_agent.errors import WallError
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.bubblewrap_wall import (
-    SCRATCH,
     BubblewrapHandle,
     BubblewrapWall,
+    ControlGroup,
     sandboxed,
     unavailable_reason,
 )
-from eureka_agent.sandbox.cgroups import ControlGroup
 from eureka_agent.sandbox.wall import Limits, WorkerHandle
-from eureka_agent.sandbox.worker_environment import worker_environment
+from eureka_agent.sandbox.worker_environment import SCRATCH, worker_environment
 
 REASON = unavailable_reason()
 REQUIRED = os.environ.get("EUREKA_REQUIRE_DOCKER") == "1"
@@ -268,9 +267,9 @@ def test_a_folder_below_the_temporary_one_is_seen_and_its_neighbour_is_not(tmp_p
 
 STARTED_BY = """
 import subprocess, sys
-from eureka_agent.sandbox.bubblewrap_wall import SCRATCH, sandboxed, unavailable_reason
+from eureka_agent.sandbox.bubblewrap_wall import sandboxed, unavailable_reason
 from eureka_agent.sandbox.wall import Limits
-from eureka_agent.sandbox.worker_environment import worker_environment
+from eureka_agent.sandbox.worker_environment import SCRATCH, worker_environment
 assert unavailable_reason() is None, unavailable_reason()
 program = [sys.executable, "-P", "-c", "import eureka_agent.task, my_module; print(my_module.ANSWER)"]
 with sandboxed(program, Limits()) as (command, descriptors):

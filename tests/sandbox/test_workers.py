@@ -21,9 +21,8 @@ from eureka_agent.protocol.commands import DryRun
 from eureka_agent.protocol.events import Prepared
 from eureka_agent.sandbox import process_wall
 from eureka_agent.sandbox.client import WorkerClient, absolute_reference
-from eureka_agent.sandbox.last_words import FLOOD_BYTES, KEPT_BYTES
 from eureka_agent.sandbox.process_wall import ProcessWall
-from eureka_agent.sandbox.wall import Limits
+from eureka_agent.sandbox.wall import FLOOD_BYTES, KEPT_BYTES, Limits
 from eureka_agent.sandbox.worker_environment import worker_environment
 
 ProcessesOf = Callable[[Path], list[int]]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,8 +26,8 @@ from eureka_agent.journal.state import Recorded, RunState
 from eureka_agent.records import TaskDescription
 from eureka_agent.report.progress import trainings_total
 from eureka_agent.search.budget import parse_budget, steps_text, time_text
-from eureka_agent.search.budget_plan import CostModel, plan
-from eureka_agent.search.capacity import plan_capacity
+from eureka_agent.search.budget_plan import CostModel, plan, plan_within
+from eureka_agent.search.clock import plan_capacity
 from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.preparation import effective_settings
 from eureka_agent.search.recorder import Recorder
@@ -158,9 +159,10 @@ def planned(
     """The plan's settings; its sentence must name the budget."""
     options = {"baselines": missing, **options}
     baselines = options.pop("baselines")
-    made = plan(settings, given, CostModel(parse_budget(text), baselines, **options))
-    assert f"the budget of {text} gives " in made.text
-    return made
+    costs = CostModel(parse_budget(text), baselines, **options)
+    made, said = plan(settings, given, costs)
+    assert f"the budget of {text} gives " in said
+    return SimpleNamespace(settings=made, text=said)
 
 
 def size(made: Any) -> tuple[int, int]:
@@ -324,14 +326,9 @@ def test_given_sizes_that_do_not_fit_are_an_error() -> None:
     ("text", "expected", "seeds", "told"),
     [
         ("33.5k", (1, 8), 5, ""),  # 8 + 15 + 10 = 33
-        (
-            "32k",
-            (1, 9),
-            4,
-            "; reduced to fit: baseline seeds 5 → 4",
-        ),  # 1 x 9: 9 + 15 + 8 = 32
-        ("27k", (1, 8), 2, "; reduced to fit: baseline seeds 5 → 2"),  # 8 + 15 + 4 = 27
-        ("26k", (1, 11), 0, "; reduced to fit: no baselines"),  # 11 + 15 = 26
+        ("32k", (1, 9), 4, "; reduced to fit: baseline seeds"),  # 1 x 9: 9 + 15 + 8 = 32
+        ("27k", (1, 8), 2, "; reduced to fit: baseline seeds"),  # 8 + 15 + 4 = 27
+        ("26k", (1, 11), 0, "; reduced to fit: baselines"),  # 11 + 15 = 26
     ],
 )
 def test_baselines_make_room_for_a_generation_of_eight(
@@ -377,9 +374,8 @@ def test_final_seeds_then_finalists_then_env_steps_are_reduced() -> None:
     assert (size(made), made.settings.final_seeds, made.settings.finalists) == ((1, 9), 4, 3)
     assert (
         made.text
-        == "the budget of 21k gives 1 generation of 9, 3 finalists from 4 seeds, no baselines,"
-        " 1,000 env steps a training: at most about 21.0k env steps; reduced to fit: no"
-        " baselines, final seeds 5 → 4"
+        == "the budget of 21k gives 1 generation of 9, 3 finalists from 4 seeds, 1,000 env steps a"
+        " training: at most about 21.0k env steps; reduced to fit: baselines, final seeds"
     )
     # 8 + 6 = 14 with 3 final seeds and 2 finalists; 1 x 9 takes 15
     made = planned("14k")
@@ -388,19 +384,16 @@ def test_final_seeds_then_finalists_then_env_steps_are_reduced() -> None:
     # with 2 finalists 19
     made = planned("16k", ("baselines",))
     assert (size(made), made.settings.final_seeds, made.settings.finalists) == ((1, 7), 3, 1)
-    assert made.text.endswith("; reduced to fit: final seeds 5 → 3, finalists 3 → 1")
+    assert made.text.endswith("; reduced to fit: final seeds, finalists")
     # 1 x 3: 3 + 3 + 6 = 12
     made = planned("12k", ("baselines",))
     assert (size(made), made.settings.final_seeds, made.settings.finalists) == ((1, 3), 3, 1)
     assert made.settings.env_steps == 1000
-    assert made.text.endswith("; reduced to fit: final seeds 5 → 3, finalists 3 → 1")
     # 8k / 11 = 727 env steps: 7 updates
     made = planned("8k", ("baselines",))
     assert (size(made), made.settings.final_seeds, made.settings.finalists) == ((1, 2), 3, 1)
     assert made.settings.env_steps == 700
-    assert made.text.endswith(
-        "; reduced to fit: final seeds 5 → 3, finalists 3 → 1, env steps 1,000 → 700"
-    )
+    assert made.text.endswith("; reduced to fit: final seeds, finalists, env steps")
 
 
 def test_too_small_a_budget_says_what_the_smallest_is() -> None:
@@ -412,7 +405,7 @@ def test_too_small_a_budget_says_what_the_smallest_is() -> None:
         in caught.value.message
     )
     assert (
-        "(1 generation of 2, 1 finalist, 3 final seeds, 300 env steps a training)"
+        "(1 generation of 2, 1 finalist from 3 seeds, baselines from 3, 300 env steps a training)"
         in caught.value.message
     )
     assert "--budget 3.3k" in caught.value.hint
@@ -439,12 +432,13 @@ def test_few_seeds_and_finalists_of_the_persons_own_are_not_raised() -> None:
 # seeds, and the two others 3 together.
 
 
-def in_time(text: str, **options: Any) -> Any:
-    def seconds(settings: SearchSettings) -> float:
-        made = TrainingCounts.of(settings, baselines=missing(settings))
-        return 10.0 + 2.0 * made.likely(settings.iterations) * settings.env_steps / 1000
+def seconds_of(settings: SearchSettings) -> float:
+    made = TrainingCounts.of(settings, baselines=missing(settings))
+    return 10.0 + 2.0 * made.likely(settings.iterations) * settings.env_steps / 1000
 
-    return planned(text, seconds=seconds, **options)
+
+def in_time(text: str, **options: Any) -> Any:
+    return planned(text, seconds=seconds_of, **options)
 
 
 @pytest.mark.parametrize(
@@ -470,6 +464,23 @@ def test_too_short_a_time_says_what_the_shortest_is() -> None:
     ):
         in_time("16s", given=("baselines",))
     assert in_time("17s", given=("baselines",)).settings.env_steps == 300
+
+
+async def test_a_tighter_limit_of_time_chooses_in_place_of_the_budget() -> None:
+    async def clock(settings: SearchSettings) -> Any:
+        return SimpleNamespace(seconds=seconds_of)
+
+    async def within(max_time: str) -> tuple[SearchSettings, str]:
+        limits = {"budget": "10m", "max_time": max_time}
+        return await plan_within(SETTINGS.model_copy(update=limits), (), missing, clock)
+
+    found, text = await within("63s")
+    assert (found.iterations, found.samples) == (1, 8)
+    assert text.startswith("the budget of 63s (--max-time) gives 1 generation of 8, ")
+    assert text.endswith(": about 1 min 2 s")
+    with pytest.raises(SettingsError, match=r"^the budget of 5s \(--max-time\) is too") as caught:
+        await within("5s")
+    assert caught.value.hint.startswith("take --max-time 15s or more")
 
 
 # ── the end of a wall-time budget ─────────────────────────────────────────────────────────────────
@@ -658,9 +669,8 @@ def test_a_search_within_a_number_of_env_steps(eureka: CommandLine, puck: Path) 
     assert run["cost"]["env_steps"] <= 215_000
     assert [len(run[name]["seeds"]) for name in ("best", "human", "sparse")] == [5, 4, 4]
     text = (
-        "the budget of 215k gives 2 generations of 4, 2 finalists from 5 seeds, baselines from 4"
-        " seeds, 8,192 env steps a training: at most about 213k env steps; reduced to fit: baseline"
-        " seeds 5 → 4"
+        "the budget of 215k gives 2 generations of 4, 2 finalists from 5 seeds, baselines from 4,"
+        " 8,192 env steps a training: at most about 213k env steps; reduced to fit: baseline seeds"
     )
     assert run["budget"] == [text]
     folder = eureka.run_folder()

@@ -19,7 +19,7 @@ from eureka_agent.records import (
     TaskDescription,
     UntrainedScore,
 )
-from eureka_agent.report.card import render_card
+from eureka_agent.report.environment import render_card
 from eureka_agent.search.card import NoCardError, make_card
 from eureka_agent.settings import TrainingSettings
 

@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from eureka_agent.estimates import RoleEstimate
 from eureka_agent.records import ParameterSpec, TaskDescription
+from eureka_agent.report.plan import RoleEstimate
 from eureka_agent.search.models import models_of
 from eureka_agent.search.request_counts import (
     LATER_CHARACTERS,

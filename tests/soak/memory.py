@@ -5,14 +5,14 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from injector import resident_mb
 from proofs import Proof
 
-from eureka_agent.batch.queue import Queue, State
+from eureka_agent.batch.folder import SearchState, searches_of
+from eureka_agent.batch.intents import IntentsFile
 from eureka_agent.errors import RunFolderError
 
 SEARCHES = 48
@@ -60,7 +60,7 @@ def flat_memory(start: Callable[[str], subprocess.Popen[bytes]], batch: Path) ->
 
 def _finished(batch: Path) -> int:
     try:
-        with closing(Queue(batch, reading=True)) as queue:
-            return sum(entry.state is State.FINISHED for entry in queue.entries())
+        searches = searches_of(IntentsFile(batch))
+        return sum(each.state is SearchState.FINISHED for each in searches)
     except RunFolderError:  # not there yet
         return 0

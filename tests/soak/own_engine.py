@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -66,14 +65,11 @@ class OwnEngine:
 
 @contextmanager
 def own_engine() -> Iterator[OwnEngine]:
-    """An engine with the image of workers, until the block ends."""
+    """An engine, until the block ends."""
     # not below pytest's folder: a socket's path has at most 107 characters
     engine = OwnEngine(Path(f"/var/tmp/eureka-own-{os.getpid()}"))
     engine.call("start")
     try:
-        build = [sys.executable, "-m", "eureka_agent.cli.main", "sandbox", "build"]
-        environment = {**os.environ, "DOCKER_HOST": engine.host}
-        subprocess.run(build, env=environment, check=True, stdout=subprocess.DEVNULL)
         yield engine
     finally:
         engine.call("stop")

@@ -6,7 +6,6 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -15,7 +14,8 @@ from injector import Happened
 from soak_server import DOLLARS, PROMPT_TOKENS, REPLY_TOKENS
 
 from eureka_agent.archive.run_folder import Run, reading
-from eureka_agent.batch.queue import Queue, State
+from eureka_agent.batch.folder import SearchState, searches_of
+from eureka_agent.batch.intents import IntentsFile
 from eureka_agent.records import Attempt, Stage
 from eureka_agent.search.attempts import failures
 
@@ -109,14 +109,13 @@ def table(found: Sequence[Proof], happened: Happened, lives: int) -> str:
 
 def _failed(batch: Path) -> list[str]:
     """Names of searches without an end, or that failed for another reason than the budget."""
-    with closing(Queue(batch, reading=True)) as queue:
-        entries = queue.entries()
-    assert len(entries) == 12
+    searches = searches_of(IntentsFile(batch))
+    assert len(searches) == 12
     return [
-        f"{entry.name} ({entry.message})"
-        for entry in entries
-        if entry.state is not State.FINISHED
-        and "limit on what models may cost" not in entry.message
+        f"{each.name} ({each.message})"
+        for each in searches
+        if each.state is not SearchState.FINISHED
+        and "limit on what models may cost" not in each.message
     ]
 
 

@@ -190,11 +190,7 @@ def soak(
         content["groups"] = {"offline": content["groups"]["offline"]}
         one.write("unbroken", content)
         unbroken = one.start("unbroken").wait()
-        left = [
-            str(path.relative_to(one.temporary))
-            for path in one.temporary.rglob("*")
-            if path.name != f"eureka-{os.getuid()}"  # the folder of sockets stays
-        ]
+        left = [str(path.relative_to(one.temporary)) for path in one.temporary.rglob("*")]
         left += [f"process {number}" for number in workers(one.temporary)]
         left += [] if engine is None else engine.containers()
         found = proofs(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -12,18 +10,24 @@ import pytest
 from page_runs import make_plain_run
 from page_server import serving
 
-from eureka_agent.batch.queue import Queue, State
+from eureka_agent.batch.folder import plan_searches
+from eureka_agent.batch.intents import IntentsFile
+from eureka_agent.batch.matrix import PlannedSearch
+
+
+def plan(folder: Path, *names: str) -> None:
+    """Make a batch of searches with these names."""
+    searches = [PlannedSearch(name, {"env": "jumper"}, {}) for name in names]
+    plan_searches(IntentsFile(folder, make=True), searches)
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     parent = tmp_path_factory.mktemp("page") / "runs"
     (parent / "night").mkdir(parents=True)
-    queue = Queue(parent / "night", make=True)
-    queue.add([("jumper-seed0", {"env": "jumper"}), ("x", {"env": "jumper"})])
-    queue.set_state("jumper-seed0", State.FINISHED)
-    queue.set_state("x", State.FAILED, "<b>x: no <i>engine</i>", 1)
-    queue.close()
+    plan(parent / "night", "jumper-seed0", "x")
+    failed = "<b>x: no <i>engine</i>"
+    IntentsFile(parent / "night").record("failed", failed, "x", failed=True, message=failed)
     make_plain_run(parent / "night").rename(parent / "night" / "jumper-seed0")
     with serving(parent) as server, server.client() as let_in:
         yield let_in
@@ -53,24 +57,14 @@ def test_what_is_not_there_is_not_found(client: httpx.Client, path: str) -> None
     assert client.get(path).status_code == 404
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "UPDATE searches SET state = 'nonsense'",
-        "DROP TABLE searches; CREATE VIEW searches AS WITH RECURSIVE n(i) AS"
-        " (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) AS name FROM n",
-    ],
-)
-def test_a_batch_of_a_stranger_harms_no_other_in_the_list(tmp_path: Path, statement: str) -> None:
+def test_a_batch_of_a_stranger_harms_no_other_in_the_list(tmp_path: Path) -> None:
     for name in ("night", "strange"):
         (tmp_path / name).mkdir()
-        with closing(Queue(tmp_path / name, make=True)) as queue:
-            queue.add([("one", {"env": "ant"})])
-    with closing(sqlite3.connect(tmp_path / "strange" / "batch.sqlite")) as other, other:
-        other.executescript(statement)
+        plan(tmp_path / name, "one")
+    (tmp_path / "strange" / "batch.json").write_text('{"searches": {"../one": {"settings": {}}}}')
     with serving(tmp_path) as server, server.client() as client:
         listed = client.get("/")
         assert listed.status_code == 200
-        assert "no batch of this program has" in listed.text
+        assert "cannot be read as a batch" in listed.text
         assert client.get("/batches/night").status_code == 200
         assert client.get("/batches/strange").status_code == 404

@@ -14,7 +14,7 @@ import pytest
 from page_runs import HOSTILE, add_trained, finish, new_run
 from page_server import PageServer
 
-from eureka_agent.report.html.assets import FOLDER as CHARTS
+from eureka_agent.report.html.document import FOLDER as CHARTS
 from eureka_agent.web.rendering import FOLDER
 
 PLAIN = "/runs/20260101-000000_jumper_jump"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from eureka_agent.report.html.assets import asset, content_security_policy
-from eureka_agent.report.html.document import templates
+from eureka_agent.report.html.document import asset, content_security_policy, templates
 
 
 def batch_page(
@@ -18,8 +17,8 @@ def batch_page(
     cells: Callable[[Any], Mapping[str, str]],
     legend: str,
 ) -> str:
-    """The document. `rows`: see `batch.summary.Row`; `numbers`: titles of the columns of numbers;
-    `cells`: a row's cells by title; `legend`: a sentence on them."""
+    """The document. `rows`: see `batch.summary.SummaryRow`; `numbers`: titles of the columns of
+    numbers; `cells`: a row's cells by title; `legend`: a sentence on them."""
     tasks: dict[str, list[Any]] = {}
     for row in rows:
         tasks.setdefault(row.task or "not begun", []).append(row)

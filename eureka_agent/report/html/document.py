@@ -7,6 +7,8 @@ are written as in Python.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
@@ -28,7 +30,6 @@ from eureka_agent.report.blocks import (
     Source,
     Words,
 )
-from eureka_agent.report.html.assets import SCRIPTS, STYLES, asset, content_security_policy
 from eureka_agent.report.html.source import highlighted
 from eureka_agent.report.sections import run_document
 from eureka_agent.text import clipped, escape_unprintable
@@ -37,6 +38,32 @@ if TYPE_CHECKING:
     import jinja2
 
     from eureka_agent.report.run_report import RunReport
+
+FOLDER = Path(__file__).resolve().parent / "static"
+SCRIPTS = ("uPlot.iife.min.js", "charts.js")
+"""In the order in which they run; the last one draws the charts above it."""
+STYLES = ("uPlot.min.css", "style.css")
+
+
+@cache
+def asset(name: str) -> str:
+    """Text of a file in `static/`."""
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def content_security_policy(scripts: tuple[str, ...], styles: tuple[str, ...]) -> str:
+    """Policy that allows these inline scripts and styles, media within the document, and nothing
+    else, so no request leaves it."""
+    return (
+        f"default-src 'none'; script-src {_hashes(scripts)}; style-src {_hashes(styles)};"
+        " img-src data:; media-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hashes(texts: tuple[str, ...]) -> str:
+    digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in texts)
+    return " ".join(f"'sha256-{digest}'" for digest in digests)
+
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 Link = Callable[[str], str]
@@ -90,7 +117,7 @@ def _visible(value: object) -> object:
 def section_html(section: Section, link: Link = lambda name: "") -> Markup:
     """A section with its title; empty without blocks."""
     body = blocks_html(section.blocks, link)
-    title = Markup('<h2 id="{}">{}</h2>').format(section.name, section.title)
+    title = Markup('<h2 id="{}">{}</h2>').format(section.name, _text(section.title))
     return title + body if body else body
 
 
@@ -106,7 +133,7 @@ def _block(block: Block, link: Link) -> Markup:
         case Facts():
             rows = (
                 Markup('<dt>{}</dt><dd class="{}">{}</dd>').format(
-                    name, "strong" if name == block.strong else "", _words(text)
+                    _text(name), "strong" if name == block.strong else "", _words(text)
                 )
                 for name, text in block.rows.items()
             )
@@ -137,7 +164,8 @@ def _block(block: Block, link: Link) -> Markup:
 
 def _grid(grid: Grid, link: Link) -> Markup:
     """A table, whose rows are stacked where a screen is narrow."""
-    kinds = ["number" if title in grid.numbers else "text" for title in grid.titles]
+    kinds = ["number" if title in grid.numbers else "name" for title in grid.titles]
+    kinds[-1] = "text" if kinds[-1] == "name" else kinds[-1]
     heads = (
         Markup('<th scope="col" class="{}">{}</th>').format(kind, _text(title))
         for kind, title in zip(kinds, grid.titles, strict=True)
@@ -146,13 +174,17 @@ def _grid(grid: Grid, link: Link) -> Markup:
     for place, row in enumerate(grid.rows):
         name = grid.id_of(place)
         address = link(name) if name else ""
-        first = Markup('<a href="{}">{}</a>').format(address, row[0]) if address else _words(row[0])
+        first = _words(row[0])
+        if address:
+            first = Markup('<a href="{}">{}</a>').format(address, first)
         cells = [Markup('<th scope="row" class="name">{}</th>').format(first)]
         cells += [
-            Markup('<td data-title="{}" class="{}">{}</td>').format(title, kind, _words(cell))
+            Markup('<td data-title="{}" class="{}">{}</td>').format(
+                _text(title), kind, _words(cell)
+            )
             for title, kind, cell in zip(grid.titles[1:], kinds[1:], row[1:], strict=True)
         ]
-        anchor = Markup(' id="attempt-{}"').format(name) if name and not address else ""
+        anchor = Markup(' id="attempt-{}"').format(_text(name)) if name and not address else ""
         best = Markup(' class="best"') if name and name == grid.best else ""
         rows.append(Markup("<tr{}{}>{}</tr>").format(anchor, best, Markup().join(cells)))
     head = Markup('<div class="wide"><table class="stacked"><thead><tr>{}</tr></thead>')

@@ -20,16 +20,16 @@ from docker.errors import APIError, DockerException
 from urllib3.exceptions import HTTPError
 
 from eureka_agent.errors import OTHER_WALL, WallAwayError, WallError
-from eureka_agent.invocation import command
 
 HOST_VARIABLE = "DOCKER_HOST"
 CALL_SECONDS = 20.0
-"""Timeout of any request to the engine but a build."""
+"""Timeout of any request to the engine."""
 _OLDEST_API = (1, 40)
-"""API of Docker 19.03: GPUs by device request, and non-recursive bind mounts."""
-_THREADS = 8
+"""API of Docker 19.03: non-recursive bind mounts."""
 _SYSTEM_SOCKET = "/var/run/docker.sock"
-_START_HINT = "start Docker (sudo systemctl start docker)" + OTHER_WALL
+_START_HINT = (
+    "start Docker (sudo systemctl start docker; without root: systemctl --user start docker)"
+)
 
 T = TypeVar("T")
 
@@ -43,22 +43,15 @@ class Engine:
         self.host = host
         """Address in the form of DOCKER_HOST."""
         self.info = info
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="docker")
+        self._threads = ThreadPoolExecutor(8, thread_name_prefix="docker")
 
     @property
-    def cores(self) -> int:
-        """Number of cores for containers."""
+    def cores(self) -> int | None:
+        """Number of cores for containers; None where it cannot limit processor time, as many
+        engines without root."""
+        if any(self.info.get(key) is False for key in ("CpuCfsQuota", "CpuCfsPeriod")):
+            return None
         return int(self.info.get("NCPU") or 1)
-
-    @property
-    def limits_processor(self) -> bool:
-        """True where it can limit processor time, which rootless engines often cannot."""
-        return all(self.info.get(key) is not False for key in ("CpuCfsQuota", "CpuCfsPeriod"))
-
-    @property
-    def has_gpus(self) -> bool:
-        """True where it can give GPUs to containers."""
-        return "nvidia" in (self.info.get("Runtimes") or {})
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
         """Call a function in a thread. Raises WallError for the engine's errors, and its own."""
@@ -86,10 +79,8 @@ def connect(variables: Mapping[str, str] | None = None, timeout_s: float = CALL_
         try:
             version = str(client.api._version)
             if tuple(int(part) for part in version.split(".")[:2]) < _OLDEST_API:
-                wanted = ".".join(map(str, _OLDEST_API))
                 raise WallError(
-                    f"the Docker engine at {host!r} speaks API {version}, expected {wanted} or"
-                    " newer",
+                    f"the Docker engine at {host!r} speaks API {version}, expected 1.40 or newer",
                     "update Docker to 19.03 or newer" + OTHER_WALL,
                 )
             info = client.info()
@@ -117,7 +108,7 @@ def engine_errors(host: str) -> Iterator[None]:
             raise WallAwayError(gone, "restart it" + OTHER_WALL) from None
         words = " ".join(str(error).split())[:300]
         away = f"the Docker engine at {host!r} went away: {words}"
-        raise WallAwayError(away, _START_HINT) from None
+        raise WallAwayError(away, _START_HINT + OTHER_WALL) from None
 
 
 def _host(variables: Mapping[str, str]) -> str:
@@ -135,11 +126,6 @@ def _host(variables: Mapping[str, str]) -> str:
     places = [_SYSTEM_SOCKET]
     if variables.get("XDG_RUNTIME_DIR"):  # the user's own engine, without root
         places.append(os.path.join(variables["XDG_RUNTIME_DIR"], "docker.sock"))
-    if variables.get("HOME"):
-        places += [
-            os.path.join(variables["HOME"], ".docker", part, "docker.sock")
-            for part in ("run", "desktop")
-        ]
     sockets = [place for place in places if _is_socket(place)]
     # beside a forbidden engine there may be the user's own
     usable = [place for place in sockets if os.access(place, os.W_OK)]
@@ -159,36 +145,27 @@ def _knock(path: str, timeout_s: float) -> None:
         knocker.settimeout(timeout_s)
         try:
             knocker.connect(path)
+            return
         except FileNotFoundError:
-            raise WallError(
-                f"no Docker engine runs here: there is no socket {path!r}",
-                f"install or start Docker, or name its socket in {HOST_VARIABLE}=unix:///path"
-                + OTHER_WALL,
-            ) from None
+            what = f"no Docker engine runs here: there is no socket {path!r}"
+            hint = f"install or start Docker, or name its socket in {HOST_VARIABLE}=unix:///path"
         except PermissionError:
-            raise WallError(
-                f"you may not use the Docker engine at {path!r}",
-                "add yourself to its group (sudo usermod -aG docker $USER, then log in again)"
-                + OTHER_WALL,
-            ) from None
+            what = f"you may not use the Docker engine at {path!r}"
+            hint = "add yourself to its group (sudo usermod -aG docker $USER, then log in again)"
         except OSError as error:
-            own = (
-                ""
-                if path == _SYSTEM_SOCKET
-                else "; one without root: systemctl --user start docker"
-            )
-            raise WallError(
-                f"no Docker engine answers at {path!r}: {error.strerror or error}",
-                f"start Docker (sudo systemctl start docker{own})" + OTHER_WALL,
-            ) from None
+            what = f"no Docker engine answers at {path!r}: {error.strerror or error}"
+            hint = _START_HINT
+    raise WallError(what, hint + OTHER_WALL)
 
 
 def _check(info: Mapping[str, Any], host: str) -> None:
     """Raise WallError for an engine whose containers cannot be a wall."""
-    if info.get("OSType") != "linux":
+    own = os.uname().release
+    if (kernel := info.get("KernelVersion", own)) != own:
         raise WallError(
-            f"the Docker engine at {host!r} runs {info.get('OSType')!r} containers",
-            "switch it to Linux containers",
+            f"the Docker engine at {host!r} runs in a machine of its own (kernel {kernel!r}, here"
+            f" {own!r}), and a worker needs this machine's files",
+            "use an engine on this machine itself, not Docker Desktop" + OTHER_WALL,
         )
     limits = (("memory", "MemoryLimit"), ("processes", "PidsLimit"))
     missing = [what for what, key in limits if info.get(key) is False]
@@ -203,13 +180,9 @@ def _refusal_hint(words: str) -> str:
     lowered = words.lower()
     if "no space left" in lowered:
         return "free disk space where Docker keeps its data (docker system prune)" + OTHER_WALL
-    if "device driver" in lowered or "nvidia" in lowered:
-        return "install the NVIDIA container toolkit and restart Docker, or use --device cpu"
     if "bind source path does not exist" in lowered:
         return (
             "the engine must see this machine's files under the same paths (it may run in another"
             " container)"
         )
-    if "no such image" in lowered:
-        return f"build it again: {command('sandbox build')}"
     return "see the engine's log (journalctl -u docker)" + OTHER_WALL

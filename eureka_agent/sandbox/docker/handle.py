@@ -11,14 +11,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from eureka_agent.sandbox.last_words import LastWords
-from eureka_agent.sandbox.wall import LOST
+from eureka_agent.sandbox.wall import LastWords
 
 HEADER_BYTES = 8
 _STDOUT, _STDERR = 1, 2
-_WAITING_BYTES = 1 << 20
-"""Most unread output; beyond it the worker blocks."""
 _PIECE_BYTES = 1 << 16
+_WAITING_PIECES = 32
+"""Most unread output; beyond it the worker blocks."""
 _SIGNALLED = 128
 _LOOKS_S = (0.0, 0.02, 0.05, 0.1, 0.2, 0.5)
 
@@ -63,9 +62,8 @@ class DockerHandle:
         self._kill = kill
         self._ending: Ending | None = None
         self._over = asyncio.Event()
-        self._output = bytearray()
-        self._changed = asyncio.Event()
-        self._read_out = asyncio.Event()
+        self._output: asyncio.Queue[bytes] = asyncio.Queue(_WAITING_PIECES)
+        self._unread = b""
         self._ended_output = False
         self._words = LastWords()
         self._discards = False
@@ -101,12 +99,11 @@ class DockerHandle:
 
     async def read(self, most: int) -> bytes:
         """See `WorkerHandle`."""
-        while not self._output and not self._ended_output:
-            self._changed.clear()
-            await self._changed.wait()
-        data = bytes(self._output[:most])
-        del self._output[:most]
-        self._read_out.set()
+        if self._discards:
+            return b""
+        if not self._unread and not (self._ended_output and self._output.empty()):
+            self._unread = await self._output.get()
+        data, self._unread = self._unread[:most], self._unread[most:]
         return data
 
     async def wait(self) -> int:
@@ -131,18 +128,16 @@ class DockerHandle:
     def discard(self) -> None:
         """Read, but discard output: the engine waits for a reader before a container's end."""
         self._discards = True
-        self._read_out.set()
+        while not self._output.empty():
+            self._output.get_nowait()
 
     async def finish(self) -> None:
-        """Close the socket; unread output can still be read."""
+        """Close the socket."""
         tasks = {task for task in (self._pump, self._killing) if task is not None}
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-        self._close()
-
-    def _close(self) -> None:
         self._end_output()
         if self._writer is not None:
             # `close` would first send data that an engine that hangs never takes
@@ -175,28 +170,15 @@ class DockerHandle:
                 if not data:
                     return
                 left -= len(data)
-                if header[0] == _STDOUT:
-                    await self._put(data)
+                if header[0] == _STDOUT and not self._discards:
+                    await self._output.put(data)
                 elif header[0] == _STDERR:
                     self._words.add(data)
             if self._words.flooded and self._killing is None:
                 # concurrently, as output must be read meanwhile: see `discard`
                 self._killing = asyncio.ensure_future(self._kill())
 
-    async def _put(self, data: bytes) -> None:
-        while len(self._output) >= _WAITING_BYTES and not self._discards:
-            self._read_out.clear()
-            await self._read_out.wait()
-        if self._discards:
-            return
-        self._output += data
-        self._changed.set()
-
     def _end_output(self) -> None:
         self._ended_output = True
-        self._changed.set()
-
-
-def engine_gone(words: str) -> Ending:
-    """The end of a container that the engine no longer knows."""
-    return Ending(LOST, words)
+        if self._output.empty():
+            self._output.put_nowait(b"")  # for a reader that waits

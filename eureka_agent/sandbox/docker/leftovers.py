@@ -1,4 +1,4 @@
-"""Containers and images of this package, found by label, listed and removed."""
+"""Containers and images of this package, found by label and removed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import time
 from typing import Any
 
-from docker.errors import APIError, ImageNotFound, NotFound
+from docker.errors import APIError, NotFound
 
 from eureka_agent.errors import EurekaError
 from eureka_agent.sandbox.docker.engine import Engine, connect, engine_errors
@@ -21,7 +21,6 @@ CONTAINER_KIND = "worker"
 _REAP_SECONDS = 5.0
 _OTHERS_SECONDS = 10.0
 """Timeout for a container that another command removes."""
-_LOOK_SECONDS = 0.05
 
 
 def container_labels() -> dict[str, str]:
@@ -58,22 +57,13 @@ def remove_container(engine: Engine, name: str) -> None:
             deadline = time.monotonic() + _OTHERS_SECONDS
             while time.monotonic() < deadline:
                 engine.client.api.inspect_container(name)
-                time.sleep(_LOOK_SECONDS)
+                time.sleep(0.05)
 
 
-def list_images(engine: Engine) -> list[Any]:
-    """Images of this package, newest first. Raises WallError."""
+def remove_images(engine: Engine) -> None:
+    """Remove this package's images that no container uses. Raises WallError."""
     with engine_errors(engine.host):
-        images = engine.client.images.list(filters={"label": LABEL})
-    return sorted(images, key=lambda image: str(image.attrs.get("Created")), reverse=True)
-
-
-def remove_image(engine: Engine, image: Any) -> None:
-    """Remove an image under all its names. Raises WallError, also for an image in use."""
-    with engine_errors(engine.host):
-        for name in image.tags or [image.id]:
-            with contextlib.suppress(ImageNotFound):
-                engine.client.images.remove(name)
+        engine.client.images.prune(filters={"dangling": False, "label": LABEL})
 
 
 def name_of(container: dict[str, Any]) -> str:
@@ -81,15 +71,12 @@ def name_of(container: dict[str, Any]) -> str:
     return str((container.get("Names") or [container["Id"]])[0]).lstrip("/")
 
 
-def remove_leftovers(
-    engine: Engine, everything: bool = False, also: dict[str, str] | None = None
-) -> list[str]:
-    """Remove containers of dead drivers and of `also`, with `everything` of living ones too; return
-    their names. Raises WallError."""
+def remove_leftovers(engine: Engine, everything: bool = False) -> list[str]:
+    """Remove containers of dead drivers, with `everything` of living ones too; return their names.
+    Raises WallError."""
     removed = []
     for container in list_containers(engine):
-        driver = driver_of(container)
-        if everything or is_gone(driver) or (also is not None and driver == also):
+        if everything or is_gone(driver_of(container)):
             remove_container(engine, container["Id"])
             removed.append(name_of(container))
     return removed
@@ -102,15 +89,14 @@ def remove_after_dead_drivers() -> list[str]:
     only with a look that finds nothing.
     """
     removed: list[str] = []
-    with dead_markers() as markers:
-        for path, host, driver in markers:
-            with contextlib.suppress(EurekaError, OSError):
-                engine = connect({"DOCKER_HOST": host}, _REAP_SECONDS)
-                try:
-                    found = remove_leftovers(engine, also=driver)
-                finally:
-                    engine.close()
-                removed += found
-                if not found:
-                    path.unlink(missing_ok=True)
+    for path, host in dead_markers():
+        with contextlib.suppress(EurekaError, OSError):
+            engine = connect({"DOCKER_HOST": host}, _REAP_SECONDS)
+            try:
+                found = remove_leftovers(engine)
+            finally:
+                engine.close()
+            removed += found
+            if not found:
+                path.unlink(missing_ok=True)
     return removed

@@ -7,29 +7,32 @@ import contextlib
 import os
 import secrets
 import signal
-from dataclasses import replace
+import sys
 from pathlib import Path
 from typing import Any
 
+import docker
 from docker.errors import NotFound
 
-from eureka_agent.errors import WallError
+from eureka_agent.errors import OTHER_WALL, WallError
 from eureka_agent.sandbox.cores import usable_cores
-from eureka_agent.sandbox.docker.build import built_image, ensure_image
-from eureka_agent.sandbox.docker.container import Surroundings, container_options
-from eureka_agent.sandbox.docker.engine import CALL_SECONDS, Engine, connect, engine_errors
-from eureka_agent.sandbox.docker.handle import DockerHandle, Ending, ending_of, engine_gone
+from eureka_agent.sandbox.docker.container import (
+    Surroundings,
+    container_options,
+    ensure_image,
+    mount_sources,
+)
+from eureka_agent.sandbox.docker.engine import CALL_SECONDS, Engine, connect
+from eureka_agent.sandbox.docker.handle import DockerHandle, Ending, ending_of
 from eureka_agent.sandbox.docker.leftovers import (
     container_labels,
     remove_container,
     remove_leftovers,
 )
 from eureka_agent.sandbox.docker.markers import Marker
-from eureka_agent.sandbox.docker.mounts import prepare, readable_folders
-from eureka_agent.sandbox.docker.recipe import current_recipe
-from eureka_agent.sandbox.readable import package_parent, python_path
-from eureka_agent.sandbox.wall import VISIBLE_GPUS, Limits, Say, WorkerHandle, print_to_stderr
-from eureka_agent.seccomp.profile import worker_profile
+from eureka_agent.sandbox.wall import LOST, Limits, WorkerHandle
+from eureka_agent.sandbox.worker_environment import check_readable, readable_files
+from eureka_agent.seccomp.profile import profile_text, worker_profile
 
 _NAME = "eureka-worker-"
 _KILL_SECONDS = 2 * CALL_SECONDS
@@ -51,48 +54,28 @@ class DockerWall:
     )
     does_not_cover: tuple[str, ...] = (
         "defects of the kernel, of the engine and of a GPU's driver",
-        "reading this program, the environment's folder and the folders of PYTHONPATH",
+        "reading /usr, Python and its packages, the environment's folder and those of PYTHONPATH",
         "processor time: a worker may keep its cores busy until its job's time is over",
     )
 
-    def __init__(self, engine: Engine | None = None, say: Say | None = None) -> None:
-        """`say` receives a note when the image is built. Raises WallError without an engine."""
+    def __init__(self, engine: Engine | None = None) -> None:
+        """Removes leftovers. Raises WallError without an engine, and for a Python that a container
+        cannot use."""
         self._engine = engine or connect()
-        self._say = say or print_to_stderr
-        self._image: str | None = None
-        self._preparing = asyncio.Lock()
         self._marker = Marker(self._engine.host)
         self._containers: dict[str, int] = {}
         """Memory of each container that may exist, by name."""
         self._lost: set[str] = set()
         """Containers whose end the engine did not tell."""
-
-    async def prepare(self) -> str:
-        """Build the image if it is missing, remove leftovers, return the tag. Raises WallError."""
-        async with self._preparing:
-            if self._image is None:
-                await self._engine.run(self.make_ready)
-            assert self._image is not None
-            return self._image
-
-    def make_ready(self) -> None:
-        """Do the same as `prepare`, without an event loop. Raises WallError."""
+        _check_python()
         remove_leftovers(self._engine)
-        recipe = current_recipe(self._engine.has_gpus)
-        self._image = ensure_image(self._engine, recipe, self._say)
-
-    def look(self) -> None:
-        """Use the existing image. Raises WallNotBuiltError without one, and WallError."""
-        self._image = built_image(self._engine)
 
     async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
         """See `Wall.start`. The worker does not see the folder."""
-        image = await self.prepare()
         name = _NAME + secrets.token_hex(8)
         self._containers[name] = limits.memory_bytes
         self._marker.put()
-        creating = self._engine.run(self._create, name, folder, limits, image)
-        creation = asyncio.ensure_future(creating)
+        creation = asyncio.ensure_future(self._engine.run(self._create, name, folder, limits))
         try:
             stream = await asyncio.shield(creation)
             memory_bytes = limits.memory_bytes
@@ -137,32 +120,29 @@ class DockerWall:
         except (TimeoutError, WallError) as error:
             silent = "the Docker engine gives no answer"
             why = error.message if isinstance(error, WallError) else silent
-            ending = engine_gone(f"{why}: its container may still be there")
+            ending = Ending(LOST, f"{why}: its container may still be there")
             self._lost.add(name)
         else:
             self._forget(name)
         handle.settle(ending)
 
     def _kill(self, name: str, memory_bytes: int) -> Ending:
-        ending = None
-        with engine_errors(self._engine.host), contextlib.suppress(NotFound):
-            state = self._engine.client.api.inspect_container(name)["State"]
-            ending = ending_of(state, memory_bytes)
+        ending = self._inspect(name, memory_bytes)
         remove_container(self._engine, name)
         return ending or Ending(-signal.SIGKILL)
 
-    async def _look(self, name: str, memory_bytes: int) -> Ending | None:
-        def look() -> Ending | None:
-            try:
-                state = self._engine.client.api.inspect_container(name)["State"]
-            except NotFound:  # killed and removed
-                return Ending(-signal.SIGKILL)
-            return ending_of(state, memory_bytes)
-
+    def _inspect(self, name: str, memory_bytes: int) -> Ending | None:
         try:
-            return await self._engine.run(look)
+            state = self._engine.client.api.inspect_container(name)["State"]
+        except NotFound:  # killed and removed
+            return Ending(-signal.SIGKILL)
+        return ending_of(state, memory_bytes)
+
+    async def _look(self, name: str, memory_bytes: int) -> Ending | None:
+        try:
+            return await self._engine.run(self._inspect, name, memory_bytes)
         except WallError as error:
-            return engine_gone(error.message)
+            return Ending(LOST, error.message)
 
     async def _undo(self, name: str, creation: asyncio.Future[Any]) -> None:
         with contextlib.suppress(WallError):
@@ -181,21 +161,17 @@ class DockerWall:
         if not self._containers:
             self._marker.take_away()
 
-    def _create(self, name: str, folder: Path, limits: Limits, image: str) -> Any:
+    def _create(self, name: str, folder: Path, limits: Limits) -> Any:
         """Create the container and attach to it, without starting it."""
-        mounted = prepare(readable_folders(limits.readable, os.environ), folder)
-        if limits.kernels is not None:
-            (kernels,) = prepare([limits.kernels], folder / "kernels")
-            limits = replace(limits, kernels=kernels.outside)
-        cores = min(usable_cores(), self._engine.cores)
+        check_readable(limits)
+        files = readable_files(limits)
+        cores = self._engine.cores
         surroundings = Surroundings(
-            image=image,
+            image=ensure_image(self._engine, files),
             labels=container_labels(),
-            folders=mounted,
-            python_path=(package_parent(), *python_path(os.environ)),
-            seccomp=_seccomp_profile(),
-            engine_cores=cores if self._engine.limits_processor else None,
-            gpus=_gpus_of_the_driver() if self._engine.has_gpus else (),
+            sources=mount_sources(files, folder),
+            seccomp=profile_text(worker_profile()),
+            engine_cores=None if cores is None else min(usable_cores(), cores),
         )
         client = self._engine.client
         container = client.containers.create(**self._options(name, limits, surroundings))
@@ -206,19 +182,12 @@ class DockerWall:
         return container_options(name, limits, surroundings)
 
 
-def _seccomp_profile() -> str:
-    """The project's seccomp profile as text for the engine. Raises WallError."""
-    path = worker_profile()
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        what = f"cannot read the profile {str(path)!r}: {error.strerror}"
-        raise WallError(what, "install the package again") from None
-
-
-def _gpus_of_the_driver() -> tuple[str, ...] | None:
-    """Names in CUDA_VISIBLE_DEVICES; None: all GPUs."""
-    visible = os.environ.get(VISIBLE_GPUS)
-    if visible is None:
-        return None
-    return tuple(name for name in visible.split(",") if name and name != "-1")
+def _check_python() -> None:
+    """Raise WallError where only its owner may read this Python, as a worker runs as nobody."""
+    for file in (os.path.realpath(sys.executable), os.__file__, docker.__file__):
+        if not os.stat(file).st_mode & 0o4:
+            raise WallError(
+                f"a worker in a container cannot read {file!r}, which only its owner may",
+                f"let everybody read this Python: chmod -R a+rX {sys.prefix!r} {sys.base_prefix!r}"
+                + OTHER_WALL,
+            )

@@ -184,7 +184,7 @@ def test_a_run_without_any_attempt_has_a_document(report: RunReport, status: Run
     assert f"the run is {status.value}" in found.words
     assert found.charts == []
     assert "svg" not in found.elements
-    assert "best reward function" not in found.words
+    assert "How it came about" not in found.words
 
 
 def test_a_run_without_finals_shows_its_search(report: RunReport) -> None:
@@ -220,7 +220,7 @@ def test_a_persons_own_reward_is_called_theirs(report: RunReport) -> None:
     assert ">Your reward function</h2>" in found.source
     (scores,) = found.charts
     assert [row["name"] for row in scores["rows"]] == ["your reward", "human", "sparse"]
-    assert "best reward function" not in found.words
+    assert ">The best reward function</h2>" not in found.source
     assert "What failed" not in found.words
     assert "svg" not in found.elements  # one attempt has no lineage
 
@@ -255,7 +255,7 @@ def test_control_characters_are_made_visible(report: RunReport) -> None:
 
 
 def controls_of_scripts() -> set[str]:
-    from eureka_agent.report.html.assets import SCRIPTS, STYLES, asset
+    from eureka_agent.report.html.document import SCRIPTS, STYLES, asset
 
     return {each for name in (*SCRIPTS, *STYLES) for each in asset(name) if not each.isprintable()}
 

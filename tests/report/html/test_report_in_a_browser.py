@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from browsers import cut_off
 
-from eureka_agent.batch.summary import LEGEND, NUMBERS, Row, by_column
+from eureka_agent.batch.summary import LEGEND, NUMBERS, SummaryRow, by_column
 from eureka_agent.records import CurvePoint
 from eureka_agent.report.curves import write_curves_csv
 from eureka_agent.report.html.batch_page import batch_page
@@ -153,7 +153,7 @@ def test_new_data_is_drawn_into_a_figure(browser: Browser, document: Path) -> No
 def test_the_summary_of_a_batch_has_every_column_in_sight(
     browser: Browser, tmp_path: Path, width: int
 ) -> None:
-    row = Row(
+    row = SummaryRow(
         "walkers-quadruped-anthropic-claude-seed1",
         "finished",
         "quadruped · run",

@@ -3,7 +3,6 @@ another program than the worker runs."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -90,29 +89,3 @@ async def _all_output(handle: DockerHandle) -> bytes:
 @pytest.fixture
 def all_output() -> Callable[[DockerHandle], Awaitable[bytes]]:
     return _all_output
-
-
-@pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
-    """Installs a package of one module in a folder that comes before all others, as pip does it;
-    returns the folder."""
-    site = tmp_path / "site"
-    site.mkdir()
-    monkeypatch.syspath_prepend(str(site))
-
-    def make(name: str, version: str, source: str = "", files: tuple[str, ...] = ()) -> Path:
-        information = site / f"{name}-{version}.dist-info"
-        information.mkdir(exist_ok=True)
-        (information / "METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
-        )
-        (site / f"{name}.py").write_text(source)
-        for file in files:
-            (site / file).parent.mkdir(parents=True, exist_ok=True)
-            (site / file).write_text("")
-        digest = hashlib.sha256(source.encode()).hexdigest()
-        lines = [f"{name}.py,sha256={digest},", *(f"{file},," for file in files)]
-        (information / "RECORD").write_text("\n".join(lines) + "\n")
-        return site
-
-    return make

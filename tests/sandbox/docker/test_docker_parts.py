@@ -4,30 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import fcntl
-import json
+import io
 import os
 import socket
 import subprocess
 import sys
+import tarfile
 import tempfile
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
-import docker
 import pytest
 
+import eureka_agent
 from eureka_agent.errors import WallError
-from eureka_agent.sandbox.docker import build, wall
-from eureka_agent.sandbox.docker.container import Surroundings, container_options
-from eureka_agent.sandbox.docker.engine import Engine, _host, connect
+from eureka_agent.sandbox.docker import container
+from eureka_agent.sandbox.docker.container import (
+    Surroundings,
+    container_options,
+    image_archive,
+    mount_sources,
+)
+from eureka_agent.sandbox.docker.engine import _check, _host, connect
 from eureka_agent.sandbox.docker.handle import DockerHandle, Ending, ending_of
 from eureka_agent.sandbox.docker.markers import Marker, dead_markers, is_gone, this_driver
-from eureka_agent.sandbox.docker.mounts import Folder, prepare, readable_folders
-from eureka_agent.sandbox.docker.recipe import Recipe
-from eureka_agent.sandbox.readable import package_parent, python_path
+from eureka_agent.sandbox.docker.wall import _check_python
 from eureka_agent.sandbox.wall import Limits
+from eureka_agent.sandbox.worker_environment import ReadableFiles, check_readable, readable_files
+from eureka_agent.seccomp.profile import profile_text
 
 
 @pytest.mark.parametrize(
@@ -121,86 +127,42 @@ def test_an_engine_that_talks_nonsense_or_nothing_is_one_line(
     assert "Docker engine" in caught.value.message
 
 
-VERSION = b'{"ApiVersion": "1.41"}'
+def test_without_its_profile_of_system_calls_there_is_no_wall(tmp_path: Path) -> None:
+    """The engine's own profile is wider."""
+    with pytest.raises(WallError, match=r"seccomp\.json"):
+        profile_text(tmp_path / "seccomp.json")
 
 
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
-        (b"", "went away"),
-        (b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n14\r\n{"st\r\n', "went away"),
-        (b'HTTP/1.1 500 No\r\nContent-Length: 14\r\n\r\n{"message": 1}', "refused"),
-        (
-            b'HTTP/1.1 200 OK\r\nContent-Length: 37\r\n\r\n{"error": "no space left on device"}\r\n',
-            "refused: no space left on device",
-        ),
-    ],
-    ids=["goes away", "goes away in the middle", "refuses", "refuses at the end"],
-)
-def test_an_engine_that_fails_in_a_build_is_named_in_one_line(
-    answer: bytes, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No file of this machine is named, although its failure would look the same: the SDK's errors
-    are OSErrors."""
-    monkeypatch.setattr(build, "image_members", lambda recipe: {"x": Path(__file__)})
-    path = str(tmp_path / "docker.sock")
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(path)
-        listener.listen()
-
-        def serve() -> None:
-            while True:
-                try:
-                    connection = listener.accept()[0]
-                except OSError:
-                    return
-                with connection:
-                    request = connection.recv(1 << 16)
-                    if request.startswith(b"GET /version"):
-                        head = (
-                            f"HTTP/1.1 200 OK\r\nContent-Length: {len(VERSION)}\r\nConnection:"
-                            " close\r\n\r\n"
-                        )
-                        connection.sendall(head.encode() + VERSION)
-                    else:
-                        while request.startswith(b"POST") or not request.endswith(b"\r\n\r\n"):
-                            if not request or request.endswith(b"0\r\n\r\n"):
-                                break
-                            request = connection.recv(1 << 16)
-                        connection.sendall(answer)
-
-        threading.Thread(target=serve, daemon=True).start()
-        engine = Engine(
-            docker.DockerClient(base_url=f"unix://{path}", version="1.41"), f"unix://{path}", {}
-        )
-        with pytest.raises(WallError) as caught:
-            build._build(engine, Recipe((), ""))
-        engine.close()
-        listener.shutdown(socket.SHUT_RDWR)
-    assert f"the Docker engine {message}" in caught.value.message.replace(
-        f"at '{engine.host}' ", ""
-    )
-    assert "\n" not in caught.value.message
+def test_an_engine_in_another_machine_has_not_the_worker_s_files() -> None:
+    own = {"MemoryLimit": True, "PidsLimit": True, "KernelVersion": os.uname().release}
+    _check(own, "unix:///x")
+    with pytest.raises(WallError, match=r"kernel '6\.6\.16-linuxkit'") as caught:
+        _check(own | {"KernelVersion": "6.6.16-linuxkit"}, "unix:///x")
+    assert "Docker Desktop" in caught.value.hint
+    with pytest.raises(WallError, match="cannot limit memory"):
+        _check(own | {"MemoryLimit": False}, "unix:///x")
 
 
-def test_without_its_profile_of_system_calls_there_is_no_wall(
+def test_a_python_that_only_its_owner_may_read_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The engine's own profile is wider."""
-    monkeypatch.setattr(wall, "worker_profile", lambda: tmp_path / "seccomp.json")
-    with pytest.raises(WallError, match=r"seccomp\.json"):
-        wall._seccomp_profile()
+    """A worker in a container runs as nobody."""
+    _check_python()
+    python = tmp_path / "python"
+    python.touch(mode=0o700)
+    monkeypatch.setattr(sys, "executable", str(python))
+    with pytest.raises(WallError, match=f"cannot read '{python}'") as caught:
+        _check_python()
+    assert f"chmod -R a+rX '{sys.prefix}'" in caught.value.hint
 
 
 def surroundings(**changed: object) -> Surroundings:
     given: dict[str, object] = {
         "image": "image",
         "labels": {},
-        "folders": [Folder(Path("/a"), Path("/b"))],
-        "python_path": [Path("/p")],
+        "sources": {Path("/a"): Path("/b")},
         "seccomp": '{"x": 1}',
         "engine_cores": 4,
-        "gpus": (),
     }
     return Surroundings(**(given | changed))  # type: ignore[arg-type]
 
@@ -215,7 +177,6 @@ def test_options_of_a_container() -> None:
         (mount["Target"], mount["Source"], mount["ReadOnly"]) for mount in options["mounts"]
     ] == [("/a", "/b", True)]
     assert options["mounts"][0]["BindOptions"] == {"Propagation": "rprivate", "NonRecursive": True}
-    assert "device_requests" not in options
     assert "--parent" not in options["command"]
     assert container_options("name", Limits(), surroundings())["nano_cpus"] == 4 * 10**9
     # an engine without that control group refuses the container
@@ -231,27 +192,46 @@ def test_a_container_is_given_nothing_that_it_needs_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("visible", "otherwise", "expected"),
+    ("visible", "driver", "numbers", "variable"),
     [
-        ("1", (), (0, ["1"])),
-        ("GPU-5", None, (0, ["GPU-5"])),
-        (None, None, (-1, [])),
-        (None, ("0", "2"), (0, ["0", "2"])),
+        (None, None, "0123", None),
+        ("", None, None, ""),
+        ("-1", None, None, ""),
+        ("1", None, "0", None),  # the second one on the bus
+        ("GPU-c,0", None, "23", None),
+        (None, "2", "1", None),
+        ("MIG-x", None, "0123", "MIG-x"),
     ],
 )
-def test_gpus_of_a_container(
+def test_a_worker_has_the_device_files_of_its_gpus_alone(
     visible: str | None,
-    otherwise: tuple[str, ...] | None,
-    expected: tuple[int, list[str]],
+    driver: str | None,
+    numbers: str | None,
+    variable: str | None,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    limits = Limits(visible_gpu=visible, kernels=tmp_path)
-    options = container_options("name", limits, surroundings(gpus=otherwise))
-    (request,) = options["device_requests"]
-    assert ((request["Count"] or 0), (request["DeviceIDs"] or [])) == expected
-    assert options["command"][-2:] == ["--kernels", "/kernels"]
-    assert options["mounts"][-1]["Target"] == "/kernels"
-    assert "CUDA_VISIBLE_DEVICES" not in options["environment"]
+    for number, (bus, gpu, minor) in enumerate(
+        [("01", "a", 3), ("41", "b", 0), ("81", "d", 1), ("c1", "c", 2)]
+    ):
+        (tmp_path / f"nvidia{number}").touch()
+        information = tmp_path / "gpus" / f"0000:{bus}:00.0" / "information"
+        information.parent.mkdir(parents=True)
+        information.write_text(
+            f"Model: \t\t NVIDIA H100\nIRQ:   \nGPU UUID: \t GPU-{gpu}\nDevice Minor: \t {minor}\n"
+        )
+    (tmp_path / "nvidiactl").touch()
+    (tmp_path / "nvidia-uvm").touch()
+    (tmp_path / "sda").touch()
+    monkeypatch.setattr(container, "_DEVICES", tmp_path)
+    monkeypatch.setattr(container, "_GPUS", tmp_path / "gpus")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if driver is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", driver)
+    options = container_options("name", Limits(visible_gpu=visible), surroundings())
+    names = [] if numbers is None else ["nvidia-uvm", *map("nvidia{}".format, numbers), "nvidiactl"]
+    assert options["devices"] == [f"{tmp_path / each}:{tmp_path / each}:rw" for each in names]
+    assert options["environment"].get("CUDA_VISIBLE_DEVICES") == variable
 
 
 @pytest.mark.parametrize(
@@ -314,44 +294,21 @@ def test_a_marker_is_dead_when_its_process_is(
         "from eureka_agent.sandbox.docker.markers import Marker\nimport time\n"
         "Marker('unix:///x').put()\nprint('there', flush=True)\ntime.sleep(60)"
     )
-    with dead_markers() as found:
-        assert found == []
+    assert dead_markers() == []
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.readline()
-    with dead_markers() as found:
-        assert found == []
+    (file,) = (tmp_path / "eureka-agent" / "drivers").iterdir()
+    (file.parent / "half.json").write_text(file.read_text()[:20])
+    assert dead_markers() == []
     process.kill()
     process.wait()
-    with dead_markers() as found:
-        assert [(host, driver["pid"]) for _, host, driver in found] == [
-            ("unix:///x", str(process.pid))
-        ]
-        with dead_markers() as again:
-            assert again == []  # somebody is at it
+    assert dead_markers() == [(file, "unix:///x")]
     marker = Marker("unix:///y")
     marker.put()
     marker.take_away()
     marker.take_away()
-    assert len(list((tmp_path / "eureka-agent" / "drivers").iterdir())) == 1
-
-
-def test_a_marker_that_is_taken_away_meanwhile_is_nobody_s(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its driver lives, and may have other containers by now: these would be removed."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    marker = Marker("unix:///x")
-    marker.put()
-    lock = fcntl.flock
-
-    def late(descriptor: int, how: int) -> None:
-        marker.take_away()
-        lock(descriptor, how)
-
-    monkeypatch.setattr(fcntl, "flock", late)
-    with dead_markers() as found:
-        assert found == []
+    assert sorted(file.parent.iterdir()) == sorted([file, file.parent / "half.json"])
 
 
 def test_a_marker_that_cannot_be_written_leaves_nothing(
@@ -360,15 +317,14 @@ def test_a_marker_that_cannot_be_written_leaves_nothing(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     Marker("unix:///x").put()
     (here,) = (tmp_path / "eureka-agent" / "drivers").iterdir()
-    before = os.listdir("/proc/self/fd")
 
-    def full(descriptor: int, data: bytes) -> int:
+    def full(path: Path, text: str) -> int:
+        path.touch()
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "write", full)
+    monkeypatch.setattr(Path, "write_text", full)
     Marker("unix:///y").put()
     assert list(here.parent.iterdir()) == [here]
-    assert len(os.listdir("/proc/self/fd")) == len(before)
 
 
 def test_a_command_looks_for_the_killed_without_the_docker_package(tmp_path: Path) -> None:
@@ -384,23 +340,54 @@ def test_a_command_looks_for_the_killed_without_the_docker_package(tmp_path: Pat
     assert result.stdout.splitlines()[-1] == "[]"
 
 
-def test_folders_that_a_worker_reads(tmp_path: Path) -> None:
+def test_files_that_a_worker_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = Path(eureka_agent.__file__).parent
     modules, environment = tmp_path / "modules", tmp_path / "modules" / "environment"
     environment.mkdir(parents=True)
-    variables = {"PYTHONPATH": os.pathsep.join([str(modules), "/nowhere", str(package_parent())])}
-    assert python_path(variables) == [modules]
-    found = readable_folders([environment], variables)
-    assert modules in found
-    assert environment not in found  # it is in the other
-    assert package_parent() / "eureka_agent" in found
-    assert package_parent() not in found
+    paths = [str(modules), "/nowhere", str(package.parent)]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+    files = readable_files(Limits(readable=(environment,)))
+    assert {Path("/usr"), package, modules.resolve()} <= set(files.bound)
+    assert environment.resolve() not in files.bound  # it is in the other
+    assert package.parent not in files.bound  # runs may lie there
+    assert not any(Path.home().is_relative_to(path) for path in files.bound)
+    assert {package, modules.resolve()} <= files.own
+    assert not {Path("/usr"), Path(sys.base_prefix).resolve()} & files.own
     everything = tmp_path / "everything"
     everything.symlink_to("/")
+    monkeypatch.delenv("PYTHONPATH")
     for folder in ("/", "//", str(everything)):
         with pytest.raises(WallError, match=f"the folder '{folder}'"):
-            readable_folders([Path(folder)], {})
+            check_readable(Limits(readable=(Path(folder),)))
+    for folder in ("/", "//", str(everything)):
+        monkeypatch.setenv("PYTHONPATH", folder)
         with pytest.raises(WallError, match=f"the folder '{folder}'"):
-            readable_folders([], {"PYTHONPATH": folder})
+            check_readable(Limits())
+
+
+def test_an_image_has_links_and_their_folders_and_no_file() -> None:
+    files = ReadableFiles(
+        bound=(Path("/usr"),),
+        own=frozenset(),
+        links=((Path("/bin"), "usr/bin"), (Path("/disk/ü/python"), "../x")),
+        passed=(Path("/disk/y"),),
+    )
+    with tarfile.open(fileobj=io.BytesIO(image_archive(files))) as archive:
+        found = {member.name: member for member in archive.getmembers()}
+    assert {name: member.linkname for name, member in found.items() if member.issym()} == {
+        "bin": "usr/bin",
+        "disk/ü/python": "../x",
+    }
+    # the engine makes missing folders so that nobody may enter them
+    assert {name: member.mode for name, member in found.items() if member.isdir()} == {
+        "tmp": 0o1777,
+        "disk": 0o755,
+        "disk/ü": 0o755,
+        "disk/y": 0o755,
+    }
+    assert list(found).index("disk/ü") < list(found).index("disk/ü/python")
+    assert not any(member.isfile() for member in found.values())
+    assert {(member.uid, member.mtime) for member in found.values()} == {(0, 0)}
 
 
 def test_only_a_folder_with_something_private_is_copied(tmp_path: Path) -> None:
@@ -411,10 +398,13 @@ def test_only_a_folder_with_something_private_is_copied(tmp_path: Path) -> None:
     file.write_text("x")
     file.chmod(0o644)
     (environment / "link").symlink_to("/etc/shadow")
-    assert prepare([environment], copies) == [Folder(environment, environment)]
+    files = ReadableFiles((Path("/usr"), environment), frozenset({environment}), (), ())
+    open_ones = {Path("/usr"): Path("/usr"), environment: environment}
+    assert mount_sources(files, copies) == open_ones
     file.chmod(0o600)
-    (folder,) = prepare([environment], copies)
-    assert folder.outside.parent == copies
-    assert (folder.outside / "env.py").stat().st_mode & 0o777 == 0o644
-    assert (folder.outside / "link").is_symlink()
-    assert json.dumps(str(folder.inside)) == json.dumps(str(environment))
+    # of what is not the user's own nothing is copied
+    assert mount_sources(replace(files, own=frozenset()), copies) == open_ones
+    source = mount_sources(files, copies)[environment]
+    assert source.parent == copies
+    assert (source / "env.py").stat().st_mode & 0o777 == 0o644
+    assert (source / "link").is_symlink()

@@ -17,14 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from eureka_agent.cli.doctor import walls
-from eureka_agent.cli.sandbox import sandbox
-from eureka_agent.errors import WallNotBuiltError
 from eureka_agent.resources import resource_folder
-from eureka_agent.sandbox.choose import open_wall
-from eureka_agent.sandbox.docker.build import built_image
+from eureka_agent.sandbox.docker.container import ensure_image
 from eureka_agent.sandbox.docker.engine import Engine
 from eureka_agent.sandbox.docker.leftovers import (
     DRIVER_LABEL,
@@ -34,18 +29,20 @@ from eureka_agent.sandbox.docker.leftovers import (
     remove_after_dead_drivers,
     remove_container,
 )
-from eureka_agent.sandbox.docker.recipe import keep_requirements
 from eureka_agent.sandbox.docker.wall import DockerWall
-from eureka_agent.sandbox.last_words import FLOOD_BYTES, KEPT_BYTES
-from eureka_agent.sandbox.wall import Limits
+from eureka_agent.sandbox.wall import FLOOD_BYTES, KEPT_BYTES, Limits
+from eureka_agent.sandbox.worker_environment import readable_files
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
 Run = Callable[..., Awaitable[tuple[Any, Any]]]
 Output = Callable[[Any], Awaitable[bytes]]
 
+OF_THE_ENGINE = {"hostname", "hosts", "mtab", "resolv.conf"}
+"""Files that every engine writes for a container."""
+SHOWN_OF_ETC = [path for path in readable_files(Limits()).bound if path.is_relative_to("/etc")]
 LOOK = """
-import ctypes, errno, json, os, resource, socket
+import ctypes, errno, json, os, resource, socket, sys
 status = dict(line.split(":\\t", 1) for line in open("/proc/self/status").read().splitlines() if ":\\t" in line)
 def tries(path):
     try:
@@ -77,13 +74,13 @@ print(json.dumps({
     "ids": os.getresuid() + os.getresgid(), "groups": os.getgroups(), "pid": os.getpid(),
     "capabilities": [status[name] for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")],
     "no_new_privileges": status["NoNewPrivs"], "seccomp": status["Seccomp"],
-    "writes": {path: tries(path) for path in ("/x", "/etc/x", "/opt/eureka/bin/x", "/tmp/x", "/scratch/x", "/var/x")},
+    "writes": {path: tries(path) for path in ("/x", "/etc/x", "/etc/alternatives/x", "/usr/x", "/usr/bin/x", sys.prefix + "/x", sys.base_prefix + "/x", "/tmp/x", "/scratch/x", "/var/x")},
     "interfaces": [line.split(":")[0].strip() for line in open("/proc/net/dev").readlines()[2:]], "connects": connects(), "becomes_root": becomes_root(),
     "limits": {name: resource.getrlimit(getattr(resource, name)) for name in ("RLIMIT_NOFILE", "RLIMIT_CORE", "RLIMIT_FSIZE")},
     "sizes": {path: size(path) for path in ("/tmp", "/scratch", "/dev/shm")},
     "group": {name: group(name) for name in ("memory.max", "memory.swap.max", "pids.max")},
     "mounts": {mount[0]: mount[2].split(",") for mount in mounts if mount[0] in ("/", "/tmp", "/scratch")},
-    "environment": sorted(os.environ), "root": sorted(os.listdir("/")), "home": os.environ["HOME"],
+    "environment": sorted(os.environ), "root": sorted(os.listdir("/")), "etc": sorted(os.listdir("/etc")), "home": os.environ["HOME"],
 }))
 """
 
@@ -111,7 +108,11 @@ async def test_what_a_worker_is_inside(
     assert found["writes"] == {
         "/x": "EROFS",
         "/etc/x": "EROFS",
-        "/opt/eureka/bin/x": "EROFS",
+        "/etc/alternatives/x": "EROFS",
+        "/usr/x": "EROFS",
+        "/usr/bin/x": "EROFS",
+        f"{sys.prefix}/x": "EROFS",
+        f"{sys.base_prefix}/x": "EROFS",
         "/tmp/x": "written",
         "/scratch/x": "written",
         "/var/x": found["writes"]["/var/x"],
@@ -136,7 +137,9 @@ async def test_what_a_worker_is_inside(
     for path in ("/tmp", "/scratch"):
         assert {"rw", "noexec", "nosuid", "nodev"} <= set(found["mounts"][path])
     assert not {"SOME_API_KEY", "DOCKER_HOST"} & set(found["environment"])
-    assert not {"work", "home", "var"} & set(found["root"]) - {Path(__file__).parts[1]}
+    shown = {path.parts[1] for path in readable_files(limits).bound}
+    assert not {"work", "home", "root", "var", "run", "boot"} & set(found["root"]) - shown
+    assert set(found["etc"]) <= OF_THE_ENGINE | {path.name for path in SHOWN_OF_ETC}
 
 
 async def test_a_worker_opens_an_environment_and_makes_a_dry_run(
@@ -240,7 +243,7 @@ async def test_output_that_nobody_reads_makes_the_worker_wait(run_script: Run) -
     handle, wall = await run_script("import os\nwhile True:\n    os.write(1, b'spam ' * 10000)")
     await asyncio.sleep(1.0)
     assert handle.returncode is None
-    assert len(handle._output) < 2 << 20
+    assert handle._output.qsize() <= 32
     async with asyncio.timeout(20):
         await wall.kill(handle)
     assert handle.returncode == -signal.SIGKILL
@@ -278,10 +281,9 @@ async def test_several_who_end_a_worker_at_once_do_not_disturb_each_other(
 
 
 def test_a_container_that_came_after_its_driver_s_end_is_found_by_the_command_after(
-    engine: Engine, wall: DockerWall, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The engine may still be creating one when a driver is killed and a command looks."""
-    asyncio.run(wall.prepare())  # with the cache of the person, where the wheels are
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     script = (
         "import json\n"
@@ -292,7 +294,8 @@ def test_a_container_that_came_after_its_driver_s_end_is_found_by_the_command_af
     labels = {**container_labels(), DRIVER_LABEL: driver}
 
     def create() -> str:
-        created = engine.client.containers.create(built_image(engine), "true", labels=labels)
+        image = ensure_image(engine, readable_files(Limits()))
+        created = engine.client.containers.create(image, "true", labels=labels)
         return str(created.name)
 
     first = create()
@@ -339,7 +342,6 @@ async def test_the_scratch_has_an_end(run_script: Run, all_output: Output) -> No
 async def test_a_start_that_is_given_up_leaves_no_container(
     run_script: Run, engine: Engine, wall: DockerWall, tmp_path: Path
 ) -> None:
-    await wall.prepare()
     before = {container["Id"] for container in list_containers(engine)}
     began_s = time.monotonic()
     await wall.kill(await wall.start(tmp_path, Limits()))
@@ -368,7 +370,6 @@ async def test_a_start_that_is_given_up_leaves_no_container(
 DRIVER = """
 import asyncio, sys
 from pathlib import Path
-from eureka_agent.sandbox.docker.recipe import keep_requirements
 from eureka_agent.sandbox.docker.wall import DockerWall
 from eureka_agent.sandbox.wall import Limits
 
@@ -382,9 +383,8 @@ asyncio.run(main())
 
 
 def test_the_next_command_cleans_up_after_a_driver_that_was_killed(
-    engine: Engine, wall: DockerWall, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asyncio.run(wall.prepare())  # with the cache of the person, where the wheels are
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     own = tmp_path / "own"
     own.mkdir()
@@ -445,36 +445,27 @@ async def test_a_kill_ends_although_the_engine_hangs(run_script: Run, engine: En
     ]
 
 
-def test_the_commands_list_and_clean(engine: Engine, wall: DockerWall) -> None:
-    asyncio.run(wall.prepare())
+async def test_the_commands_list_and_clean(run_script: Run, engine: Engine) -> None:
+    handle, wall = await run_script("import time; time.sleep(60)")
     command = [sys.executable, "-m", "eureka_agent.cli.main", "sandbox"]
-    listed = subprocess.run(
-        [*command, "list", "--format", "json"], capture_output=True, text=True, check=True
-    )
-    images = json.loads(listed.stdout)["images"]
-    assert [image["image"].partition(":")[0] for image in images if image["current"]] == [
-        "eureka-worker"
-    ]
-    text = subprocess.run([*command, "list"], capture_output=True, text=True, check=True).stdout
-    assert "(searches use it)" in text
-    cleaned = subprocess.run([*command, "clean"], capture_output=True, text=True, check=True)
-    assert cleaned.stdout.startswith("removed ")
-    built = subprocess.run([*command, "build"], capture_output=True, text=True, check=True)
-    assert "is ready" in built.stdout
-    assert "building" not in built.stdout  # it was there
+
+    def said(*arguments: str) -> str:
+        return subprocess.run(
+            [*command, *arguments], capture_output=True, text=True, check=True
+        ).stdout
+
+    listed = json.loads(said("list", "--format", "json"))["containers"]
+    (own,) = [entry for entry in listed if entry["container"] == handle.name]
+    assert (own["state"], own["driver"]) == ("running", str(os.getpid()))
+    assert not own["left_behind"]
+    assert f"{handle.name}  running, of process {os.getpid()}\n" in said("list")
+    assert said("clean").startswith("removed ")  # and nothing of a search that is running
+    assert handle.returncode is None
+    assert handle.name in said("list")
+    await wall.kill(handle)
 
 
-@pytest.mark.usefixtures("engine")
-def test_what_only_looks_builds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    keep_requirements("click")  # installed here, and in no image of searches
-    with pytest.raises(WallNotBuiltError) as caught:
-        open_wall("docker", build=False)
-    assert "has not been built yet" in caught.value.message
-    assert "eureka sandbox build" in caught.value.hint
-    listed = CliRunner().invoke(sandbox, ["list"])
-    assert listed.exit_code == 0
-    assert "there is no image for what is installed here" in listed.output
-    checks = {check.name: check for check in walls()}
-    assert checks["sandbox docker"].detail.startswith("can be had: ")
-    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["requirements.txt"]
+def test_the_image_is_made_once_and_is_empty(engine: Engine) -> None:
+    name = ensure_image(engine, readable_files(Limits()))
+    assert ensure_image(engine, readable_files(Limits())) == name
+    assert engine.client.images.get(name).attrs["Size"] < 1 << 20

@@ -5,10 +5,16 @@ from io import StringIO
 
 import pytest
 
-from eureka_agent.estimates import Estimate, RoleEstimate, SearchPlan
 from eureka_agent.records import TaskDescription
 from eureka_agent.report.console import CleanConsole
-from eureka_agent.report.estimate import money_text, plan_to_json, render_estimate
+from eureka_agent.report.plan import (
+    RoleEstimate,
+    SearchEstimate,
+    SearchPlan,
+    facts_of,
+    plan_to_json,
+    render_plan,
+)
 from eureka_agent.settings import SearchSettings
 from eureka_agent.training_counts import TrainingCounts
 
@@ -19,7 +25,7 @@ ROLES = (
 
 
 def plan_of(description: TaskDescription, money: Decimal | None) -> SearchPlan:
-    estimate = Estimate(28, 280_000, 250.0, 17, 98_500, 10_025, money)
+    estimate = SearchEstimate(28, 280_000, 250.0, 17, 98_500, 10_025, money)
     counts = TrainingCounts(
         candidates=8, confirmations=4, confirmed=1, finals=15, likely_finals=8, baselines=0
     )
@@ -32,7 +38,7 @@ def plan_of(description: TaskDescription, money: Decimal | None) -> SearchPlan:
 
 def test_an_estimate_for_people(description: TaskDescription) -> None:
     console = CleanConsole(file=StringIO(), width=120)
-    console.print(render_estimate(plan_of(description, None)))
+    console.print(render_plan(plan_of(description, None)))
     assert isinstance(console.file, StringIO)
     assert [line.rstrip() for line in console.file.getvalue().splitlines()] == [
         "task       jumper/jump: jump",
@@ -64,7 +70,7 @@ def test_money(
     description: TaskDescription, money: Decimal | None, text: str, in_json: str | None
 ) -> None:
     plan = plan_of(description, money)
-    assert money_text(plan.estimate) == text
+    assert facts_of(plan.estimate)["cost"] == text
     document = plan_to_json(plan)
     assert document["money"] == in_json
     assert [each["money"] for each in document["roles"]] == ["0.192", None]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
+import io
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,12 @@ from model_rewards import answer
 from model_server import Asked, ModelServer
 from script_wall import ScriptWall
 
-from eureka_agent import wording
 from eureka_agent.errors import EurekaError
-from eureka_agent.search import estimate as estimates
+from eureka_agent.report.console import CleanConsole
+from eureka_agent.report.plan import SearchPlan, render_plan
+from eureka_agent.search import estimator as estimators
 from eureka_agent.search.budget import parse_budget
-from eureka_agent.search.estimate import Estimate, Estimator, SearchPlan
+from eureka_agent.search.estimator import Estimator
 
 SIZES: dict[str, Any] = {"iterations": 2, "samples": 3, "finalists": 2, "final_seeds": 2}
 SIZES |= {"confirm": 1, "strategy": "greedy"}
@@ -52,7 +54,7 @@ def calibrated(
 def wall(monkeypatch: pytest.MonkeyPatch) -> ScriptWall:
     """The wall of the estimates, which counts the workers and ends each at once."""
     found = ScriptWall("")
-    monkeypatch.setattr(estimates, "choose_wall", lambda name: found)
+    monkeypatch.setattr(estimators, "choose_wall", lambda name: found)
     return found
 
 
@@ -90,16 +92,18 @@ def test_a_second_plan_is_for_people_and_needs_no_measurement(
 async def test_a_hundred_further_estimates_take_no_worker(
     calibrated: dict[str, Any], wall: ScriptWall
 ) -> None:
-    found = list[Estimate]()
+    found = list[SearchPlan]()
     async with Estimator() as estimator:
         for seed in range(100):
             values = {**calibrated, "seed": seed, "env_steps": 8192 * (1 + seed % 5)}
-            found.append(await estimator.estimate(values))
+            found.append(await estimator.plan(values))
     assert wall.started == 0
-    assert found[0] == found[5]
+    # 2 x 2 baselines of each length are those of the first that has them
+    assert [plan.counts.baselines for plan in found] == [4] * 5 + [0] * 95
+    assert found[5].estimate.trainings == found[0].estimate.trainings - 4
     # five times the steps
-    assert found[4].env_steps == 5 * found[0].env_steps
-    assert (found[4].seconds or 0) > (found[0].seconds or 0)
+    assert found[4].estimate.env_steps == 5 * found[0].estimate.env_steps
+    assert (found[4].estimate.seconds or 0) > (found[0].estimate.seconds or 0)
 
 
 @pytest.mark.slow
@@ -136,17 +140,28 @@ async def test_a_budget_chooses_before_the_estimate(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("budget", ["90s", "10m", "1h30m"])
-async def test_what_a_budget_of_time_chooses_takes_as_long_as_the_estimate_says(
-    calibrated: dict[str, Any], budget: str
+@pytest.mark.parametrize(
+    ("limits", "most"),
+    [
+        ({"budget": "90s"}, "90s"),
+        ({"budget": "10m"}, "10m"),
+        ({"budget": "1h30m"}, "1h30m"),
+        ({"budget": "10m", "max_time": "5m"}, "5m"),
+    ],
+)
+async def test_a_plan_says_one_time_and_it_is_within_the_limit(
+    calibrated: dict[str, Any], limits: dict[str, str], most: str
 ) -> None:
-    found = await planned_with({"env": calibrated["env"], "budget": budget})
-    seconds, most = found.estimate.seconds, parse_budget(budget).seconds
-    assert seconds is not None
-    assert most is not None
-    assert 0.7 * most < seconds <= most
-    assert f": about {wording.duration(seconds)}" in found.notes[0]
-    assert f" {wording.plural(found.settings.iterations, 'generation')} of " in found.notes[0]
+    found = await planned_with({"env": calibrated["env"], **limits})
+    seconds, bound = found.estimate.seconds or 0.0, parse_budget(most).seconds or 0.0
+    assert 0.7 * bound < seconds <= bound
+    console = CleanConsole(file=io.StringIO(), width=500)
+    console.print(render_plan(found))
+    assert isinstance(console.file, io.StringIO)
+    times = re.findall(r"about ([\d.]+ (?:s|min|h)(?: \d+ (?:s|min))?)\b", console.file.getvalue())
+    assert (len(times), len(set(times))) == (2, 1)  # of the budget, and of the plan
+    assert f"the budget of {most}" in found.notes[0]
+    assert f" {found.settings.iterations:,} generation" in found.notes[0]
     assert not any("fit into" in note for note in found.notes)
 
 
@@ -214,14 +229,3 @@ def test_the_first_prompts_have_the_estimated_size(
     # the second proposal is told an angle of its own
     assert designer["prompt_tokens"] / 2 == pytest.approx(min(sizes), abs=1)
     assert designer["prompt_tokens"] == pytest.approx(sum(sizes[:2]), rel=0.1)
-
-
-def test_estimates_at_once_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Faults of one leave the others alone."""
-
-    async def several() -> list[object]:
-        async with Estimator() as estimator:
-            asked = [estimator.estimate({"env": name}) for name in ("nowhere", "nobody")]
-            return list(await asyncio.gather(*asked, return_exceptions=True))
-
-    assert all(isinstance(each, EurekaError) for each in asyncio.run(several()))

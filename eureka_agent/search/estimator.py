@@ -1,0 +1,268 @@
+"""Estimate of a search before it starts: its trainings, wall time, requests and cost.
+
+A worker describes the task once, and trains for some seconds (`pace.py`); both are kept beside the
+runs. The first prompt of each role is made and counted (`request_counts.py`).
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import time
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from eureka_agent import wording
+from eureka_agent.archive.cache import RecordCache, baseline_context
+from eureka_agent.archive.run_folder import runs_folder
+from eureka_agent.archive.safe_files import driver_scratch
+from eureka_agent.base_record import Record
+from eureka_agent.environment_files import fingerprint_of, folder_files
+from eureka_agent.errors import EurekaError
+from eureka_agent.fleet.devices import Hardware, choose_hardware
+from eureka_agent.fleet.dry_runner import DryRunner
+from eureka_agent.fleet.problem import Problem
+from eureka_agent.journal.entries import Notice, Observer
+from eureka_agent.protocol.events import Opened
+from eureka_agent.report.plan import RoleEstimate, SearchEstimate, SearchPlan, asked_in_all
+from eureka_agent.sandbox.choose import choose_wall
+from eureka_agent.sandbox.wall import Wall
+from eureka_agent.search.budget import parse_budget
+from eureka_agent.search.budget_plan import missing_baselines, plan_within
+from eureka_agent.search.card import card_for
+from eureka_agent.search.clock import REPLY_SECONDS, SearchClock, plan_capacity
+from eureka_agent.search.models import Models, models_of
+from eureka_agent.search.pace import CACHE, NotMeasuredError, pace_of, this_machine
+from eureka_agent.search.preparation import (
+    check_randomise,
+    checked,
+    effective_settings,
+    measure_task,
+)
+from eureka_agent.search.request_counts import count_requests
+from eureka_agent.search.time_limit import time_limit
+from eureka_agent.search.written_fitness import with_defaults
+from eureka_agent.settings import SearchSettings
+from eureka_agent.simulation.catalogue import GYMNASIUM_PREFIX, find_folder
+from eureka_agent.training_counts import TrainingCounts
+
+
+class OpenedTask(Record):
+    """A worker's description of a task, with its measurements."""
+
+    opened: Opened
+    seconds: float
+    """Wall time until the worker had it."""
+
+
+_Asked = tuple[SearchSettings, Models | None, Wall, OpenedTask, Hardware]
+"""A search that could be started: settings of its run, and what they name."""
+
+
+class Estimator:
+    """Estimates searches that share a machine. Baselines that one plan trains, the next ones take
+    from the cache."""
+
+    def __init__(
+        self, observer: Observer = lambda entry: None, most_seconds: float = math.inf
+    ) -> None:
+        """`observer` gets a notice before anything that takes seconds. No pace is measured later
+        than `most_seconds` after the first one."""
+        self._observer, self._most_seconds = observer, most_seconds
+        self._until: float | None = None
+        self._stack = AsyncExitStack()
+        self._cache = RecordCache(runs_folder(), CACHE)
+        self._wall = functools.cache(choose_wall)
+        self._failed: dict[tuple[str, str | None, str], EurekaError] = {}
+        """Errors of tasks that could not be opened."""
+        self._trained = Counter[str]()
+        """Baselines of the plans so far, by what they depend on."""
+
+    async def __aenter__(self) -> Estimator:
+        self._scratch: Path = self._stack.enter_context(driver_scratch())
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._stack.aclose()
+
+    async def plan(self, values: Mapping[str, Any], *, timed: bool = True) -> SearchPlan:
+        """The estimate of a search with these settings by name, as `session.start` takes them.
+        Unless `timed`, and where no time is left to measure, it has no wall time, and a budget in
+        wall time chooses nothing.
+
+        Raises the EurekaError that the search would raise before its first training.
+        """
+        values = with_defaults(values)
+        asked = await self._asked(values)
+        try:
+            return await self._plan(values, asked, timed)
+        except NotMeasuredError:
+            return await self._plan(values, asked, False)
+
+    async def check(self, values: Mapping[str, Any]) -> None:
+        """Raise the errors of `plan` that need no measurement."""
+        await self._asked(with_defaults(values))
+
+    async def _asked(self, values: Mapping[str, Any]) -> _Asked:
+        asked = checked(values, None, _nobody)
+        models = models_of(asked, lambda reason: None)
+        if models is not None:
+            self._stack.push_async_callback(models.close)
+        wall = self._wall(asked.sandbox)
+        task = await self._task(asked, wall)
+        hardware = choose_hardware(asked.device, task.opened)
+        settings = effective_settings(values, task.opened.description, hardware.kind)
+        check_randomise(settings, task.opened.description, hardware)
+        return settings, models, wall, task, hardware
+
+    async def _task(self, asked: SearchSettings, wall: Wall) -> OpenedTask:
+        """The task of a search, from the cache or a worker. The files of an environment without a
+        folder (`gymnasium:<id>`) are not in its key."""
+        key: dict[str, Any] = {"environment": asked.env, "task": asked.task, "wall": wall.name}
+        key |= {"files": "", **this_machine()}
+        if not asked.env.startswith(GYMNASIUM_PREFIX):
+            with suppress(OSError):  # the worker says what cannot be read
+                key["files"] = fingerprint_of(folder_files(find_folder(asked.env)))
+        if (known := self._cache.find(key, OpenedTask)) is not None:
+            return known
+        place = asked.env, asked.task, wall.name
+        if place in self._failed:
+            raise self._failed[place]
+        task = "" if asked.task is None else f", task {asked.task!r}"
+        self._observer(Notice(text=f"opening {asked.env!r}{task}"))
+        began, problem = time.monotonic(), Problem(asked.env, asked.task)
+        runner = DryRunner(wall, problem, self._scratch / "dry-runs", asked.dry_run_timeout)
+        try:
+            await runner.start()
+            seconds = time.monotonic() - began
+            await measure_task(runner, self._observer)
+            opened = runner.opened.model_copy(update={"description": runner.description})
+        except EurekaError as error:
+            self._failed[place] = error
+            raise
+        finally:
+            await runner.close()
+        found = OpenedTask(opened=opened, seconds=seconds)
+        self._cache.put(key, found)
+        return found
+
+    async def _plan(self, values: Mapping[str, Any], asked: _Asked, timed: bool) -> SearchPlan:
+        settings, models, wall, task, hardware = asked
+        description = task.opened.description
+        live = None if models is None or models.replayed else models
+        missing = missing_baselines(description, hardware, own_metric=settings.fitness == "task")
+
+        def context(sized: SearchSettings) -> str:
+            return json.dumps(baseline_context(description, sized), sort_keys=True)
+
+        def baselines(sized: SearchSettings) -> int:
+            return max(0, missing(sized) - self._trained[context(sized)])
+
+        clock: SearchClock | None = None
+
+        async def measured(sized: SearchSettings) -> SearchClock:
+            nonlocal clock
+            self._until = self._until or time.monotonic() + self._most_seconds
+            pace = await pace_of(
+                sized, description, hardware, wall, self._scratch, self._observer, until=self._until
+            )
+            before = task.seconds
+            if settings.fitness != "task":  # the task is opened with its own metric, then without
+                before += task.seconds + (REPLY_SECONDS if live else 0.0)
+            clock = SearchClock(description, pace, hardware.places, baselines, before, live)
+            return clock
+
+        notes: list[str] = []
+        if settings.budget and (timed or parse_budget(settings.budget).seconds is None):
+            settings, text = await plan_within(settings, values, baselines, measured)
+            notes.append(text)
+        _, origin = card_for(description, settings, hardware.kind)
+        notes += filter(None, [origin])
+        seconds = busy = None
+        if timed:
+            clock = clock or await measured(settings)
+            settings = _within_time(settings, clock, notes)
+            seconds, busy = (
+                each.seconds(settings) for each in (clock, replace(clock, models=None))
+            )
+        counts = TrainingCounts.of(settings, baselines=baselines(settings))
+        self._trained[context(settings)] += counts.baselines
+        trainings = counts.likely(settings.iterations)
+        roles: list[RoleEstimate] = []
+        if live is not None and settings.iterations:
+            roles = await count_requests(live, settings, description)
+        estimate = SearchEstimate(
+            trainings=trainings,
+            env_steps=trainings * settings.steps_of_a_training,
+            seconds=seconds,
+            **asked_in_all(roles),
+        )
+        notes += _notes_on_models(models, settings, estimate, roles)
+        if clock is not None:
+            notes.append(f"the pace of trainings was measured on {clock.pace.measured}")
+            if settings.cluster != "off":
+                notes.append("it is that of this machine alone, without the cluster")
+        devices = hardware.sentence(plan_capacity(settings, hardware.places).workers)
+        return SearchPlan(
+            estimate, settings, description, counts, roles, devices, busy, tuple(notes)
+        )
+
+
+async def _nobody(*shown: object) -> None:
+    """Accept no fitness: an estimate has none written."""
+
+
+def _within_time(settings: SearchSettings, clock: SearchClock, notes: list[str]) -> SearchSettings:
+    """The settings with as many generations as the time limit allows, at least one."""
+    limit, most = time_limit(settings), settings.iterations
+    if limit is None or clock.seconds(settings) <= limit.seconds:
+        return settings
+
+    def sized(generations: int) -> SearchSettings:
+        return settings.model_copy(update={"iterations": generations})
+
+    fitting = bisect_left(
+        range(1, most), True, key=lambda each: clock.seconds(sized(each)) > limit.seconds
+    )
+    generations = wording.plural(most, "generation")
+    note = f"about {fitting:,} of {generations} fit into {limit.text}"
+    notes.append(note if fitting else f"one generation takes longer than {limit.text}")
+    return sized(fitting or min(1, most))
+
+
+def _notes_on_models(
+    models: Models | None,
+    settings: SearchSettings,
+    estimate: SearchEstimate,
+    roles: Sequence[RoleEstimate],
+) -> list[str]:
+    """Sentences on limits that the estimate exceeds, and on what is assumed."""
+    if models is None:
+        return []
+    if models.replayed:
+        return [f"replies are played back from {models.replayed}: no model is asked"]
+    found = []
+    if settings.max_cost is not None and (estimate.money or 0) > settings.max_cost:
+        found.append(f"--max-cost {settings.max_cost} ends the designing before all proposals")
+    tokens = estimate.prompt_tokens + estimate.reply_tokens
+    if settings.max_tokens is not None and tokens > settings.max_tokens:
+        found.append(f"--max-tokens {settings.max_tokens} ends the designing before all proposals")
+    found.append(
+        f"a reply is assumed to take {REPLY_SECONDS:g} s and to be as long as recorded ones; hidden"
+        " reasoning and revisions come on top"
+    )
+    if settings.llm_batch:
+        found.append("replies in batches may take hours instead: the wall time does not hold them")
+    unpriced = dict.fromkeys(each.model for each in roles if each.money is None)
+    if unpriced:
+        found.append(
+            f"the price of {' and '.join(unpriced)} is not known: --price <provider>/<model>="
+            "<dollars for a million tokens of prompts>,<of replies> gives it"
+        )
+    return found
