@@ -6,6 +6,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,43 +112,26 @@ class MethodSummary:
 
 def summaries(results: Results) -> list[MethodSummary]:
     """A summary of each method, in the suite's order."""
-    first = results.methods[0]
-    return [_summary(results, method, first) for method in results.methods]
-
-
-def normalised_tasks(results: Results, *methods: str) -> list[str]:
-    """Tasks whose scores may be normalised, with a score of each of the methods."""
-    return [
-        task
-        for task in results.tasks
-        if task in results.scales
-        and results.scales[task].denominator
-        and all(results.means(task, method) for method in methods)
-    ]
-
-
-def normalised_scores(results: Results, method: str, tasks: Sequence[str]) -> Scores:
-    """Human-normalised scores of a method's searches, by task."""
-    found = []
-    for task in tasks:
-        scale = results.scales[task]
-        values = [scale.normalised(mean) for mean in results.means(task, method)]
-        found.append([value for value in values if value is not None])
-    return found
+    return [_summary(results, method, results.methods[0]) for method in results.methods]
 
 
 def _summary(results: Results, method: str, first: str) -> MethodSummary:
     cells = [cell for cell in results.cells if cell.method == method]
     ended = [cell for cell in cells if cell.mean is not None]
-    tasks = normalised_tasks(results, method)
-    scores = normalised_scores(results, method, tasks)
-    both = _tasks_of_both(results, method, first)
-    compared, at_human = 0, 0
-    for task in results.tasks:
-        means = results.means(task, method)
-        if means and task in results.scales and results.scales[task].human:
-            compared += 1
-            at_human += statistics.fmean(means) >= statistics.fmean(results.scales[task].human)
+    means = {task: found for task in results.tasks if (found := results.means(task, method))}
+    scores = [
+        [value for each in found if (value := results.scale(task).normalised(each)) is not None]
+        for task, found in means.items()
+        if results.scale(task).denominator
+    ]
+    # no scale is needed to compare two methods
+    both = {task: theirs for task in means if (theirs := results.means(task, first))}
+    improvement = None
+    if both and method != first:
+        ours = [means[task] for task in both]
+        improvement = probability_of_improvement(ours, [*both.values()])
+    human = {task: results.scale(task).human for task in means}
+    compared = [fmean(means[task]) >= fmean(found) for task, found in human.items() if found]
     reached = [cell.env_steps_to_human for cell in ended if cell.env_steps_to_human is not None]
     return MethodSummary(
         method=method,
@@ -155,31 +139,13 @@ def _summary(results: Results, method: str, first: str) -> MethodSummary:
         searches=len(cells),
         median=median(scores) if scores else None,
         iqm=interquartile_mean(scores) if scores else None,
-        improvement=(
-            probability_of_improvement(
-                [results.means(task, method) for task in both],
-                [results.means(task, first) for task in both],
-            )
-            if both and method != first
-            else None
-        ),
-        at_human=at_human,
-        compared=compared,
+        improvement=improvement,
+        at_human=sum(compared),
+        compared=len(compared),
         executable=executable_share(cells),
-        env_steps=_mean_of([cell.env_steps for cell in ended]),
-        requests=_mean_of([cell.requests for cell in ended]),
+        env_steps=fmean(cell.env_steps for cell in ended) if ended else None,
+        requests=fmean(cell.requests for cell in ended) if ended else None,
         env_steps_to_human=statistics.median(reached) if reached else None,
         reached_human=len(reached),
-        seconds=_mean_of([cell.seconds for cell in ended]),
+        seconds=fmean(cell.seconds for cell in ended) if ended else None,
     )
-
-
-def _tasks_of_both(results: Results, method: str, other: str) -> list[str]:
-    """Tasks on which both have scores; no scale is needed to compare them."""
-    return [
-        task for task in results.tasks if results.means(task, method) and results.means(task, other)
-    ]
-
-
-def _mean_of(values: Sequence[float]) -> float | None:
-    return statistics.fmean(values) if values else None
