@@ -268,7 +268,7 @@ class Conversation:
     async def _take(self, table: Table, source: str, attempt: str) -> bool:
         """Give a reward of the person's. False if the critic rejects it."""
         verdict, number = await table.give(source, attempt)
-        say(render_verdict(verdict, source, "reward.py"))
+        say(render_verdict(verdict, source, "reward.py").plain)
         if number is not None:
             say(f"recorded as {number}; `train` trains it")
         return number is not None

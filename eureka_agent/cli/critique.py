@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from rich.text import Text
 
 from eureka_agent.cli.command import FILE, Command
 from eureka_agent.cli.options import given_settings, settings_options
@@ -20,9 +22,6 @@ from eureka_agent.invocation import command
 from eureka_agent.records import Finding, Verdict
 from eureka_agent.settings import THE_FLAGS, SearchSettings, parse_settings
 from eureka_agent.wording import plural
-
-if TYPE_CHECKING:
-    from eureka_agent.records import Verdict
 
 REJECTED = 1
 MENDED = "M401"
@@ -93,23 +92,22 @@ def print_verdicts(
         ]
         print_json({"verdicts": records} if several else records[0])
         return
-    from eureka_agent.cli.critique import render_line, render_verdict
     from eureka_agent.report.console import CleanConsole
 
-    console = CleanConsole(highlight=False, soft_wrap=True, markup=True)
+    console = CleanConsole(highlight=False, soft_wrap=True)
     render = render_line if several else render_verdict
     for path, verdict in verdicts.items():
         source = sources.get(path, "")
-        console.print(render(_on_own_text(verdict, source), source, str(path), markup=True))
+        console.print(render(_on_own_text(verdict, source), source, str(path)))
         if fix is not None and verdict.repaired is not None and (fix or not several):
-            console.print(_repair_words(path, verdict, fix), markup=False)
+            console.print(_repair_words(path, verdict, fix))
         elif fix and not several:
             note = f"{path}: nothing in it has a sure repair, so it is left as it is"
-            console.print(note, markup=False)
+            console.print(note)
     codes = {finding.code for verdict in verdicts.values() for finding in verdict.findings}
     if UNKNOWN_VARIABLE in codes and not several:
         all_of_them = command(shlex.join(["envs", environment]))
-        console.print(f"the variables of the environment: {all_of_them}", markup=False)
+        console.print(f"the variables of the environment: {all_of_them}")
 
 
 def _written(path: Path, verdict: Verdict) -> bool:
@@ -124,8 +122,6 @@ def _written(path: Path, verdict: Verdict) -> bool:
 
 def _repair_words(path: Path, verdict: Verdict, fix: bool) -> str:
     """`reward.py: written, with 2 repairs`."""
-    from eureka_agent.wording import plural
-
     repairs = plural(sum(finding.code == MENDED for finding in verdict.findings), "repair")
     if not fix:
         return f"{path}: judged with {repairs}, which --fix writes into the file"
@@ -153,7 +149,6 @@ def _on_own_text(verdict: Verdict, source: str) -> Verdict:
 def _read(paths: Sequence[Path], several: bool) -> tuple[dict[Path, str], dict[Path, Verdict]]:
     """Sources and verdicts on unreadable files. Raises EnvironmentLoadError for a single one."""
     from eureka_agent.critic.parse import finding
-    from eureka_agent.records import Verdict
 
     sources: dict[Path, str] = {}
     unreadable: dict[Path, Verdict] = {}
@@ -195,64 +190,50 @@ async def _judge(
             await dry_runner.close()
 
 
+# ── verdicts as text ──────────────────────────────────────────────────────────────────────────────
+
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
-def render_verdict(verdict: Verdict, source: str, path: str, *, markup: bool = False) -> str:
-    """All findings and a summary. With `markup` it has rich's colour tags, and the rest is
-    escaped."""
-    parts = [render_finding(finding, source, path, markup=markup) for finding in verdict.findings]
+def render_verdict(verdict: Verdict, source: str, path: str) -> Text:
+    """All findings and a summary."""
+    parts = [render_finding(finding, source, path) for finding in verdict.findings]
     severities = Counter[str](finding.severity for finding in verdict.findings)
     counts = ", ".join(plural(severities[each], each) for each in _COLOURS if severities[each])
-    outcome = "accepted" if verdict.accepted else "rejected"
-    summary = (
-        f"{outcome} ({counts or 'no findings'}; {', '.join(verdict.steps_run)};"
-        f" {verdict.seconds:.1f} s)"
-    )
-    if markup:
-        colour = "green" if verdict.accepted else "red"
-        summary = f"[bold {colour}]{outcome}[/]{_escape(summary[len(outcome) :])}"
-    return "\n".join([*parts, summary])
+    steps = f"{', '.join(verdict.steps_run)}; {verdict.seconds:.1f} s"
+    outcome, colour = _outcome(verdict)
+    summary = f" ({counts or 'no findings'}; {steps})"
+    return Text("\n").join([*parts, Text.assemble((outcome, f"bold {colour}"), summary)])
 
 
-def render_line(verdict: Verdict, source: str, path: str, *, markup: bool = False) -> str:
+def render_line(verdict: Verdict, source: str, path: str) -> Text:
     """One line for a file among others: its first error, or the codes of its findings."""
-    errors = [finding for finding in verdict.findings if finding.severity == "error"]
+    error = next((each for each in verdict.findings if each.severity == "error"), None)
     said = ", ".join(sorted({finding.code for finding in verdict.findings}))
-    outcome = "accepted" if verdict.accepted else "rejected"
-    where = f"{path}:{errors[0].line}" if errors and errors[0].line is not None else path
-    text = (
-        f"{where} {errors[0].code} {errors[0].message}"
-        if errors
-        else f"{path}{f' ({said})' if said else ''}"
-    )
-    return (
-        f"[{'green' if verdict.accepted else 'red'}]{outcome}[/] {_escape(text)}"
-        if markup
-        else f"{outcome} {text}"
-    )
+    text = f"{path}{f' ({said})' if said else ''}"
+    if error is not None:
+        where = path if error.line is None else f"{path}:{error.line}"
+        text = f"{where} {error.code} {error.message}"
+    return Text.assemble(_outcome(verdict), f" {text}")
 
 
-def render_finding(finding: Finding, source: str, path: str, *, markup: bool = False) -> str:
+def render_finding(finding: Finding, source: str, path: str) -> Text:
     """`reward.py:3:5 C303 unknown variable 'torso_velocty': did you mean 'torso_velocity'?` with
     its line and a caret."""
     where = ":".join(str(part) for part in (path, finding.line, finding.column) if part is not None)
-    text = finding.message
-    if finding.hint.startswith("did you mean"):
-        text += f": {finding.hint}"
+    is_short = finding.hint.startswith("did you mean")
+    text = f" {finding.message}: {finding.hint}" if is_short else f" {finding.message}"
     code = finding.code if finding.severity == "error" else f"{finding.code} ({finding.severity})"
-    if markup:
-        colour = _COLOURS[finding.severity]
-        lines = [f"[bold]{_escape(where)}[/] [{colour}]{code}[/] {_escape(text)}"]
-    else:
-        lines = [f"{where} {code} {text}"]
-    for line in _excerpt(finding, source):
-        lines.append(f"[dim]{_escape(line)}[/]" if markup else line)
-    if finding.hint and not finding.hint.startswith("did you mean"):
-        lines.append(
-            f"[cyan]  hint:[/] {_escape(finding.hint)}" if markup else f"  hint: {finding.hint}"
-        )
-    return "\n".join(lines)
+    lines = [Text.assemble((where, "bold"), " ", (code, _COLOURS[finding.severity]), text)]
+    lines += [Text(line, "dim") for line in _excerpt(finding, source)]
+    if finding.hint and not is_short:
+        lines.append(Text.assemble(("  hint:", "cyan"), f" {finding.hint}"))
+    return Text("\n").join(lines)
+
+
+def _outcome(verdict: Verdict) -> tuple[str, str]:
+    """The outcome and its colour."""
+    return ("accepted", "green") if verdict.accepted else ("rejected", "red")
 
 
 def _excerpt(finding: Finding, source: str) -> list[str]:
@@ -260,20 +241,12 @@ def _excerpt(finding: Finding, source: str) -> list[str]:
     if finding.line is None or not 0 < finding.line <= len(lines):
         return []
     text = lines[finding.line - 1]
-    shown = [f"    {text}"]
-    if finding.column is not None:
-        # tabs stay tabs, so that the caret stands below its character
-        before = "".join(
-            character if character == "\t" else " " for character in text[: finding.column - 1]
-        )
-        shown.append(f"    {before}^")
-    return shown
+    # tabs stay tabs, so that the caret stands below its character
+    before = re.sub(r"[^\t]", " ", text[: (finding.column or 1) - 1])
+    return [f"    {text}", *([f"    {before}^"] if finding.column is not None else [])]
 
 
-def _escape(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)
+# ── files ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def read_text(path: Path, what: str, hint: str, error: type[EurekaError]) -> str:
