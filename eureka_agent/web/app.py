@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import math
-from collections.abc import AsyncIterator, Callable
-from pathlib import Path
+from collections.abc import Callable
 from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
@@ -120,21 +119,16 @@ class Page:
         return HTMLResponse(await self._reader(lambda: self._batches.page(name)))
 
     async def _run(self, request: Request) -> Response:
-        def make(opened: OpenRun) -> str:
-            return run_page.run_page(opened.report())
-
-        return await self._page(request, make)
+        return await self._page(request, lambda opened: run_page.run_page(opened.report()))
 
     async def _attempts(self, request: Request) -> Response:
         order = request.query_params.get("order", "best")
         if order not in run_page.ORDERS:
             raise HTTPException(404, f"there is no order {order[:100]!r} of attempts")
         page = _number(request.query_params.get("page"))
-
-        def make(opened: OpenRun) -> str:
-            return run_page.attempts_page(opened.report(), order, page)
-
-        return await self._page(request, make)
+        return await self._page(
+            request, lambda opened: run_page.attempts_page(opened.report(), order, page)
+        )
 
     async def _attempt(self, request: Request) -> Response:
         name = str(request.path_params["attempt"])
@@ -180,11 +174,7 @@ class Page:
         await self._reader(lambda: self._runs.use(name, OpenRun.report))  # raises for no run
         if self.feeds.watching >= MOST_WATCHING:
             raise HTTPException(503, f"{MOST_WATCHING} pages are open\nclose some of them")
-        return StreamingResponse(self._stream(name), media_type="text/event-stream")
-
-    async def _stream(self, name: str) -> AsyncIterator[str]:
-        async for text in self.feeds.messages(name):
-            yield text
+        return StreamingResponse(self.feeds.messages(name), media_type="text/event-stream")
 
     def _parts(self, name: str, live: LiveRun, slow: bool) -> Parts:
         names = (*run_page.QUICK_PARTS, *(run_page.SLOW_PARTS if slow else ()))
@@ -193,10 +183,7 @@ class Page:
     async def _video(self, request: Request) -> Response:
         run, place, name = (str(request.path_params[key]) for key in ("run", "place", "name"))
 
-        def find() -> Path | None:
-            return video_file(folder_of(run), place, name)
-
-        file = await self._reader(find)
+        file = await self._reader(lambda: video_file(folder_of(run), place, name))
         if file is None:
             raise HTTPException(404, f"there is no {name} of {place} in the run {run}")
         return FileResponse(file, media_type=media_type(name))
@@ -209,15 +196,11 @@ def _prepare() -> None:
 
 
 def _shown(opened: OpenRun, name: str) -> attempt_page.Shown | None:
-    attempt = opened.attempt(name)
-    if attempt is None:
+    if (attempt := opened.attempt(name)) is None:
         return None
-    parents = {
-        parent: found
-        for parent in attempt.proposal.parents
-        if (found := opened.attempt(parent)) is not None
-    }
-    return attempt_page.read_shown(opened.folder, attempt, parents, opened.messages(name))
+    parents = {each: opened.attempt(each) for each in attempt.proposal.parents}
+    known = {each: found for each, found in parents.items() if found is not None}
+    return attempt_page.read_shown(opened.folder, attempt, known, opened.messages(name))
 
 
 def _unknown(opened: OpenRun, attempt: str) -> RunFolderError:
@@ -253,17 +236,13 @@ def _note(text: str, status: int) -> Response:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    match error:
-        case HTTPException():
-            fault, _, hint = error.detail.partition("\n")
-            status = error.status_code
-            if status == 404 and fault == "Not Found":
-                fault, hint = f"there is no page {request.url.path[:200]!r}", "see the list of runs"
-        case EurekaError():  # a run that is not there or cannot be read
-            status, fault, hint = 404, error.message, error.hint
-        case _:
-            raise error
-    return error_answer(request, status, fault, hint)
+    if isinstance(error, EurekaError):  # a run that is not there or cannot be read
+        return error_answer(request, 404, error.message, error.hint)
+    assert isinstance(error, HTTPException)
+    fault, _, hint = error.detail.partition("\n")
+    if fault == "Not Found":
+        fault, hint = f"there is no page {request.url.path[:200]!r}", "see the list of runs"
+    return error_answer(request, error.status_code, fault, hint)
 
 
 async def _gone(request: Request, error: Exception) -> Response:

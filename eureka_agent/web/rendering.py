@@ -63,21 +63,10 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "age": _age,
-        "count": wording.count,
-        "duration": wording.duration,
-        "fitness_words": fitness_words,
-        "money": wording.money,
-        "number": wording.number,
-        "one_line": one_line,
-        "origin": origin,
-        "plus_minus": wording.plus_minus,
-        "plural": wording.plural,
-        "remark": remark,
-        "title_words": wording.title,
-        "words": wording.words,
-    }
+    numbers = (wording.count, wording.duration, wording.money, wording.number, wording.plus_minus)
+    texts = (fitness_words, one_line, origin, remark, wording.plural, wording.words)
+    environment.filters |= {"age": _age, "title_words": wording.title}
+    environment.filters |= {each.__name__: each for each in (*numbers, *texts)}
     return environment
 
 
