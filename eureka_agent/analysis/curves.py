@@ -90,15 +90,20 @@ class Evidence:
         places = np.arange(len(fitness), dtype=np.float64)
         return rank_correlation(places, fitness) >= RISING_CORRELATION
 
+    def size(self, component: str, points: Sequence[CurvePoint]) -> float:
+        """Mean magnitude of a component."""
+        return _mean([point.component_magnitudes.get(component, 0.0) for point in points])
+
+    def deviation(self, component: str, points: Sequence[CurvePoint]) -> float:
+        """Mean deviation of a component."""
+        return _mean([point.component_deviations.get(component, 0.0) for point in points])
+
     def shares(self, points: Sequence[CurvePoint] | None = None) -> dict[str, float]:
         """Each component's part of the mean magnitudes, 0 to 1 (None: of the last third)."""
         points = self.last_third() if points is None else points
-        magnitudes = {
-            name: _mean([point.component_magnitudes.get(name, 0.0) for point in points])
-            for name in self.component_names()
-        }
-        total = sum(magnitudes.values())
-        return {name: value / total if total > 0 else 0.0 for name, value in magnitudes.items()}
+        sizes = {name: self.size(name, points) for name in self.component_names()}
+        total = sum(sizes.values())
+        return {name: value / total if total > 0 else 0.0 for name, value in sizes.items()}
 
 
 def gather(
@@ -143,18 +148,10 @@ def noise(values: Array) -> float:
 
 def rank_correlation(first: Array, second: Array) -> float:
     """Spearman's rank correlation, mean ranks for ties; 0 for constant or very short series."""
-    if len(first) < 3:
-        return 0.0
-    ranks = [_ranks(series) - (len(series) - 1) / 2.0 for series in (first, second)]
-    scale = float(np.sqrt((ranks[0] ** 2).sum() * (ranks[1] ** 2).sum()))
-    return float((ranks[0] * ranks[1]).sum() / scale) if scale > 0 else 0.0
-
-
-def _ranks(values: Array) -> Array:
-    """Ranks from 0, ties at their mean."""
-    below = (values[:, None] > values[None, :]).sum(axis=1)
-    equal = (values[:, None] == values[None, :]).sum(axis=1)
-    return below + (equal - 1) / 2.0
+    # twice the ranks from their mean: the values below each one, less those above it
+    one, other = (np.sign(np.subtract.outer(each, each)).sum(axis=1) for each in (first, second))
+    scale = float(np.sqrt((one**2).sum() * (other**2).sum()))
+    return float((one * other).sum() / scale) if scale > 0 and len(first) > 2 else 0.0
 
 
 def summarize_components(evidence: Evidence) -> tuple[ComponentSummary, ...]:
