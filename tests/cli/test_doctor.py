@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from eureka_agent.cli import doctor as health
-from eureka_agent.cli.doctor import Check, check_lines, doctor, walls
+from eureka_agent.cli.doctor import Check, doctor, walls
 from eureka_agent.protocol.events import Gpus, Opened
 from eureka_agent.records import TaskDescription
 
@@ -62,11 +62,6 @@ def test_disk_space_is_that_of_the_nearest_folder_that_exists(tmp_path: Path) ->
     assert "GiB free" in check.detail
 
 
-def test_little_disk_space_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "LITTLE_DISK_BYTES", 1 << 62)
-    assert health.disk(tmp_path).status == "warning"
-
-
 def test_a_gpu_tool_that_fails_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "nvidia-smi"
     program.write_text("#!/bin/sh\nexit 9\n")
@@ -93,11 +88,6 @@ def test_the_devices_line_says_what_torch_finds_and_what_auto_takes(
     )
 
 
-def test_rendering_is_only_reported() -> None:
-    assert "MUJOCO_GL=egl" in health.rendering({"MUJOCO_GL": "egl"}).detail
-    assert "not set" in health.rendering({}).detail
-
-
 def test_a_failure_sets_the_exit_status_and_shows_its_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = Check("worker", "error", "it does not start", "look here")
     monkeypatch.setattr(
@@ -115,10 +105,6 @@ def test_a_failure_sets_the_exit_status_and_shows_its_hint(monkeypatch: pytest.M
         "detail": "it does not start",
         "hint": "look here",
     }
-
-
-def test_lines_without_a_hint() -> None:
-    assert check_lines(Check("disk", "ok", "much")).endswith("disk: much")
 
 
 @pytest.mark.slow
