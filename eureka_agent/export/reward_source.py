@@ -6,9 +6,9 @@ import ast
 import symtable
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TypeGuard
 
 from eureka_agent import syntax
+from eureka_agent.critic.allow_list import imports
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.helper_names import HELPER_NAMES, is_helper_module
 from eureka_agent.wording import without_trailing_comments
@@ -46,13 +46,13 @@ def standalone_source(source: str, constants: Mapping[str, float] = MappingProxy
         [lines[number - 1] for number in part if number not in dropped]
         for part in (range(1, head + 1), range(head + 1, len(lines) + 1))
     )
-    imports = ["import functools"] * bool(constants) + _missing_imports(tree)
+    needed = ["import functools"] * bool(constants) + _missing_imports(tree)
     if called or renamed:
-        imports.append(f"from {HELPERS_MODULE} import {', '.join([*called, *renamed])}")
+        needed.append(f"from {HELPERS_MODULE} import {', '.join([*called, *renamed])}")
     body = "\n".join(after).strip("\n")
-    future = [] if _has_annotations_future(tree) else [_FUTURE]
-    heads = ["\n".join(part) for part in (before, future, imports) if part]
-    if imports and body.startswith(("import ", "from ")):
+    future = [] if ("annotations", "__future__.annotations") in imports(tree) else [_FUTURE]
+    heads = ["\n".join(part) for part in (before, future, needed) if part]
+    if needed and body.startswith(("import ", "from ")):
         body = f"{heads.pop()}\n{body}"
     elif body.startswith("def "):
         body = f"\n{body}"
@@ -142,23 +142,11 @@ def _end_of_head(tree: ast.Module) -> int:
     end = 0
     for index, node in enumerate(tree.body):
         is_constant = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if not (index == 0 and is_constant) and not _is_future(node):
+        is_future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
+        if not (index == 0 and is_constant) and not is_future:
             break
         end = node.end_lineno or end
     return end
-
-
-def _is_future(node: ast.stmt) -> TypeGuard[ast.ImportFrom]:
-    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
-
-
-def _has_annotations_future(tree: ast.Module) -> bool:
-    return any(
-        alias.name == "annotations"
-        for node in tree.body
-        if _is_future(node)
-        for alias in node.names
-    )
 
 
 def _decorator_lines(tree: ast.Module) -> set[int]:
@@ -176,10 +164,6 @@ def _decorator_lines(tree: ast.Module) -> set[int]:
 def _missing_imports(tree: ast.Module) -> list[str]:
     """Lines that import the source's undefined names."""
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    bound = {
-        alias.asname or alias.name.partition(".")[0]
-        for node in tree.body
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for alias in node.names
-    }
-    return [line for name, line in _GIVEN_IMPORTS.items() if name in used - bound]
+    heads = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    used -= {name for node in heads for name, _ in imports(node)}
+    return [line for name, line in _GIVEN_IMPORTS.items() if name in used]
