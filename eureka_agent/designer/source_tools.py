@@ -23,6 +23,7 @@ from eureka_agent import syntax
 from eureka_agent.critic.allow_list import imports, names_used
 from eureka_agent.critic.contract import FUNCTION_NAME, reward_functions
 from eureka_agent.critic.memory import Bare
+from eureka_agent.critic.repair import replaced
 from eureka_agent.text import clipped, one_line
 
 ENTRY_POINT = FUNCTION_NAME
@@ -174,7 +175,7 @@ def with_constants(source: str, values: Mapping[str, float]) -> str:
     Raises ValueError for an unknown name, and for a value that is written as 0 or is not finite.
     """
     literals = _tunable(source)
-    edits: list[tuple[ast.expr, float]] = []
+    edits: list[tuple[ast.expr | ast.stmt, str]] = []
     for name, value in values.items():
         if name not in literals:
             expected = f"expected one of {list(literals)}"
@@ -184,16 +185,8 @@ def with_constants(source: str, values: Mapping[str, float]) -> str:
             expected = "expected a finite number other than 0"
             raise ValueError(f"the parameter {name!r} was to be {value!r}, {expected}")
         if value != _value(literals[name]):
-            edits.append((literals[name], written))
-    lines = source.encode().splitlines(keepends=True)  # the parser counts columns in bytes
-    for literal, value in sorted(
-        edits, key=lambda each: (each[0].lineno, each[0].col_offset), reverse=True
-    ):
-        first, last = literal.lineno - 1, (literal.end_lineno or literal.lineno) - 1
-        rest = lines[last][literal.end_col_offset :]
-        begin = lines[first][: literal.col_offset]
-        lines[first : last + 1] = [begin + repr(value).encode() + rest]
-    return b"".join(lines).decode() if edits else source
+            edits.append((literals[name], repr(written)))
+    return replaced(source, edits) if edits else source
 
 
 def _tunable(source: str) -> dict[str, ast.expr]:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from eureka_agent import syntax
 from eureka_agent.critic.allow_list import imports
+from eureka_agent.critic.repair import replaced
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.helper_names import HELPER_NAMES, is_helper_module
 from eureka_agent.wording import without_trailing_comments
@@ -86,13 +87,9 @@ def _read_globally(table: symtable.SymbolTable) -> set[str]:
 
 
 def _helper_imports(tree: ast.Module) -> list[ast.ImportFrom]:
-    """Imports of helper functions, the last one first: its replacement does not move the others."""
-    found = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and is_helper_module(node.module)
-    ]
-    return sorted(found, key=lambda node: (node.lineno, node.col_offset), reverse=True)
+    """Imports of helper functions."""
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    return [node for node in nodes if is_helper_module(node.module)]
 
 
 def _renamed_helpers(tree: ast.Module) -> list[str]:
@@ -107,16 +104,14 @@ def _renamed_helpers(tree: ast.Module) -> list[str]:
 
 def _without_helper_imports(text: str, tree: ast.Module) -> tuple[str, set[int]]:
     """Text with `pass` in place of imports of helper functions, and the numbers of empty lines."""
+    nodes = _helper_imports(tree)
+    text = replaced(text, [(node, "pass") for node in nodes])
     lines, dropped = text.split("\n"), set[int]()
-    for node in _helper_imports(tree):
-        first, last = node.lineno, node.end_lineno or node.lineno
-        before = lines[first - 1].encode()[: node.col_offset].decode()
-        after = lines[last - 1].encode()[node.end_col_offset :].decode()
-        lines[first - 1 : last] = [f"{before}pass{after}", *[""] * (last - first)]
-        dropped |= set(range(first + 1, last + 1))
-        if node in tree.body and lines[first - 1].strip() == "pass":
-            dropped.add(first)
-    return "\n".join(lines), dropped
+    for node in nodes:
+        dropped |= set(range(node.lineno + 1, (node.end_lineno or node.lineno) + 1))
+        if node in tree.body and lines[node.lineno - 1].strip() == "pass":
+            dropped.add(node.lineno)
+    return text, dropped
 
 
 def _with_constants(constants: Mapping[str, float]) -> str:

@@ -29,7 +29,7 @@ def test_a_named_number_may_be_changed(literal: str, value: float, annotation: s
     assert tunable_constants(source) == {"WEIGHT": value, "OTHER": 2.5}
     changed = with_constants(source, {"WEIGHT": 0.25})
     assert tunable_constants(changed) == {"WEIGHT": 0.25, "OTHER": 2.5}
-    assert changed.count("0.25  # é\nOTHER = 2.5") + changed.count("0.25)  # é\nOTHER = 2.5") == 1
+    assert changed.count("0.25  # é\n") + changed.count("0.25)  # é\n") == 1
 
 
 @pytest.mark.parametrize(
