@@ -162,31 +162,28 @@ def gpu() -> Check:
 
 def disk(runs: Path) -> Check:
     """Free space and permission to write in the folder of runs."""
-    folder = runs.absolute()
-    while not folder.exists():
-        folder = folder.parent
-    free = shutil.disk_usage(folder).free
-    detail = f"{free / 2**30:.1f} GiB free for {runs}"
+    folder = next(each for each in (runs.absolute(), *runs.absolute().parents) if each.exists())
     if not os.access(folder, os.W_OK):
         hint = "change to a folder of yours, or set EUREKA_RUNS"
         return Check("runs folder", "error", f"{folder} cannot be written to", hint)
+    free = shutil.disk_usage(folder).free
+    if free >= LITTLE_DISK_BYTES:
+        return Check("runs folder", "ok", f"{free / 2**30:.1f} GiB free for {runs}")
     hint = "a search writes some 10 to 100 MiB: free some space, or set EUREKA_RUNS"
-    if free < RUN_BYTES:
-        expected = f"expected {RUN_BYTES >> 20} MiB or more"
-        detail = f"{free / 2**20:.1f} MiB free for {runs}, {expected}"
-        return Check("runs folder", "error", detail, hint)
-    if free < LITTLE_DISK_BYTES:
+    detail = f"{free / 2**20:.1f} MiB free for {runs}"
+    if free >= RUN_BYTES:
         return Check("runs folder", "warning", detail, hint)
-    return Check("runs folder", "ok", detail)
+    expected = f"{detail}, expected {RUN_BYTES >> 20} MiB or more"
+    return Check("runs folder", "error", expected, hint)
 
 
 def keys(variables: Mapping[str, str]) -> Check:
     """Names of the keys that are set."""
     from eureka_agent.llm.access import KEY_VARIABLES
 
-    names = [name for name in KEY_VARIABLES.values() if variables.get(name)]
-    none = "none is set: --model offline designs without an LLM, --base-url names a server of your"
-    return Check("keys", "ok", f"{', '.join(names)} set" if names else f"{none} own")
+    names = ", ".join(name for name in KEY_VARIABLES.values() if variables.get(name))
+    none = "none is set: --model offline designs without an LLM, --base-url names your own server"
+    return Check("keys", "ok", f"{names} set" if names else none)
 
 
 def walls() -> Iterator[Check]:
@@ -203,8 +200,8 @@ def walls() -> Iterator[Check]:
             yield Check(f"sandbox {name}", status, fault, error.hint)
             continue
         there.append(name)
-        limits = "; ".join(wall.does_not_cover)
-        yield Check(f"sandbox {name}", "ok", f"works; does not cover {limits}")
+        limits = f"works; does not cover {'; '.join(wall.does_not_cover)}"
+        yield Check(f"sandbox {name}", "ok", limits)
     asked = os.environ.get(WALL_VARIABLE)
     taken = f"{asked}, as {WALL_VARIABLE} says" if asked else there[0]
     detail = f"--sandbox auto takes {taken}"

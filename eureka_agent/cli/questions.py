@@ -118,29 +118,25 @@ class NotTrustedError(EurekaError):
 def trust_to_evaluate(run: Run, trust: bool) -> None:
     """Ask before a policy of `run` is scored; the run is not signed, so the next evaluation asks
     again. Raises UntrustedRunError without a terminal, NotTrustedError for a no."""
-    if not (trust or is_own(run, attempts=False)):
-        _ask(run, [*_wall(run.settings), *_code(run)])
+    _trust(run, trust, attempts=False)
 
 
 def trust_to_film(run: Run, trust: bool) -> None:
     """Ask before episodes of `run` are played and its rewards run for the lines below them. Raises
     the same errors."""
-    if not (trust or is_own(run, attempts=True)):
-        rewards = f"run the reward functions in it, behind the wall {run.settings.sandbox!r}"
-        _ask(run, [*_wall(run.settings), *_code(run), rewards])
+    _trust(run, trust, f"run the reward functions in it, behind the wall {run.settings.sandbox!r}")
 
 
 def trust_to_resume(run: Run, trust: bool) -> None:
     """Ask before `run` is resumed: its rewards are trained, its models asked. The resumed run is
     signed as the user's own. Raises the same errors."""
-    if not (trust or is_own(run, attempts=True)):
-        rewards = f"train the reward functions in it, behind the wall {run.settings.sandbox!r}"
-        outside = (*_cluster(run.settings), *_models(run.settings))
-        _ask(run, [*_wall(run.settings), *_code(run), rewards, *outside])
+    rewards = f"train the reward functions in it, behind the wall {run.settings.sandbox!r}"
+    _trust(run, trust, rewards, *_cluster(run.settings), *_models(run.settings))
 
 
-def _ask(run: Run, would: list[str]) -> None:
-    if not would:
+def _trust(run: Run, trust: bool, *acts: str, attempts: bool = True) -> None:
+    would = [*_wall(run.settings), *_code(run), *acts]
+    if trust or not would or is_own(run, attempts=attempts):
         return
     why = (
         "it was made by somebody else, or before runs were signed, or where it could not be"

@@ -71,7 +71,7 @@ def string(text: str) -> str:
 
 def batch_shape(shape: tuple[int, ...]) -> str:
     """Shape of a variable in a reward: `(batch,)`, `(batch, 3)`."""
-    return f"(batch, {', '.join(str(size) for size in shape)})" if shape else "(batch,)"
+    return f"(batch, {', '.join(map(str, shape))})" if shape else "(batch,)"
 
 
 README = "README.md"
