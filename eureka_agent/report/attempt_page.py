@@ -69,12 +69,7 @@ def attempt_document(
     proposal, outcome = attempt.proposal, outcome_words(attempt, env_steps)
     head = [Words(outcome, "strong")] if outcome else []
     head += [Words(attempt.reason, "warn")] if attempt.reason else []
-    source, reasoning, analysis = (
-        proposal.reward.source.rstrip(),
-        proposal.reasoning,
-        attempt.analysis,
-    )
-    curves = [Drawing(partial(curve_charts, points, unit_note), curves_text(points))]
+    source, folder_text = proposal.reward.source.rstrip(), "" if folder is None else str(folder)
     sections: dict[str, tuple[str, Sequence[Block]]] = {
         "origin": ("Origin", _origin(attempt, fitness_origin)),
         "source": (
@@ -83,19 +78,13 @@ def attempt_document(
         ),
         "verdict": ("Verdict of the critic", _verdict(attempt)),
         "differences": ("Differences to its parents", _differences(attempt, parents)),
-        "reasoning": ("Reasoning of the designer", [Quote(reasoning)] if reasoning.strip() else []),
-        "curves": ("Curves over the training, with exploration noise", curves if points else []),
+        "reasoning": ("Reasoning of the designer", _quote(proposal.reasoning)),
+        "curves": ("Curves over the training, with exploration noise", _curves(points, unit_note)),
         "diagnosis": ("Diagnosis", _diagnosis(attempt.diagnosis) if attempt.diagnosis else []),
-        "analysis": (
-            "The analyst on its episodes",
-            [Quote(analysis, "analysis")] if analysis.strip() else [],
-        ),
+        "analysis": ("The analyst on its episodes", _quote(attempt.analysis)),
         "episodes": ("Episodes", _episodes(attempt, unit_note)),
-        "requests": (
-            "Prompts and replies",
-            [] if messages is None else _requests(attempt, messages),
-        ),
-        "files": ("Files", [] if folder is None else [Source(str(folder), language="sh")]),
+        "requests": ("Prompts and replies", _requests(attempt, messages)),
+        "files": ("Files", [Source(folder_text, language="sh")] if folder_text else []),
     }
     return Document(
         f"attempt {attempt.id}  {attempt.stage.value}",
@@ -112,6 +101,16 @@ def render_attempt(document: Document) -> RenderableType:
         if blocks := [part for block in section.blocks for part in render_block(block)]:
             shown += [Text(), Text(section.title, "bold"), *blocks]
     return Group(*shown)
+
+
+def _quote(text: str) -> list[Block]:
+    return [Quote(text)] if text.strip() else []
+
+
+def _curves(points: Sequence[CurvePoint], unit_note: str) -> list[Block]:
+    if not points:
+        return []
+    return [Drawing(partial(curve_charts, points, unit_note), curves_text(points))]
 
 
 def _origin(attempt: Attempt, fitness_origin: str) -> list[Block]:
@@ -228,7 +227,7 @@ def curves_text(points: Sequence[CurvePoint]) -> str:
         curves["action std"] = [point.action_std for point in points]
     else:  # discrete actions
         curves["entropy"] = [point.entropy for point in points]
-    rows = [("", "", "first", "last", "highest")]
+    rows: list[tuple[str, ...]] = [("", "", "first", "last", "highest")]
     for name, values in curves.items():
         known = [value for value in values if value is not None]
         numbers = [known[0], known[-1], max(known)] if known else [None] * 3
@@ -262,14 +261,14 @@ def curve_charts(points: Sequence[CurvePoint], unit_note: str) -> Markup:
             chart["y"] = {"label": label}
         return chart
 
-    fitness = {"fitness": [point.fitness for point in points]}
+    noise, fitness = "With exploration noise.", {"fitness": [point.fitness for point in points]}
     lengths = {"episode length": [point.episode_length for point in points]}
-    terms = {"reward": [point.reward for point in points]}
+    terms: dict[str, list[float | None]] = {"reward": [point.reward for point in points]}
     for name in _components(points)[:MOST_COMPONENTS]:
         terms[name] = [point.components.get(name) for point in points]
     parts = "Mean per step of the whole reward and of each of its parts."
     figures = (
-        (lines(fitness, f"fitness{unit_note}"), "Fitness over the training", "With noise."),
+        (lines(fitness, f"fitness{unit_note}"), "Fitness over the training", noise),
         (lines(terms, "mean per step"), "Reward and its components", parts),
         (lines(lengths, "control steps"), "Episode length", ""),
     )
@@ -319,7 +318,9 @@ def _episodes(attempt: Attempt, unit_note: str) -> list[Block]:
     return [Folded(summary, [Grid(titles, rows, numbers=titles[:3])])]
 
 
-def _requests(attempt: Attempt, messages: Sequence[Message]) -> list[Block]:
+def _requests(attempt: Attempt, messages: Sequence[Message] | None) -> list[Block]:
+    if messages is None:
+        return []
     blocks: list[Block] = []
     for each in messages[:MOST_MESSAGES]:
         facts = [each.role, each.model, wording.money(each.cost.money)]
