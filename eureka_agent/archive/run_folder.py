@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import importlib.metadata
+import itertools
 import json
 import os
 import platform
@@ -12,7 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -177,29 +178,24 @@ def create_run(
     environment = re.sub(r"[^A-Za-z0-9.-]+", "-", Path(description.environment).name).strip("-")
     task = re.sub(r"[^\w.-]+", "-", description.task)
     stem = f"{datetime.now():%Y%m%d-%H%M%S}_{environment}_{task}"
+    made = None
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        if folder is None:
-            folder = _first_free(parent, stem)
-        else:
-            folder.mkdir()
-    except OSError as error:
-        raise _no_run(parent, system_reason(error), is_full(error, parent)) from None
-    try:
-        return _fill_run(folder, settings, description, command, began or RunCreated(), seconds)
+        made = _new_folder(parent / stem) if folder is None else _made(folder)
+        return _fill_run(made, settings, description, command, began or RunCreated(), seconds)
     except BaseException as error:
-        shutil.rmtree(folder, ignore_errors=True)
-        if not isinstance(error, RunFolderError):
+        if made is not None:
+            shutil.rmtree(made, ignore_errors=True)
+        if isinstance(error, RunFolderError):
+            full, reason = isinstance(error, DiskFullError), error.message.rpartition(": ")[2]
+        elif isinstance(error, OSError):
+            full, reason = is_full(error, parent), system_reason(error)
+        else:
             raise
-        reason = error.message.rpartition(": ")[2]
-        raise _no_run(parent, reason, isinstance(error, DiskFullError)) from None
-
-
-def _no_run(parent: Path, reason: str, full: bool) -> RunFolderError:
-    return (DiskFullError if full else RunFolderError)(
-        f"cannot make a run in {str(parent)!r}: {reason}",
-        f"free some space, mend its permissions, or name another folder with {RUNS_VARIABLE}",
-    )
+        raise (DiskFullError if full else RunFolderError)(
+            f"cannot make a run in {str(parent)!r}: {reason}",
+            f"free some space, mend its permissions, or name another folder with {RUNS_VARIABLE}",
+        ) from None
 
 
 def _fill_run(
@@ -234,16 +230,17 @@ def _fill_run(
     return run
 
 
-def _first_free(parent: Path, stem: str) -> Path:
-    number = 1
-    while True:
-        folder = parent / (stem if number == 1 else f"{stem}-{number}")
-        try:
-            folder.mkdir()
-        except FileExistsError:
-            number += 1
-        else:
-            return folder
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def _new_folder(first: Path) -> Path:
+    """A folder of this name, or with a number behind it where there is one already."""
+    for number in itertools.count(1):
+        with suppress(FileExistsError):
+            return _made(first if number == 1 else first.with_name(f"{first.name}-{number}"))
+    raise AssertionError("the loop returns or raises")
 
 
 def open_run(folder: Path, *, reading: bool = False) -> Run:

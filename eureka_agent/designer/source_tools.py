@@ -105,14 +105,15 @@ def terms(source: str) -> dict[str, str]:
         return given.get(node.id, node) if isinstance(node, ast.Name) else node
 
     for node in reversed(nodes):
-        if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
-            found = named(node.value.elts[-1])
-            if isinstance(found, ast.Dict) and len(node.value.elts) == 2:
-                return {
-                    key.value: ast.dump(named(value))
-                    for key, value in zip(found.keys, found.values, strict=True)
-                    if isinstance(key, ast.Constant) and isinstance(key.value, str)
-                }
+        match node:
+            case ast.Return(value=ast.Tuple(elts=[_, second])):
+                found = named(second)
+                if isinstance(found, ast.Dict):
+                    return {
+                        key.value: ast.dump(named(value))
+                        for key, value in zip(found.keys, found.values, strict=True)
+                        if isinstance(key, ast.Constant) and isinstance(key.value, str)
+                    }
     return {}
 
 
