@@ -34,19 +34,12 @@ UNKNOWN_VARIABLE = "C303"
 @click.argument("rewards", type=FILE, nargs=-1, required=True, metavar="REWARD…")
 @settings_options(("env", "task", "dry_run_timeout", "sandbox"))
 @click.option(
-    "--private",
-    is_flag=True,
-    help="Let them read private variables, as the environment's own baselines may.",
-)
-@click.option(
     "--fix",
     is_flag=True,
     help="Write what has one sure repair, repaired, into the file, where it is accepted.",
 )
 @FORMAT
-def critique(
-    rewards: tuple[Path, ...], private: bool, fix: bool, output_format: str, **flags: Any
-) -> None:
+def critique(rewards: tuple[Path, ...], fix: bool, output_format: str, **flags: Any) -> None:
     """Check the reward functions in the files REWARD before a second of training is spent on them.
 
     A folder stands for all Python files in it. Several are judged by one worker, with a line each,
@@ -63,7 +56,7 @@ def critique(
     settings = parse_settings(SearchSettings, given_settings(None, flags), THE_FLAGS)
     several = len(rewards) > 1 or rewards[0].is_dir()
     sources, unreadable = _read(reward_files(rewards), several)
-    verdicts = asyncio.run(_judge(sources, settings, private)) if sources else {}
+    verdicts = asyncio.run(_judge(sources, settings)) if sources else {}
     verdicts = {path: unreadable.get(path) or verdicts[path] for path in (*sources, *unreadable)}
     written = [path for path, verdict in verdicts.items() if fix and _written(path, verdict)]
     print_verdicts(
@@ -164,9 +157,7 @@ def _read(paths: Sequence[Path], several: bool) -> tuple[dict[Path, str], dict[P
     return sources, unreadable
 
 
-async def _judge(
-    sources: dict[Path, str], settings: SearchSettings, private: bool
-) -> dict[Path, Verdict]:
+async def _judge(sources: dict[Path, str], settings: SearchSettings) -> dict[Path, Verdict]:
     import tempfile
 
     from eureka_agent.critic.critic import Critic
@@ -183,8 +174,7 @@ async def _judge(
         try:
             critic = Critic(await dry_runner.start(), dry_runner)
             return {
-                path: await critic.judge(given_reward(source, trusted=private))
-                for path, source in sources.items()
+                path: await critic.judge(given_reward(source)) for path, source in sources.items()
             }
         finally:
             await dry_runner.close()

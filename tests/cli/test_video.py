@@ -90,7 +90,7 @@ def test_the_report_holds_the_video_and_a_new_one(folder: Path, run: Path) -> No
     video = run / "best" / "video.mp4"
     before = video.read_bytes()
     assert clip_in_the_report(run) == before
-    eureka(folder, "video", "latest", "--episode", "worst", "--seconds", "0.2", "--no-gif")
+    eureka(folder, "video", "latest", "--episode", "worst", "--seconds", "0.2")
     assert clip_in_the_report(run) == video.read_bytes() != before
 
 
@@ -118,14 +118,14 @@ def test_the_video_lies_where_it_is_asked_for(folder: Path) -> None:
     told = eureka(
         folder,
         *("video", "latest", "--episode", "1", "--seconds", "0.3", "--size", "128x96"),
-        *("--no-gif", "--no-terms", "--output", str(output)),
+        *("--output", str(output)),
     ).stdout
     assert "chosen episode (number 1)" in told
     assert str(output) in told
     shown = frames(output)
-    assert (shown[0].width, shown[0].height) == (128, 24 + 96 + 24)
+    assert shown[0].width == 128
     assert len(shown) == 9 + 15  # 0.3 s, and half a second is held
-    assert not output.with_suffix(".gif").exists()
+    assert output.with_suffix(".gif").exists()
 
 
 @pytest.mark.parametrize(
