@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from eureka_agent.analysis.analyst import Analyst
+from eureka_agent.analysis.diagnose import Analyst
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.review import Reviewer
 from eureka_agent.designer.distribution_writer import DistributionWriter

@@ -53,7 +53,7 @@ MEMORY_SHOWN = 3
 
 
 class Analyses(Protocol):
-    """An analyst of trainings: `eureka_agent.analysis.analyst.Analyst`."""
+    """An analyst of trainings: `eureka_agent.analysis.diagnose.Analyst`."""
 
     async def analyse(self, attempt: str, reward: RewardSpecification, diagnosis: Diagnosis) -> str:
         """The analysis of an attempt's training; empty if there is none."""

@@ -27,7 +27,7 @@ _DESCRIPTION = (
 
 
 class Explains(Protocol):
-    """An analyst that takes pictures: `eureka_agent.analysis.analyst.Analyst`."""
+    """An analyst that takes pictures: `eureka_agent.analysis.diagnose.Analyst`."""
 
     async def analyse(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scripted_gateway import Cut, NamedModel, ScriptedGateway
 
-from eureka_agent.analysis.analyst import CUT_OFF_NOTE, LONGEST_ANALYSIS, Analyst, clean_analysis
+from eureka_agent.analysis.diagnose import CUT_OFF_NOTE, LONGEST_ANALYSIS, Analyst, clean_analysis
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.configured_model import ConfiguredModel
