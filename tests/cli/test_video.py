@@ -161,26 +161,3 @@ def test_an_environment_that_changed_is_refused(folder: Path, tmp_path: Path) ->
         path.write_text(source)
     assert "has changed since this run" in " ".join(told.stderr.split())
     assert not (tmp_path / "v.mp4").exists()
-
-
-@pytest.mark.parametrize(("flag", "variable"), [("--no-video", ""), ("--video", "off")])
-def test_videos_can_be_left_out(folder: Path, tmp_path: Path, flag: str, variable: str) -> None:
-    variables = {"EUREKA_VIDEO": variable, "EUREKA_RUNS": str(tmp_path / "runs")}
-    few = ("--finalists", "0", "--confirm", "0")
-    eureka(folder, "search", "--env", "./puck", *SMALL[:4], *STEPS, *few, flag, **variables)
-    (best,) = (tmp_path / "runs").glob("*/best")
-    assert {path.name for path in best.iterdir()} == {"policy.safetensors", "reward.py"}
-
-
-def test_a_search_that_cannot_be_drawn_says_so_in_a_line(folder: Path, tmp_path: Path) -> None:
-    shutil.copytree(folder / "puck", tmp_path / "puck")
-    path = tmp_path / "puck" / "env.py"
-    source = path.read_text()
-    begin, end = source.index("    def draw("), source.index("    def reset_idx(")
-    path.write_text(source[:begin] + source[end:])
-    few = ("--finalists", "0", "--confirm", "0")
-    told = eureka(tmp_path, "search", "--env", "./puck", *SMALL[:4], *STEPS, *few)
-    said = " ".join((told.stdout + told.stderr).split())
-    assert said.count("no video: PointMass cannot be drawn: it has no `draw`") == 1
-    (best,) = (tmp_path / "runs").glob("*/best")
-    assert not (best / "video.mp4").exists()

@@ -72,15 +72,6 @@ def test_an_error_is_broken_at_words_and_its_hint_is_indented(tmp_path: Path, co
     )
 
 
-@pytest.mark.parametrize(("variable", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
-def test_no_escape_sequence_where_no_colour_is_wanted(
-    tmp_path: Path, variable: str, value: str
-) -> None:
-    assert "\x1b[31m" in on_terminal(tmp_path, 80, ["serch"])[1]
-    for arguments in (["serch"], ["runs"], ["envs"]):
-        assert "\x1b[3" not in on_terminal(tmp_path, 80, arguments, **{variable: value})[1]
-
-
 class _Terminal:
     """A stream that is a terminal of 40 columns, by COLUMNS."""
 

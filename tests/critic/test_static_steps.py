@@ -397,14 +397,6 @@ def test_a_finding_points_at_the_argument_itself() -> None:
     assert (found.line, found.column) == (3, 5)
 
 
-def test_a_helpers_returns_are_not_the_rewards() -> None:
-    source = (
-        "def compute_reward(actions):\n    def half(x):\n        return x / 2\n    return"
-        " half(actions), {'a': actions}"
-    )
-    assert check_contract(ast.parse(source), DESCRIPTION) == []
-
-
 def test_no_setting_of_torch_is_in_reach_of_a_reward() -> None:
     """A setting would hold for all trainings of the worker: `set_float32_matmul_precision` alone
     changes the neighbours' results."""
@@ -417,15 +409,6 @@ def test_no_setting_of_torch_is_in_reach_of_a_reward() -> None:
             finding.code
             for finding in check_allow_list(ast.parse(f"import torch\ntorch.{name}(x)"))
         ] == ["A204"], name
-
-
-def test_fences_are_spoken_of_where_there_are_some() -> None:
-    (own,), (reply,) = (
-        parse("def compute_reward(:\n")[1],
-        parse("```python\ndef compute_reward(): pass\n```\n")[1],
-    )
-    assert (own.code, own.hint) == ("P103", "mend this line, or what is open above it")
-    assert (reply.code, reply.hint) == ("P103", "give Python source alone, without prose or fences")
 
 
 def test_a_default_of_a_keyword_only_argument_outlives_the_call_too() -> None:

@@ -108,14 +108,6 @@ def test_columns_without_names_are_said_to_be_so(
     assert "| 0 | `observation[0]` | ? | ? | 1 | 0.5 | 2 |  |" in readme
 
 
-def test_names_that_do_not_fit_the_policy_are_left_out() -> None:
-    cartpole = described("cartpole")
-    # five numbers are named, the policy takes six
-    found = policy_description(cartpole, Statistics([0.0] * 6, [1.0] * 6), {})
-    assert (found["observation"]["named"], found["observation"]["shape"]) == (False, ["batch", 6])
-    assert found["observation"]["columns"][5]["name"] == "observation[5]"
-
-
 def test_what_gymnasium_knows_of_the_columns_is_told() -> None:
     pendulum = described("gymnasium:Pendulum-v1")
     assert [(each.name, each.unit, each.range) for each in pendulum.action_channels] == [
