@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from eureka_agent.archive.run_folder import RUNS_VARIABLE, Run
-from eureka_agent.designer.given import GivenDesigner
+from eureka_agent.designer.interface import GivenDesigner
 from eureka_agent.journal.entries import BaseEntry
 from eureka_agent.search.session import start
 

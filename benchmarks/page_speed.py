@@ -27,8 +27,8 @@ import show_speed
 from _results import write_result
 
 from eureka_agent.archive.artefacts import CURVES, attempt_folder
+from eureka_agent.archive.files import locked
 from eureka_agent.archive.run_folder import list_runs, open_run
-from eureka_agent.archive.run_lock import locked
 from eureka_agent.journal import entries
 from eureka_agent.records import CurvePoint
 from eureka_agent.report.curves import write_curves_csv

@@ -17,7 +17,7 @@ from _results import write_result
 from _searches import search
 
 from eureka_agent.cards import CARD_SEEDS, read_card
-from eureka_agent.designer.given import GivenDesigner, given_reward
+from eureka_agent.designer.interface import GivenDesigner, given_reward
 from eureka_agent.report.comparison import compare
 from eureka_agent.simulation.loading import load_environment
 

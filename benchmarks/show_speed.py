@@ -22,8 +22,8 @@ from pathlib import Path
 from _results import write_result
 
 from eureka_agent.archive.database import Archive
+from eureka_agent.archive.files import locked
 from eureka_agent.archive.run_folder import create_run
-from eureka_agent.archive.run_lock import locked
 from eureka_agent.journal import entries, progress
 from eureka_agent.records import (
     CheckpointRecord,

@@ -327,7 +327,7 @@ class Finding(Record):
 
 
 class EpisodeOrder(Record):
-    """A reward's order of recorded episodes (`eureka_agent.critic.order`)."""
+    """A reward's order of recorded episodes (`eureka_agent.critic.memory`)."""
 
     pairs: int
     """Pairs that differ clearly in fitness."""

@@ -107,27 +107,10 @@ FORMS = [
         "good",
     ),
     Form(
-        "vllm-gpt-oss-two-analyses",
-        "gpt-oss emits several analysis messages before the final one (vllm#22403: 'got 7')",
-        "<|channel|>analysis<|message|>Think about the pole first.<|end|><|start|>assistant"
-        "<|channel|>analysis<|message|>"
-        + MUSE
-        + "<|end|><|start|>assistant<|channel|>final<|message|>"
-        + fenced(GOOD),
-        "good",
-    ),
-    Form(
         "vllm-gpt-oss-analysis-only-stop",
         "the parser ends in a non-terminal state: only the analysis, finish stop, no final channel",
         "<|channel|>analysis<|message|>" + MUSE + "<|end|>",
         "none",
-    ),
-    Form(
-        "vllm-gpt-oss-stripped-analysis-cut",
-        "stripped harmony cut off within the analysis: never a final message",
-        "analysis" + MUSE,
-        "none",
-        cut_off=True,
     ),
     Form(
         "vllm-gpt-oss-content-null",
@@ -168,20 +151,6 @@ FORMS = [
         thoughts="We need a rew",
     ),
     Form(
-        "vllm-budget-reentry-unclosed",
-        "after a forced </think> the model re-enters <think> and is cut off there",
-        "\n\n<think>\n" + MUSE,
-        "none",
-        thoughts="We need a reward. The po",
-        cut_off=True,
-    ),
-    Form(
-        "vllm-minimax-m2-append-think",
-        "minimax_m2_append_think never splits, it prepends '<think>' to the content (vllm#34625)",
-        "<think>" + MUSE + "</think>\n\n" + ANSWER,
-        "good",
-    ),
-    Form(
         "vllm-minimax-m3-mm-think",
         "MiniMax M3's own tags leak into content while streaming (vllm#45687)",
         "<mm:think>" + MUSE + "</mm:think>" + ANSWER,
@@ -194,22 +163,9 @@ FORMS = [
         "good",
     ),
     Form(
-        "vllm-granite-phrases-cut",
-        "Granite 3.2 cut off before 'Here is my response:'",
-        "Here is my thought process:\n\n" + MUSE,
-        "none",
-        cut_off=True,
-    ),
-    Form(
         "vllm-hunyuan-answer",
         "Hunyuan A13B: <think>\\n..\\n</think>\\n<answer>\\n..\\n</answer> with the parser off",
         "<think>\n" + MUSE + "\n</think>\n<answer>\n" + ANSWER + "\n</answer>",
-        "good",
-    ),
-    Form(
-        "vllm-ernie-response",
-        "ERNIE 4.5 thinking: </think> then <response>...</response>",
-        "<think>\n" + MUSE + "</think>\n\n<response>\n" + ANSWER + "</response>\n",
         "good",
     ),
     Form(
@@ -230,13 +186,6 @@ FORMS = [
         + ANSWER
         + "<|END_RESPONSE|>",
         "good",
-    ),
-    Form(
-        "vllm-cohere-text-then-thinking-cut",
-        "Command A cut off within its thinking",
-        "<|START_THINKING|>" + MUSE,
-        "none",
-        cut_off=True,
     ),
     Form(
         "vllm-kimi-vl-think",
@@ -316,14 +265,6 @@ FORMS = [
         thoughts="The system prompt says I end with `",
     ),
     Form(
-        "llama-desync-literal-close-cut",
-        "the same desync, and the reply is cut off within the rest of the thoughts",
-        "` before the code. Draft:\n\n" + fenced(DRAFT) + "\nWrong sign, the pole would",
-        "none",
-        thoughts="The system prompt says I end with `",
-        cut_off=True,
-    ),
-    Form(
         "llama-gemma4-channel",
         "Gemma 4's asymmetric pair leaks: <|channel>thought .. <channel|>",
         "<|channel>thought\n" + MUSE + "<channel|>" + ANSWER,
@@ -342,13 +283,6 @@ FORMS = [
         "none",
     ),
     Form(
-        "llama-unclosed-think-length",
-        "n_predict reached within the thoughts",
-        "<think>\n" + MUSE,
-        "none",
-        cut_off=True,
-    ),
-    Form(
         "llama-close-only-cut-in-thoughts",
         "prefilled <think>, no parser, cut off: no tag at all, the thoughts look like a reply",
         MUSE + "So the better one uses",
@@ -363,13 +297,6 @@ FORMS = [
         + fenced(DRAFT)
         + "\nNo, it rewards leaning.\n</think>\n",
         "good",
-    ),
-    Form(
-        "llama-thoughts-after-answer-cut",
-        "the same, cut off in the second thoughts",
-        fenced(GOOD) + "\n<think>\nIs the simpler one enough?\n\n" + fenced(DRAFT) + "\nHmm,",
-        "good-or-none",
-        cut_off=True,
     ),
     Form(
         "llama-nested-think",
@@ -401,35 +328,11 @@ FORMS = [
         "good-or-none",
     ),
     Form(
-        "llama-mistral-unclosed",
-        "Magistral repeats itself to the limit, [THINK] never closed",
-        "[THINK]" + MUSE + MUSE + MUSE,
-        "none",
-        cut_off=True,
-    ),
-    Form(
-        "ollama-thinking-field",
-        "thinking in its own field, num_predict reached before the answer: content empty",
-        "",
-        "none",
-        thoughts=MUSE,
-        cut_off=True,
-    ),
-    Form(
         "ollama-thoughts-hold-answer",
         "the model wrote draft and answer in its thoughts and only a sentence as its reply",
         "I've written the reward function above.",
         "none",
         thoughts=MUSE + fenced(GOOD),
-    ),
-    Form(
-        "ollama-num-ctx-cut",
-        "the small default context ends the reply in the prose after a draft",
-        "Let's begin with a simple version:\n\n"
-        + fenced(DRAFT)
-        + "\nThis rewards leaning, so we have to",
-        "none",
-        cut_off=True,
     ),
     Form(
         "ollama-draft-then-wait-stop",
@@ -465,12 +368,6 @@ FORMS = [
         "good",
     ),
     Form(
-        "ollama-info-missing-newline",
-        "no language and code on the opening fence's line: ```import torch",
-        "Draft:\n" + fenced(DRAFT) + "Final:\n```" + GOOD + "```",
-        "good",
-    ),
-    Form(
         "ollama-close-glued-to-code",
         "the closing fence stands behind the last line of code",
         "Draft:\n"
@@ -484,12 +381,6 @@ FORMS = [
         "ollama-label-same-line",
         "the opening fence after text on the same line",
         "Draft: ```python\n" + DRAFT + "```\nFinal version: ```python\n" + GOOD + "```\n",
-        "good",
-    ),
-    Form(
-        "ollama-bold-label-fence",
-        "the opening fence after a bold label",
-        "**Draft** ```python\n" + DRAFT + "```\n\n**Final** ```python\n" + GOOD + "```\n",
         "good",
     ),
     Form(
@@ -514,13 +405,6 @@ FORMS = [
         "good-or-none",
     ),
     Form(
-        "lmstudio-gemma4-word-thought-draft-only",
-        "the same, cut off before the answer",
-        "thought\n" + MUSE,
-        "none",
-        cut_off=True,
-    ),
-    Form(
         "lmstudio-crlf",
         "Windows line ends throughout",
         ("Draft:\n\n" + fenced(DRAFT) + "\nFinal:\n\n" + fenced(GOOD)).replace("\n", "\r\n"),
@@ -536,34 +420,9 @@ FORMS = [
         "good",
     ),
     Form(
-        "lmstudio-unclosed-details",
-        "folded thoughts never closed, cut off",
-        "<details>\n<summary>Thinking</summary>\n\n" + MUSE,
-        "none",
-        cut_off=True,
-    ),
-    Form(
-        "lmstudio-empty-content-all-reasoning",
-        "reasoning_content filled, content empty, finish stop (lmstudio-bug-tracker#1602)",
-        "",
-        "none",
-        thoughts=MUSE + "\nFinal:\n\n" + fenced(GOOD),
-    ),
-    Form(
         "lmstudio-gpt-oss-final-only",
         "LM Studio strips '<|start|>assistant' and leaves the channel markers",
         "<|channel|>analysis<|message|>" + MUSE + "<|channel|>final<|message|>" + ANSWER,
-        "good",
-    ),
-    Form(
-        "lmstudio-german",
-        "the explanations are in German",
-        "Erster Entwurf:\n\n"
-        + fenced(DRAFT)
-        + "\nDas belohnt gerade das Kippen und ist also falsch. "
-        "Endgültige Fassung:\n\n"
-        + fenced(GOOD)
-        + "\nDer Kosinus ist am größten, wenn der Stab senkrecht steht.\n",
         "good",
     ),
     Form(
@@ -580,13 +439,6 @@ FORMS = [
         "Japanese, the opening fence behind a full-width colon",
         "下書き：```python\n" + DRAFT + "```\n符号が逆です。最終版：```python\n" + GOOD + "```\n",
         "good",
-    ),
-    Form(
-        "lmstudio-russian-cut",
-        "Russian, cut off after the draft",
-        "Черновик:\n\n" + fenced(DRAFT) + "\nНо здесь знак неверный, поэтому",
-        "none",
-        cut_off=True,
     ),
     Form(
         "sglang-glm-box-glued-code",
@@ -611,13 +463,6 @@ FORMS = [
         + "\nNow the real one.\n<tool_call>\n<function=write_file>\n<parameter=path>\nreward.py\n"
         "</parameter>\n<parameter=content>\n" + GOOD + "</parameter>\n</function>\n</tool_call>",
         "good-or-none",
-    ),
-    Form(
-        "sglang-force-reasoning-no-close",
-        "a forced reasoning parser with a model that never thinks: everything in reasoning",
-        "",
-        "none",
-        thoughts=ANSWER,
     ),
     Form(
         "sglang-mimo-close-in-fence",
@@ -696,14 +541,6 @@ FORMS = [
         "none",
     ),
     Form(
-        "anthropic-replace-line-fenced",
-        "only a change to the draft, as a fenced fragment",
-        fenced(DRAFT)
-        + "\nOne correction, the sign is wrong. Change the line to:\n\n"
-        + fenced("    lean = -pole_angle.abs()\n"),
-        "none",
-    ),
-    Form(
         "anthropic-rest-unchanged",
         "the corrected function is abbreviated: '# ... rest as before'",
         fenced(DRAFT)
@@ -739,13 +576,6 @@ FORMS = [
         "two message items joined without a newline: fence glued to fence",
         "Sketch:\n" + fenced(DRAFT).rstrip("\n") + fenced(GOOD).rstrip("\n"),
         "good-or-none",
-    ),
-    Form(
-        "responses-incomplete-commentary",
-        "incomplete after the commentary item with a draft",
-        "I'll start from a simple lean penalty.\n\n" + fenced(DRAFT) + "\nNow I'll",
-        "none",
-        cut_off=True,
     ),
     Form(
         "responses-apply-patch-add",
@@ -808,22 +638,6 @@ FORMS = [
         "good-or-none",
     ),
     Form(
-        "any-nested-markdown",
-        "the whole reply in a ````markdown block",
-        "````markdown\n# Reward\n\nDraft:\n\n"
-        + fenced(DRAFT)
-        + "\nFinal:\n\n"
-        + fenced(GOOD)
-        + "````\n",
-        "good",
-    ),
-    Form(
-        "any-info-py3-caps",
-        "```Python3 and ```py as languages",
-        fenced(DRAFT, "py") + "\nwrong sign, so:\n\n" + fenced(GOOD, "Python3"),
-        "good",
-    ),
-    Form(
         "any-usage-after",
         "a usage example after the answer",
         "Draft:\n\n"
@@ -833,22 +647,6 @@ FORMS = [
         + "\nUsage:\n\n"
         + fenced("reward, parts = compute_reward(angle, position)\nprint(reward.mean())\n"),
         "good",
-    ),
-    Form(
-        "any-helper-block-then-function",
-        "a helper in its own block, which the answer needs",
-        "A helper:\n\n"
-        + fenced("import torch\n\n\ndef upright_term(angle):\n    return torch.cos(angle)\n")
-        + "\nThe reward:\n\n"
-        + fenced(
-            "def compute_reward(pole_angle):\n    upright = upright_term(pole_angle)\n"
-            '    return upright, {"upright": upright}\n'
-        ),
-        "good",
-        thoughts=MUSE,
-        source="import torch\n\n\ndef upright_term(angle):\n    return torch.cos(angle)\n\n\n"
-        "def compute_reward(pole_angle):\n    upright = upright_term(pole_angle)\n"
-        '    return upright, {"upright": upright}\n',
     ),
     Form(
         "any-cut-in-prose-after-answer",
@@ -865,13 +663,6 @@ FORMS = [
         cut_off=True,
     ),
     Form(
-        "any-cut-after-info",
-        "cut off behind the answer's ```python",
-        "Draft:\n\n" + fenced(DRAFT) + "\nThat's wrong. Final:\n\n```python\n",
-        "none",
-        cut_off=True,
-    ),
-    Form(
         "any-stop-after-final-label",
         "finish stop, yet the answer's fence is opened and empty (a stop string ended it)",
         "Draft:\n\n" + fenced(DRAFT) + "\nThat's wrong. Final:\n\n```python\n",
@@ -881,12 +672,6 @@ FORMS = [
         "any-stop-after-promise",
         "finish stop after a promise: 'Here is the corrected version:'",
         "Draft:\n\n" + fenced(DRAFT) + "\nThat rewards leaning. Here is the corrected version:\n",
-        "none",
-    ),
-    Form(
-        "any-empty-final-block",
-        "the final block is closed and empty",
-        "Draft:\n\n" + fenced(DRAFT) + "\nFinal:\n\n```python\n```\n",
         "none",
     ),
     Form(
@@ -957,22 +742,5 @@ FORMS = [
         + fenced(DRAFT)
         + "\nI recommend Option A; Option B rewards leaning.\n",
         "good-or-none",
-    ),
-    Form(
-        "any-spanish-fenced",
-        "Spanish explanations, the label glued to the fence",
-        "Borrador:```python\n"
-        + DRAFT
-        + "```\nEl signo está mal. Versión definitiva:```python\n"
-        + GOOD
-        + "```",
-        "good",
-    ),
-    Form(
-        "any-korean-draft-only-cut",
-        "Korean, cut off after the draft",
-        "초안:\n\n" + fenced(DRAFT) + "\n하지만 부호가 반대이므로",
-        "none",
-        cut_off=True,
     ),
 ]

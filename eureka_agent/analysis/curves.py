@@ -1,4 +1,5 @@
-"""A training's points as arrays, and the statistics for the findings. Needs numpy alone."""
+"""A training's points as arrays, the statistics for the findings, and Eureka's reward reflection
+(Ma et al. 2023): a training at ten checkpoints. Needs numpy alone."""
 
 from __future__ import annotations
 
@@ -9,8 +10,16 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from eureka_agent.records import CheckpointRecord, CurvePoint, Evaluation, Outcome, TaskDescription
+from eureka_agent.records import (
+    CheckpointRecord,
+    ComponentSummary,
+    CurvePoint,
+    Evaluation,
+    Outcome,
+    TaskDescription,
+)
 from eureka_agent.summaries import summarize
+from eureka_agent.wording import MISSING, significant
 
 Array = npt.NDArray[np.float64]
 
@@ -81,15 +90,20 @@ class Evidence:
         places = np.arange(len(fitness), dtype=np.float64)
         return rank_correlation(places, fitness) >= RISING_CORRELATION
 
+    def size(self, component: str, points: Sequence[CurvePoint]) -> float:
+        """Mean magnitude of a component."""
+        return _mean([point.component_magnitudes.get(component, 0.0) for point in points])
+
+    def deviation(self, component: str, points: Sequence[CurvePoint]) -> float:
+        """Mean deviation of a component."""
+        return _mean([point.component_deviations.get(component, 0.0) for point in points])
+
     def shares(self, points: Sequence[CurvePoint] | None = None) -> dict[str, float]:
         """Each component's part of the mean magnitudes, 0 to 1 (None: of the last third)."""
         points = self.last_third() if points is None else points
-        magnitudes = {
-            name: _mean([point.component_magnitudes.get(name, 0.0) for point in points])
-            for name in self.component_names()
-        }
-        total = sum(magnitudes.values())
-        return {name: value / total if total > 0 else 0.0 for name, value in magnitudes.items()}
+        sizes = {name: self.size(name, points) for name in self.component_names()}
+        total = sum(sizes.values())
+        return {name: value / total if total > 0 else 0.0 for name, value in sizes.items()}
 
 
 def gather(
@@ -134,15 +148,72 @@ def noise(values: Array) -> float:
 
 def rank_correlation(first: Array, second: Array) -> float:
     """Spearman's rank correlation, mean ranks for ties; 0 for constant or very short series."""
-    if len(first) < 3:
-        return 0.0
-    ranks = [_ranks(series) - (len(series) - 1) / 2.0 for series in (first, second)]
-    scale = float(np.sqrt((ranks[0] ** 2).sum() * (ranks[1] ** 2).sum()))
-    return float((ranks[0] * ranks[1]).sum() / scale) if scale > 0 else 0.0
+    # twice the ranks from their mean: the values below each one, less those above it
+    one, other = (np.sign(np.subtract.outer(each, each)).sum(axis=1) for each in (first, second))
+    scale = float(np.sqrt((one**2).sum() * (other**2).sum()))
+    return float((one * other).sum() / scale) if scale > 0 and len(first) > 2 else 0.0
 
 
-def _ranks(values: Array) -> Array:
-    """Ranks from 0, ties at their mean."""
-    below = (values[:, None] > values[None, :]).sum(axis=1)
-    equal = (values[:, None] == values[None, :]).sum(axis=1)
-    return below + (equal - 1) / 2.0
+def summarize_components(evidence: Evidence) -> tuple[ComponentSummary, ...]:
+    """Summarise each component over the checkpoints, in the reward's order."""
+    shares = evidence.shares()
+    summaries = []
+    for name in evidence.component_names():
+        values = tuple(
+            each.components[name] for each in evidence.checkpoints if name in each.components
+        ) or (0.0,)
+        summaries.append(
+            ComponentSummary(
+                name=name,
+                values=values,
+                maximum=max(values),
+                mean=sum(values) / len(values),
+                minimum=min(values),
+                share=shares[name],
+            )
+        )
+    return tuple(summaries)
+
+
+def reflection(evidence: Evidence, components: Sequence[ComponentSummary]) -> str:
+    """The reflection as a table: a row for each component, reward, fitness and episode length."""
+    if not evidence.checkpoints:
+        return "The training ended before its first checkpoint."
+    description = evidence.description
+    rows: list[tuple[str, list[float | None]]] = [
+        (component.name, list(component.values)) for component in components
+    ]
+    first, last = _end_shares(evidence)
+    shares = {name: f"  ({first[name]:.0%} → {last[name]:.0%})" for name in first}
+    rows.append(("reward", [each.reward for each in evidence.checkpoints]))
+    rows.append(
+        (f"fitness [{description.fitness_unit}]", [each.fitness for each in evidence.checkpoints])
+    )
+    rows.append(("episode length", [each.episode_length for each in evidence.checkpoints]))
+    width = max(len(name) for name, _ in rows)
+    lines = [
+        "The training, in which exploration noise costs fitness: means of"
+        f" {len(evidence.checkpoints)} parts of {evidence.checkpoints[-1].env_steps} environment"
+        " steps, one seed. Components and reward: a step; in brackets a component's share of the"
+        f" reward's size in the first and the last part. Fitness: {description.fitness_doc}."
+        f" Episode length: control steps, {description.max_episode_length} at most."
+    ]
+    lines += [
+        f"{name:<{width}}  {' '.join(number(value) for value in values)}{shares.get(name, '')}"
+        for name, values in rows
+    ]
+    return "\n".join(lines)
+
+
+def _end_shares(evidence: Evidence) -> tuple[dict[str, float], dict[str, float]]:
+    """Components' shares of the reward's magnitude at the first and last checkpoint."""
+    ends = [each.env_steps for each in evidence.checkpoints]
+    first = [point for point in evidence.points if point.env_steps <= ends[0]]
+    start = ends[-2] if len(ends) > 1 else 0
+    last = [point for point in evidence.points if start < point.env_steps <= ends[-1]]
+    return (evidence.shares(first), evidence.shares(last)) if first and last else ({}, {})
+
+
+def number(value: float | None) -> str:
+    """Three significant digits; a dash for None."""
+    return significant(value, 3, MISSING)

@@ -1,17 +1,136 @@
-"""Diagnosis of a training from outcome, curves and episodes."""
+"""Diagnosis of a training from outcome, curves and episodes, also in words for the designer; and a
+model's explanation of it, with advice (Li et al. 2023)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import statistics
+from collections import Counter
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from eureka_agent.analysis.coverage import visited
-from eureka_agent.analysis.curves import gather
+from eureka_agent.analysis.curves import (
+    TIME_OUT,
+    Evidence,
+    gather,
+    number,
+    reflection,
+    summarize_components,
+)
 from eureka_agent.analysis.findings import all_findings
-from eureka_agent.analysis.reflection import summarize_components
-from eureka_agent.analysis.text import designer_text, endings_text
 from eureka_agent.analysis.trajectories import episodes_text, read_trajectories
-from eureka_agent.records import CurvePoint, Diagnosis, Evaluation, Outcome, TaskDescription
+from eureka_agent.llm.budget import BudgetSpentError
+from eureka_agent.llm.gateway import ConfiguredModel
+from eureka_agent.llm.interface import ChatMessage, FinishReason, ImagePart, Role
+from eureka_agent.llm.prompts import render, system_message
+from eureka_agent.llm.spoken import no_answer, spoken
+from eureka_agent.records import (
+    ComponentSummary,
+    CurvePoint,
+    Diagnosis,
+    DiagnosisFinding,
+    EpisodeSummary,
+    Evaluation,
+    Outcome,
+    TaskDescription,
+)
+from eureka_agent.rewards import RewardSpecification
+from eureka_agent.settings import SearchSettings
+from eureka_agent.text import printable, without_headings
+
+_FINDINGS = "Findings:"
+
+
+def designer_text(
+    evidence: Evidence,
+    components: Sequence[ComponentSummary],
+    findings: Sequence[DiagnosisFinding],
+    episodes: str = "",
+) -> str:
+    """Reflection, fitness without noise, findings with advice, and the episodes if given."""
+    parts = [reflection(evidence, components)]
+    if policy := _policy_text(evidence):
+        parts.append(policy)
+    if evidence.failure:
+        parts.append(f"The training broke off: {evidence.failure}")
+    if findings:
+        parts.append("\n".join([_FINDINGS, *(_finding_line(finding) for finding in findings)]))
+    if episodes:
+        parts.append(episodes)
+    return "\n\n".join(parts)
+
+
+def without_findings(diagnosis: Diagnosis, dropped: Sequence[DiagnosisFinding]) -> Diagnosis:
+    """Remove findings from a diagnosis and its text."""
+    if not dropped:
+        return diagnosis
+    left = tuple(finding for finding in diagnosis.findings if finding not in dropped)
+    text = diagnosis.text
+    for finding in dropped:
+        text = text.replace(f"\n{_finding_line(finding)}", "")
+    if not left:
+        text = text.replace(f"\n\n{_FINDINGS}", "")
+    return diagnosis.model_copy(update={"findings": left, "text": text})
+
+
+def _finding_line(finding: DiagnosisFinding) -> str:
+    return f"- {finding.message} Advice: {finding.advice}."
+
+
+def _policy_text(evidence: Evidence) -> str:
+    """The policy's fitness without exploration noise: checkpoint, episodes, spread and ends."""
+    if evidence.score is None:
+        return ""
+    unit = evidence.description.fitness_unit
+    fitness = f"fitness {number(evidence.score)}" + (f" {unit}" if unit not in ("", "1") else "")
+    if evidence.evaluation is None or not evidence.evaluation.episodes:
+        which = "The policy at the last of these points"
+        return f"{which}, acting without exploration noise: mean {fitness}."
+    episodes = evidence.evaluation.episodes
+    values = [episode.fitness for episode in episodes]
+    spread = ""
+    if len(values) > 1:
+        deviation = number(statistics.stdev(values))
+        spread = f" (standard deviation between episodes {deviation})"
+    text = (
+        f"The policy of checkpoint {(evidence.kept or 0) + 1}, which was kept, acting without"
+        f" exploration noise in {len(episodes)} episodes: mean {fitness}{spread},"
+        f" {number(min(values))} to {number(max(values))};"
+        f" {_early_ends(episodes, evidence.description.success_causes)}"
+    )
+    early = [episode for episode in episodes if episode.ended_by != TIME_OUT]
+    if not early:
+        return f"{text}."
+    length = number(statistics.mean(episode.length for episode in early))
+    text += f", after {length} steps on average"
+    if len(early) == len(episodes):
+        return f"{text}."
+    early_mean = number(statistics.mean(episode.fitness for episode in early))
+    others = [episode.fitness for episode in episodes if episode.ended_by == TIME_OUT]
+    rest = f"the others have {number(statistics.mean(others))}"
+    return f"{text}, with a mean fitness of {early_mean}; {rest}."
+
+
+def endings_text(evidence: Evidence) -> str:
+    """Number and mean length of evaluated episodes, and early ends by cause, if any."""
+    if evidence.evaluation is None or not evidence.evaluation.episodes:
+        return ""
+    episodes = evidence.evaluation.episodes
+    length = statistics.mean(episode.length for episode in episodes)
+    return (
+        f"{len(episodes)} episodes of {number(length)} steps on average,"
+        f" {_early_ends(episodes, evidence.description.success_causes)}"
+    )
+
+
+def _early_ends(episodes: Sequence[EpisodeSummary], good: Collection[str]) -> str:
+    causes = Counter(episode.ended_by for episode in episodes if episode.ended_by != TIME_OUT)
+    ended = ", ".join(
+        f"{cause} {count}{', a success' if cause in good else ''}"
+        for cause, count in sorted(causes.items(), key=lambda item: (-item[1], item[0]))
+    )
+    return f"{causes.total()} ended early ({ended})" if causes else "none ended early"
 
 
 def diagnose(
@@ -43,3 +162,60 @@ def diagnose(
         endings=endings_text(evidence),
         text=designer_text(evidence, components, findings, episode_parts),
     )
+
+
+LONGEST_ANALYSIS = 3_000
+"""Most characters that are kept; the 250 words asked for have about 1700."""
+CUT_OFF_NOTE = "(cut off here)"
+
+
+class Analyst:
+    """Asks a model to explain a training, with `prompts/analyse.md`."""
+
+    def __init__(
+        self,
+        model: ConfiguredModel,
+        description: TaskDescription,
+        sentence: str,
+        settings: SearchSettings | None = None,
+    ) -> None:
+        """`sentence`: the task in the user's words. `settings`: of the run; None: the task's."""
+        self._model = model
+        self._system = system_message("analyse.md", description, sentence, settings)
+
+    async def analyse(
+        self,
+        attempt: str,
+        reward: RewardSpecification,
+        diagnosis: Diagnosis,
+        pictures: tuple[ImagePart, ...] = (),
+    ) -> str:
+        """Explain a training; empty for a spent budget. `pictures`: of its episodes. Raises
+        LanguageModelError, also for a reply without an explanation."""
+        text = render(
+            "analyse_order.md",
+            source=reward.source,
+            diagnosis=diagnosis.text,
+            pictures=[each.description for each in pictures],
+        )
+        order = ChatMessage("user", text, pictures)
+        try:
+            message = await self._model.ask(Role.ANALYST, self._system, order, attempt=attempt)
+        except BudgetSpentError:
+            return ""
+        cut_off = message.finish_reason == FinishReason.CUT_OFF
+        analysis = clean_analysis(message.reply, cut_off=cut_off)
+        if not analysis or message.finish_reason == FinishReason.REFUSED:
+            raise no_answer(message)
+        return analysis
+
+
+def clean_analysis(reply: str, *, cut_off: bool = False) -> str:
+    """The reply as plain text of bounded length, without headings and code blocks."""
+    text = without_headings(spoken(printable(reply)).text)
+    # a pattern would take quadratic time in spaces that end no line
+    text = "\n".join(line.rstrip(" \t") for line in text.split("\n"))
+    text = re.sub(r"\n{3,}", "\n\n", text).strip()
+    if len(text) > LONGEST_ANALYSIS:
+        text, cut_off = text[:LONGEST_ANALYSIS].rpartition(" ")[0] or text[:LONGEST_ANALYSIS], True
+    return f"{text} {CUT_OFF_NOTE}" if text and cut_off else text

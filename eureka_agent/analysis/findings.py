@@ -52,18 +52,12 @@ steps has a mean of ps and a deviation of about s√p, so this is a ninth of the
 
 def dead_components(evidence: Evidence) -> list[DiagnosisFinding]:
     """Components that hardly vary, unless meant for every step or as a rare price."""
-    found = []
-    points = evidence.points
-    if not points:
-        return []
-    sizes = {
-        name: _mean([point.component_magnitudes.get(name, 0.0) for point in points])
-        for name in evidence.component_names()
-    }
+    found, points = list[DiagnosisFinding](), evidence.points
+    sizes = {name: evidence.size(name, points) for name in evidence.component_names() if points}
     whole = sum(sizes.values())
     for name, size in sizes.items():
         means = [point.components.get(name, 0.0) for point in points]
-        deviation = _mean([point.component_deviations.get(name, 0.0) for point in points])
+        deviation = evidence.deviation(name, points)
         spread = max(deviation, max(means) - min(means))
         # the amount paid in one step is deviation² / mean magnitude
         seldom = deviation > RARE * size and deviation * deviation > whole * size
@@ -121,9 +115,10 @@ def dominant_component(evidence: Evidence) -> list[DiagnosisFinding]:
         return []
     name, share = max(shares.items(), key=lambda item: item[1])
     points = evidence.last_third()
-    size = _mean([point.component_magnitudes.get(name, 0.0) for point in points])
-    deviation = _mean([point.component_deviations.get(name, 0.0) for point in points])
-    steady = _is_constant(deviation, size) or _stops_at_failures(evidence, name, size)
+    size = evidence.size(name, points)
+    steady = _is_constant(evidence.deviation(name, points), size) or _stops_at_failures(
+        evidence, name, size
+    )
     if share <= DOMINANT_SHARE or steady or evidence.follows_fitness(name):
         return []
     message = (
@@ -382,9 +377,11 @@ def _finding(
     component: str | None = None,
     cause: str | None = None,
 ) -> list[DiagnosisFinding]:
-    content = {"code": code, "message": message, "advice": advice, "value": value}
-    named = {"component": component, "cause": cause}
-    return [DiagnosisFinding.model_validate({**content, **named})]
+    return [
+        DiagnosisFinding(
+            code=code, message=message, advice=advice, value=value, component=component, cause=cause
+        )
+    ]
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -1,4 +1,5 @@
-"""The worst and the best evaluated episode: read from their file, and described."""
+"""The worst and the best evaluated episode: read from their file, and described, with the fitness
+lost by a late start, an early end, and a lower rate in between."""
 
 from __future__ import annotations
 
@@ -6,23 +7,151 @@ import os
 import zipfile
 import zlib
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from eureka_agent.analysis.episode_table import (
-    LEGEND,
-    Episode,
-    length_of,
-    trajectory_tables,
-)
-from eureka_agent.analysis.losses import losses_text
-from eureka_agent.analysis.reflection import number
+from eureka_agent.analysis.curves import number
+from eureka_agent.analysis.episode_table import LEGEND, Episode, length_of, trajectory_tables
 from eureka_agent.archive.safe_files import open_plain
 from eureka_agent.array_files import check_arrays, failed, read_episodes, succeeded
 from eureka_agent.errors import RunFolderError
 from eureka_agent.records import EpisodeSummary, Evaluation, TaskDescription
+
+Trace = npt.NDArray[np.float64]
+"""Fitness of each step of an episode. Shape: (steps,)."""
+
+WINDOW_SHARE = 0.1
+"""Window of a rate, relative to the longest episode: a single good step is no rate."""
+ARRIVAL = 0.8
+"""Part of the way from lowest to highest rate from which a policy does the task."""
+RUN_UP_S = 2.0
+"""Seconds before a failure without a rate: nobody can hold a pace that ends in a fall."""
+RUN_UP_SHARE = 0.25
+"""Bound on these seconds, relative to the longest episode."""
+ROUNDING = 1e-9
+"""Relative rounding error of sums."""
+ADDITIVE = ("sum", "mean")
+"""Reductions under which every step contributes to the fitness."""
+
+
+@dataclass(frozen=True)
+class Losses:
+    """An episode's loss against the highest rate held for the longest episode, in three parts."""
+
+    late: float
+    """Loss before the policy comes near the highest rate."""
+    early_end: float
+    """Loss by missing steps."""
+    low_rate: float
+    """Loss in between."""
+    arrival: int | None
+    """Steps before it comes near the highest rate; None where it never does."""
+
+
+def window_of(longest: int) -> int:
+    """Window of a rate in steps, for episodes of at most `longest` steps."""
+    return max(1, round(WINDOW_SHARE * longest))
+
+
+def rates(trace: Trace, window: int) -> Trace:
+    """Mean fitness a step over each window. Shape: (steps - window + 1,)."""
+    window = min(window, len(trace))
+    sums = np.concatenate(([0.0], np.cumsum(trace)))
+    return (sums[window:] - sums[:-window]) / window
+
+
+def losses(trace: Trace, highest: float, lowest: float, longest: int, reduction: str) -> Losses:
+    """Losses against the highest rate of all episodes; `lowest`: the rate of doing nothing."""
+    held = rates(trace, window_of(longest))
+    bar = lowest + ARRIVAL * (highest - lowest)
+    reached = np.flatnonzero(held >= bar - ROUNDING * abs(bar))
+    arrival = int(reached[0]) if len(reached) else None
+    missing = np.where(np.abs(highest - trace) > ROUNDING * highest, highest - trace, 0.0)
+    before = len(trace) if arrival is None else arrival
+    # under a mean an early end costs nothing, and a step counts by its share of the episode
+    scale = 1.0 / len(trace) if reduction == "mean" else 1.0
+    absent = 0 if reduction == "mean" else longest - len(trace)
+    return Losses(
+        late=scale * float(missing[:before].sum()),
+        early_end=highest * absent,
+        low_rate=scale * float(missing[before:].sum()),
+        arrival=arrival,
+    )
+
+
+def losses_text(
+    traces: Mapping[str, Trace], description: TaskDescription, failures: Collection[str] = ()
+) -> str:
+    """A line per episode; empty where steps do not add up to the fitness, or nothing is gained.
+    `failures`: episodes that ended by failure, whose last seconds give no rate."""
+    traces = {
+        name: trace for name, trace in traces.items() if len(trace) and np.isfinite(trace).all()
+    }
+    if description.fitness_reduction not in ADDITIVE or not traces:
+        return ""
+    longest, control_dt = description.max_episode_length, description.control_dt
+    run_up = round(min(RUN_UP_S / control_dt, RUN_UP_SHARE * longest))
+    window = window_of(longest)
+    held = {
+        name: rates(trace[: len(trace) - run_up] if name in failures else trace, window)
+        for name, trace in traces.items()
+        if name not in failures or len(trace) >= run_up + window
+    }
+    if not held:
+        return ""
+    highest = max(float(each.max()) for each in held.values())
+    lowest = min(0.0, *(float(each.min()) for each in held.values()))
+    if highest <= 0.0:
+        return ""
+    summed = description.fitness_reduction == "sum"
+    whole = highest * longest if summed else highest
+    bar = (1.0 - ROUNDING) * highest
+    reached = {name: np.flatnonzero(each >= bar) for name, each in held.items()}
+    fastest, begin = next((name, int(places[0])) for name, places in reached.items() if len(places))
+    window = min(window, len(traces[fastest]))
+    lines = [
+        "Where fitness is lost. The highest rate of these two episodes, held for"
+        f" {number(window * control_dt)} s, is {_rate(highest, description)} ({fastest} episode,"
+        f" from {number(begin * control_dt)} to {number((begin + window) * control_dt)} s); held"
+        f" for {'all ' + str(longest) + ' steps' if summed else 'a whole episode'} it would be"
+        f" {number(whole)}."
+    ]
+    for name, trace in traces.items():
+        lost = losses(trace, highest, lowest, longest, description.fitness_reduction)
+        gained = number(whole - (lost.late + lost.early_end + lost.low_rate))
+        lines.append(f"- {name} episode, {gained}: {_words(lost, len(trace), description)}")
+    return "\n".join(lines)
+
+
+def _rate(highest: float, description: TaskDescription) -> str:
+    if description.fitness_reduction == "mean":
+        return f"{number(highest)} a step"
+    return f"{number(highest)} a step, or {number(highest / description.control_dt)} a second"
+
+
+def _words(lost: Losses, steps: int, description: TaskDescription) -> str:
+    near = f"{ARRIVAL:.0%} of that rate"
+    parts = []
+    if lost.arrival is None:
+        parts.append(f"{number(lost.late)} by never coming to {near}")
+    elif lost.arrival > 0:
+        arrival = number(lost.arrival * description.control_dt)
+        parts.append(f"{number(lost.late)} before it comes to {near}, at {arrival} s")
+    if steps < description.max_episode_length and description.fitness_reduction == "sum":
+        end = number(steps * description.control_dt)
+        parts.append(f"{number(lost.early_end)} by ending at {end} s")
+    if lost.arrival is not None and lost.low_rate >= 0:
+        parts.append(f"{number(lost.low_rate)} by a lower rate after that")
+    elif lost.arrival is not None:
+        parts.append(
+            f"{number(-lost.low_rate)} gained by a higher rate after that, which is not held or"
+            " ends in the failure"
+        )
+    return "; ".join(parts)
+
 
 RECORDED = ("worst", "best")
 """Names of the episodes kept of an evaluation."""

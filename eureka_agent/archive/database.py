@@ -19,10 +19,17 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from eureka_agent.archive.files import write_text
-from eureka_agent.archive.rows import PLACES, attempt_row
+from eureka_agent.archive.files import (
+    CLOSE_IT,
+    FILE_NAME,
+    database_error,
+    is_busy,
+    reason_of,
+    rest_of_run,
+    storage_errors,
+    write_text,
+)
 from eureka_agent.archive.safe_files import check_numbers, inside, load_json, read_plain
-from eureka_agent.archive.schema import has_tables, make_tables
 from eureka_agent.archive.sqlite_files import (
     BUSY_SECONDS,
     MOST_READ_BYTES,
@@ -35,15 +42,7 @@ from eureka_agent.archive.sqlite_files import (
     transaction,
     until_free,
 )
-from eureka_agent.archive.storage_errors import (
-    CLOSE_IT,
-    FILE_NAME,
-    database_error,
-    is_busy,
-    reason_of,
-    rest_of_run,
-    storage_errors,
-)
+from eureka_agent.archive.tables import PLACES, attempt_row, has_tables, make_tables
 from eureka_agent.errors import RunFolderError
 from eureka_agent.invocation import command
 from eureka_agent.journal.entries import KINDS, BaseEntry, kind_of
@@ -76,7 +75,7 @@ def _are_seconds(value: object) -> bool:
     return isinstance(value, int | float) and 0.0 <= value <= MOST_SECONDS
 
 
-def listed(kinds: Iterable[str]) -> str:
+def _listed(kinds: Iterable[str]) -> str:
     """Kinds as SQL's text constants."""
     return ", ".join(f"'{kind}'" for kind in sorted(kinds))
 
@@ -101,8 +100,11 @@ class Archive:
         self.clock: Callable[[], float] = lambda: 0.0
         """Wall time of the run over all its processes, for new entries."""
         self._state: RunState | None = None
-        self._facts: tuple[int, RunState] | None = None
-        """SQLite's data version and the state that was read from it."""
+        self._facts, self._facts_number = RunState(), 0
+        self._briefs: dict[str, Attempt] = {}
+        self._briefs_number = 0
+        self._accounts: dict[str, Message] = {}
+        self._accounts_row = 0
         self.tell: Callable[[str], None] = lambda text: None
         """Gets a line when it waits for another program."""
         self.patient = True
@@ -242,18 +244,12 @@ class Archive:
         """Current state without the attempts, unless they were read already: many take long."""
         if self._state is not None:
             return self.state
-        ((version,),) = self._read("PRAGMA data_version")
-        if self._facts is None or self._facts[0] != version:
-            facts = RunState()
-            rows = self._read(
-                f"SELECT {ENTRY_COLUMNS} FROM journal WHERE kind IN ({listed(OF_RUN)})"
-                " ORDER BY number"
-            )
-            for recorded in self._recorded(rows):
-                facts.apply(recorded)
-            facts.seconds = max(facts.seconds, self._last()[1])
-            self._facts = version, facts
-        return self._facts[1]
+        condition = f"number > ? AND kind IN ({_listed(OF_RUN)})"
+        for recorded in self._entries(condition, (self._facts_number,)):
+            self._facts.apply(recorded)
+            self._facts_number = recorded.number
+        self._facts.seconds = max(self._facts.seconds, self._last()[1])
+        return self._facts
 
     def state_at(self, number: int | None) -> RunState:
         """State after the entry of this number; after the last one for None."""
@@ -267,7 +263,7 @@ class Archive:
         return state
 
     def _fold(self, state: RunState, condition: str, number: int) -> None:
-        chosen = f"{condition} AND kind NOT IN ({listed(PASSING)})"
+        chosen = f"{condition} AND kind NOT IN ({_listed(PASSING)})"
         for recorded in self._entries(chosen, (number,)):
             with self._known_attempts(recorded):
                 state.apply(recorded)
@@ -367,9 +363,19 @@ class Archive:
         return known.get(attempt_id)
 
     def attempts_in_brief(self) -> tuple[Attempt, ...]:
-        """All attempts in that order, each with the fields of a list (`archive/rows.py`)."""
-        rows = self._read("SELECT brief FROM attempts ORDER BY iteration, sample, revision")
-        return tuple(self._parsed(Attempt, brief) for (brief,) in rows)
+        """All attempts in that order, each with the fields of a list (`archive/tables.py`). Only
+        those with new entries are read again."""
+        number = self._last()[0]
+        rows = self._read(
+            "SELECT brief FROM attempts WHERE ?1 = 0 OR id IN"
+            " (SELECT attempt FROM journal WHERE number > ?1 AND attempt != '')",
+            (self._briefs_number,),
+        )
+        read = [self._parsed(Attempt, brief) for (brief,) in rows]
+        self._briefs |= {each.id: each for each in read}
+        self._briefs_number = number
+        chosen = self._briefs.values()
+        return tuple(sorted(chosen, key=lambda each: (each.iteration, each.sample, each.revision)))
 
     def trainings(self) -> tuple[FinalTraining, ...]:
         """All final and baseline trainings, by name and seed."""
@@ -429,19 +435,22 @@ class Archive:
         return tuple(self._parsed(Message, record) for (record,) in rows)
 
     def account(self) -> tuple[Message, ...]:
-        """All messages without their text, which sums do not need: a long search has megabytes."""
-        rows = self._read("SELECT role, model, attempt, cost FROM messages ORDER BY rowid")
-        return tuple(
-            Message(
-                role=str(role),
-                model=str(model),
-                attempt=str(attempt),
-                request="",
-                reply="",
-                cost=self._parsed(Cost, cost),
-            )
-            for role, model, attempt, cost in rows
+        """All messages in the order of storage, without their text, which sums do not need: a long
+        search has megabytes. Only new ones are read."""
+        rows = self._read(
+            "SELECT rowid, key, role, model, attempt, cost FROM messages WHERE rowid > ?"
+            " ORDER BY rowid",
+            (self._accounts_row,),
         )
+        for row, key, *texts, cost in rows:
+            role, model, attempt = map(str, texts)
+            parsed = self._parsed(Cost, cost)
+            self._accounts.pop(str(key), None)  # a message that is replaced comes last
+            self._accounts[str(key)] = Message(
+                role=role, model=model, attempt=attempt, request="", reply="", cost=parsed
+            )
+            self._accounts_row = row
+        return tuple(self._accounts.values())
 
     def keyed_messages(self) -> dict[str, Message]:
         """All messages by key, in the order of storage."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import importlib.metadata
+import itertools
 import json
 import os
 import platform
@@ -11,8 +12,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -23,11 +24,9 @@ from pydantic import ValidationError
 
 from eureka_agent import __version__
 from eureka_agent.archive.database import Archive
-from eureka_agent.archive.files import write_text
-from eureka_agent.archive.run_lock import is_held
+from eureka_agent.archive.files import FILE_NAME, is_full, is_held, rest_of_run, write_text
 from eureka_agent.archive.safe_files import check_numbers, inside, read_plain
 from eureka_agent.archive.signature import NoSecretError, Signer, new_run_id, user_signer
-from eureka_agent.archive.storage_errors import FILE_NAME, is_full, rest_of_run
 from eureka_agent.errors import (
     DiskFullError,
     RunFolderError,
@@ -38,12 +37,7 @@ from eureka_agent.errors import (
 from eureka_agent.invocation import FIRST_SEARCH, command
 from eureka_agent.journal.entries import RunCreated
 from eureka_agent.records import RunStatus, TaskDescription, WrittenFitness
-from eureka_agent.settings import (
-    SearchSettings,
-    judge_of,
-    parse_settings,
-    validation_fault,
-)
+from eureka_agent.settings import SearchSettings, judge_of, parse_settings, validation_fault
 from eureka_agent.settings_files import read_settings_file
 
 RUNS_VARIABLE = "EUREKA_RUNS"
@@ -184,29 +178,24 @@ def create_run(
     environment = re.sub(r"[^A-Za-z0-9.-]+", "-", Path(description.environment).name).strip("-")
     task = re.sub(r"[^\w.-]+", "-", description.task)
     stem = f"{datetime.now():%Y%m%d-%H%M%S}_{environment}_{task}"
+    made = None
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        if folder is None:
-            folder = _first_free(parent, stem)
-        else:
-            folder.mkdir()
-    except OSError as error:
-        raise _no_run(parent, system_reason(error), is_full(error, parent)) from None
-    try:
-        return _fill_run(folder, settings, description, command, began or RunCreated(), seconds)
+        made = _new_folder(parent / stem) if folder is None else _made(folder)
+        return _fill_run(made, settings, description, command, began or RunCreated(), seconds)
     except BaseException as error:
-        shutil.rmtree(folder, ignore_errors=True)
-        if not isinstance(error, RunFolderError):
+        if made is not None:
+            shutil.rmtree(made, ignore_errors=True)
+        if isinstance(error, RunFolderError):
+            full, reason = isinstance(error, DiskFullError), error.message.rpartition(": ")[2]
+        elif isinstance(error, OSError):
+            full, reason = is_full(error, parent), system_reason(error)
+        else:
             raise
-        reason = error.message.rpartition(": ")[2]
-        raise _no_run(parent, reason, isinstance(error, DiskFullError)) from None
-
-
-def _no_run(parent: Path, reason: str, full: bool) -> RunFolderError:
-    return (DiskFullError if full else RunFolderError)(
-        f"cannot make a run in {str(parent)!r}: {reason}",
-        f"free some space, mend its permissions, or name another folder with {RUNS_VARIABLE}",
-    )
+        raise (DiskFullError if full else RunFolderError)(
+            f"cannot make a run in {str(parent)!r}: {reason}",
+            f"free some space, mend its permissions, or name another folder with {RUNS_VARIABLE}",
+        ) from None
 
 
 def _fill_run(
@@ -241,23 +230,21 @@ def _fill_run(
     return run
 
 
-def _first_free(parent: Path, stem: str) -> Path:
-    number = 1
-    while True:
-        folder = parent / (stem if number == 1 else f"{stem}-{number}")
-        try:
-            folder.mkdir()
-        except FileExistsError:
-            number += 1
-        else:
-            return folder
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
 
 
-def open_run(
-    folder: Path, *, reading: bool = False, archive: Callable[[Path], Archive] | None = None
-) -> Run:
-    """Open an existing run. `reading`: change nothing; `archive`: opens its archive in another way.
-    Raises RunFolderError for another folder."""
+def _new_folder(first: Path) -> Path:
+    """A folder of this name, or with a number behind it where there is one already."""
+    for number in itertools.count(1):
+        with suppress(FileExistsError):
+            return _made(first if number == 1 else first.with_name(f"{first.name}-{number}"))
+    raise AssertionError("the loop returns or raises")
+
+
+def open_run(folder: Path, *, reading: bool = False) -> Run:
+    """Open an existing run. `reading`: change nothing. Raises RunFolderError for another folder."""
     for name in (SETTINGS_FILE, ENVIRONMENT_FILE, FILE_NAME):
         if not inside(folder, name).is_file():
             hint = rest_of_run(folder) if name == FILE_NAME else ""
@@ -275,8 +262,7 @@ def open_run(
         fault = f"{str(folder / ENVIRONMENT_FILE)!r} does not describe an environment"
         hint = "was it edited? restore it or start a new run"
         raise RunFolderError(f"{fault}: {_reason(error)}", hint) from None
-    opened = Archive(folder, reading=reading) if archive is None else archive(folder)
-    return Run(folder, settings, description, opened)
+    return Run(folder, settings, description, Archive(folder, reading=reading))
 
 
 def _reason(error: Exception) -> str:

@@ -16,6 +16,9 @@ import os
 import re
 import shutil
 import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -137,3 +140,28 @@ def _bounded_whole(text: str) -> int:
     if len(text) > 20 or not -_LARGEST_WHOLE <= int(text) < _LARGEST_WHOLE:
         raise ValueError(f"{text[:20]}… is too large a number")
     return int(text)
+
+
+_PREFIX = "eureka-driver-"
+
+
+@contextmanager
+def driver_scratch() -> Iterator[Path]:
+    """A temporary folder of this process. Folders of killed drivers are removed first."""
+    parent = Path(tempfile.gettempdir())
+    for folder in parent.glob(f"{_PREFIX}*"):
+        owner = folder.name.removeprefix(_PREFIX).partition("-")[0]
+        if owner.isdigit() and not _alive(int(owner)):
+            shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-") as scratch:
+        yield Path(scratch)
+
+
+def _alive(process: int) -> bool:
+    with suppress(ProcessLookupError):
+        try:
+            os.kill(process, 0)
+        except PermissionError:  # another user's process
+            return True
+        return True
+    return False

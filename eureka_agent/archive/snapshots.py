@@ -13,8 +13,8 @@ from pathlib import Path
 from pydantic import TypeAdapter
 from safetensors import SafetensorError
 
+from eureka_agent.archive.files import storage_errors
 from eureka_agent.archive.safe_files import inside, open_plain
-from eureka_agent.archive.storage_errors import storage_errors
 from eureka_agent.array_files import open_tensors
 from eureka_agent.errors import RunFolderError
 from eureka_agent.records import CurvePoint

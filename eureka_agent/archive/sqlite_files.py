@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 from urllib.parse import quote
 
+from eureka_agent.archive.files import is_busy
 from eureka_agent.archive.safe_files import copy_plain, inside, open_plain
-from eureka_agent.archive.storage_errors import is_busy
 from eureka_agent.errors import RunFolderError, system_reason
 
 ResultT = TypeVar("ResultT")

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from eureka_agent.archive.run_lock import is_held, locked
+from eureka_agent.archive.files import is_held, locked
 from eureka_agent.batch.file import BatchSettings
 from eureka_agent.batch.folder import (
     BATCH_COPY,

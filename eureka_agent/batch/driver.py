@@ -13,9 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from eureka_agent.archive.files import FILE_NAME
 from eureka_agent.archive.run_folder import reading
 from eureka_agent.archive.safe_files import open_plain
-from eureka_agent.archive.storage_errors import FILE_NAME
 from eureka_agent.batch.file import BatchSettings
 from eureka_agent.batch.folder import (
     STOP_FILE,

@@ -13,8 +13,8 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from eureka_agent.archive.files import FILE_NAME
 from eureka_agent.archive.run_folder import BATCH_FILE
-from eureka_agent.archive.storage_errors import FILE_NAME
 from eureka_agent.batch.faults import BatchFileError, Fault
 from eureka_agent.batch.file import BatchFile, BatchSettings
 from eureka_agent.batch.limits import TimeLeft

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from eureka_agent.archive.database import Archive
+from eureka_agent.archive.files import FILE_NAME, is_held
 from eureka_agent.archive.run_folder import BATCH_FILE, list_batches, list_runs, runs_folder
-from eureka_agent.archive.run_lock import is_held
-from eureka_agent.archive.storage_errors import FILE_NAME
 from eureka_agent.batch.intents import Asked, IntentsFile
 from eureka_agent.batch.limits import cut_short
 from eureka_agent.batch.matrix import PlannedSearch

@@ -18,9 +18,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from eureka_agent import __version__
 from eureka_agent.archive.database import MOST_SECONDS
-from eureka_agent.archive.files import write_file
+from eureka_agent.archive.files import locked, write_file
 from eureka_agent.archive.run_folder import BATCH_FILE
-from eureka_agent.archive.run_lock import locked
 from eureka_agent.archive.safe_files import load_json, read_plain
 from eureka_agent.errors import RunFolderError, system_reason
 from eureka_agent.invocation import command

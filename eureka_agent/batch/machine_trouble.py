@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from eureka_agent.archive.storage_errors import storage_errors
+from eureka_agent.archive.files import storage_errors
 from eureka_agent.errors import DiskFullError, WallAwayError, WorkerLostError, lacks_room
 from eureka_agent.sandbox.wall import Served, Wall
 from eureka_agent.wording import rough_duration

@@ -10,11 +10,9 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from eureka_agent.archive.driver_scratch import driver_scratch
-from eureka_agent.archive.files import copy_file, write_text
+from eureka_agent.archive.files import FILE_NAME, copy_file, locked, write_text
 from eureka_agent.archive.run_folder import reading
-from eureka_agent.archive.run_lock import locked
-from eureka_agent.archive.storage_errors import FILE_NAME
+from eureka_agent.archive.safe_files import driver_scratch
 from eureka_agent.batch.driver import BatchDriver
 from eureka_agent.batch.file import BatchFile, BatchSettings
 from eureka_agent.batch.folder import (

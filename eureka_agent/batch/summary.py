@@ -17,9 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from eureka_agent import wording
-from eureka_agent.archive.files import write_text
+from eureka_agent.archive.files import FILE_NAME, write_text
 from eureka_agent.archive.run_folder import reading
-from eureka_agent.archive.storage_errors import FILE_NAME
 from eureka_agent.batch.folder import ENDED, UNDER_WAY, BatchSearch, SearchState
 from eureka_agent.batch.intents import BatchEvent
 from eureka_agent.errors import RunFolderError

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from eureka_agent.archive.files import storage_errors
 from eureka_agent.archive.safe_files import open_plain
-from eureka_agent.archive.storage_errors import storage_errors
 from eureka_agent.errors import EurekaError, SettingsError, system_reason
 from eureka_agent.invocation import PROGRAM, install_extra
 

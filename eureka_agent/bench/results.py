@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 
+from eureka_agent.archive.files import FILE_NAME
 from eureka_agent.archive.run_folder import reading
-from eureka_agent.archive.storage_errors import FILE_NAME
 from eureka_agent.batch.folder import BatchSearch, SearchState, searches_of
 from eureka_agent.batch.intents import IntentsFile
 from eureka_agent.batch.matrix import name_word
@@ -49,7 +50,7 @@ class Cell:
     @property
     def mean(self) -> float | None:
         """Mean over the fresh seeds; None without a final training."""
-        return sum(self.fitness) / len(self.fitness) if self.fitness else None
+        return fmean(self.fitness) if self.fitness else None
 
     @property
     def executable(self) -> float | None:
@@ -91,12 +92,12 @@ class TaskScale:
         """|human − sparse| (Ma et al. 2023); None where it is refused."""
         if self.refusal or not self.human or not self.sparse:
             return None
-        return abs(_mean(self.human) - _mean(self.sparse))
+        return abs(fmean(self.human) - fmean(self.sparse))
 
     def normalised(self, fitness: float | None) -> float | None:
         """(fitness − sparse) / |human − sparse|; None where it is refused."""
         scale = self.denominator
-        return None if scale is None or fitness is None else (fitness - _mean(self.sparse)) / scale
+        return None if scale is None or fitness is None else (fitness - fmean(self.sparse)) / scale
 
 
 @dataclass(frozen=True)
@@ -113,14 +114,11 @@ class Results:
         """Scale of a task; an empty one where nothing is known."""
         return self.scales.get(task) or TaskScale(task)
 
-    def of(self, task: str, method: str) -> list[Cell]:
-        """The searches of a method on a task, by seed."""
-        found = [each for each in self.cells if (each.task, each.method) == (task, method)]
-        return sorted(found, key=lambda each: each.seed)
-
     def means(self, task: str, method: str) -> list[float]:
         """Means of the searches of a method on a task that have a score, by seed."""
-        return [cell.mean for cell in self.of(task, method) if cell.mean is not None]
+        found = [each for each in self.cells if (each.task, each.method) == (task, method)]
+        ordered = sorted(found, key=lambda each: each.seed)
+        return [cell.mean for cell in ordered if cell.mean is not None]
 
 
 def read_results(folder: Path, tasks: Sequence[str], methods: Sequence[str]) -> Results:
@@ -163,6 +161,8 @@ def _cell(report: RunReport, search: BatchSearch, place: tuple[str, str, int]) -
     best = report.best_score if search.state is SearchState.FINISHED else None
     human = report.score("human")
     per_training = report.settings.steps_of_a_training
+    outcomes = [each.outcome for each in attempts]
+    outcomes += [repeat.outcome for each in attempts for repeat in each.repeats]
     return Cell(
         *place,
         search.state.value,
@@ -170,18 +170,12 @@ def _cell(report: RunReport, search: BatchSearch, place: tuple[str, str, int]) -
         len(attempts),
         sum(each.stage is Stage.TRAINED for each in attempts),
         sum(each.stage in (Stage.PROPOSED, Stage.ACCEPTED) for each in attempts),
-        sum(_env_steps(each) for each in attempts),
+        sum(found.env_steps for found in outcomes if found is not None),
         report.cost.requests,
         _steps_to(attempts, None if human is None else human.mean, per_training),
         report.seconds,
         search.message or report.message,
     )
-
-
-def _env_steps(attempt: Attempt) -> int:
-    """Env steps of an attempt's training and of those that confirm it."""
-    outcomes = [attempt.outcome, *(repeat.outcome for repeat in attempt.repeats)]
-    return sum(outcome.env_steps for outcome in outcomes if outcome is not None)
 
 
 def _steps_to(attempts: Sequence[Attempt], fitness: float | None, per_training: int) -> int | None:
@@ -233,7 +227,3 @@ def _card(report: RunReport) -> Card | None:
         return None
     same = card is not None and card.fingerprint == report.description.fingerprint
     return card if same else None
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)

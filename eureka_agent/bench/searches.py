@@ -11,8 +11,8 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from eureka_agent.archive.files import FILE_NAME
 from eureka_agent.archive.run_folder import BATCH_FILE
-from eureka_agent.archive.storage_errors import FILE_NAME
 from eureka_agent.batch.faults import BatchFileError, Fault, Place
 from eureka_agent.batch.file import BatchFile, BatchSettings, batch_from
 from eureka_agent.batch.folder import differences_of

@@ -160,11 +160,7 @@ def environments_in(folder: Path) -> tuple[dict[str, Any], ...]:
 
 
 def with_choices(
-    suite: Suite,
-    envs: Path | None,
-    tasks: Sequence[str],
-    seeds: int | None,
-    models: Sequence[str],
+    suite: Suite, envs: Path | None, tasks: Sequence[str], seeds: int | None, models: Sequence[str]
 ) -> Suite:
     """The suite with some parts replaced by what a user chose."""
     changes: dict[str, Any] = {}

@@ -1,68 +1,53 @@
-"""A benchmark's tables, for a terminal and as Markdown, and its figures as CSV and JSON."""
+"""A benchmark's tables as a document, and its figures as CSV and JSON."""
 
 from __future__ import annotations
 
 import csv
 import io
 import statistics
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
-
-from rich.cells import cell_len
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from eureka_agent import wording
 from eureka_agent.batch.folder import UNDER_WAY, SearchState
 from eureka_agent.batch.summary import plain_cell
 from eureka_agent.bench.results import Cell, Results
-from eureka_agent.bench.statistics import Estimate
-from eureka_agent.bench.summary import MethodSummary, summaries
-from eureka_agent.report.terminal import unbroken
+from eureka_agent.bench.summary import Estimate, MethodSummary, summaries
+from eureka_agent.report.blocks import Block, Document, Grid, Items, NextStep, Section, Words
 from eureka_agent.text import one_line
 
 _CSV_COLUMNS = (
     *("task", "method", "seed", "state", "mean", "fitness", "normalised", "human", "sparse"),
     *("attempts", "trained", "env_steps", "requests", "env_steps_to_human", "seconds", "message"),
 )
-_GAP = 2
-"""Columns of a terminal between two of a table."""
+_SPARE = ("median", "executable", "env steps", "to human level", "requests", "time", "sparse")
+"""Columns that a narrow terminal leaves out."""
 _MOST_NAMES = 6
 _LONGEST_MESSAGE = 300
-Rows = tuple[tuple[str, ...], list[tuple[str, ...]]]
-"""Heads of a table, and its rows."""
 
 
-def markdown(results: Results, title: str, again: str) -> str:
+def document(results: Results, title: str, again: str) -> Document:
     """Both tables with what they mean. `again`: the command that goes on with the benchmark."""
-    lines = [f"# {title}", "", f"`{again}`", "", "## Methods", ""]
-    lines += _markdown_table(method_table(summaries(results)))
-    lines += ["", _meaning(results), "", "## Tasks", ""]
-    lines += _markdown_table(task_table(results))
+    missing: list[Block] = []
     for heading, entries in _lists(results).items():
-        lines += ["", f"{heading}:", "", *(f"- {each}" for each in entries)]
-    if _goes_on(results):
-        lines += ["", f"Go on with: `{again}`"]
-    return "\n".join(lines) + "\n"
+        missing += [Words(f"{heading}:"), Items(entries)] if entries else []
+    left = (SearchState.FINISHED, SearchState.CANCELLED)
+    if any(cell.state not in left for cell in results.cells):
+        missing.append(NextStep("go on with it", again))
+    sections: dict[str, Sequence[Block]] = {
+        "Methods": [method_table(summaries(results)), Words(_meaning(results), "muted")],
+        "Tasks": [task_table(results)],
+        "What is left": missing,
+    }
+    made = [Section(name.lower(), name, partial(tuple, each)) for name, each in sections.items()]
+    return Document(title, [Words(f"`{again}`", "muted")], made)
 
 
-def render(results: Results, title: str, again: str, width: int) -> RenderableType:
-    """The same for a terminal of so many columns."""
-    parts: list[RenderableType] = [Text(title, style="bold"), Text()]
-    parts += [*_fitted(method_table(summaries(results)), width), Text(_meaning(results)), Text()]
-    parts += _fitted(task_table(results), width)
-    for heading, entries in _lists(results).items():
-        parts += [Text(f"{heading}:"), *(Text(f"  {each}") for each in entries), Text()]
-    if _goes_on(results):
-        parts += [unbroken(f"Go on with:  {again}"), Text()]
-    return Group(*parts)
-
-
-def method_table(found: Sequence[MethodSummary]) -> Rows:
+def method_table(found: Sequence[MethodSummary]) -> Grid:
     """A row for each method."""
-    heads = (
+    titles = (
         *("method", "searches", "median", "IQM", "P(better)", "tasks ≥ human", "executable"),
         *("env steps", "to human level", "requests", "time"),
     )
@@ -70,9 +55,7 @@ def method_table(found: Sequence[MethodSummary]) -> Rows:
         (
             each.method,
             f"{each.finished} of {each.searches}",
-            _interval(each.median),
-            _interval(each.iqm),
-            _interval(each.improvement),
+            *map(_interval, (each.median, each.iqm, each.improvement)),
             f"{each.at_human} of {each.compared}" if each.compared else "",
             "" if each.executable is None else f"{each.executable:.0%}",
             "" if each.env_steps is None else wording.count(each.env_steps),
@@ -82,26 +65,21 @@ def method_table(found: Sequence[MethodSummary]) -> Rows:
         )
         for each in found
     ]
-    return _without_empty(heads, rows)
+    return _without_empty(titles, rows)
 
 
-def task_table(results: Results) -> Rows:
+def task_table(results: Results) -> Grid:
     """A row for each task: raw scores, and the unit of the normalised ones."""
-    heads = ("task", "human", "sparse", "unit of the score", *results.methods)
+    titles = ("task", "human", "sparse", "unit of the score", *results.methods)
     rows = []
     for task in results.tasks:
         scale = results.scale(task)
         unit = "" if scale.unit in ("", "1") else f" [{scale.unit}]"
-        rows.append(
-            (
-                f"{scale.label}{unit}",
-                _spread(scale.human),
-                _spread(scale.sparse),
-                _denominator(scale.denominator) if scale.human else "",
-                *(_spread(results.means(task, method)) for method in results.methods),
-            )
-        )
-    return _without_empty(heads, rows)
+        refused = "refused" if scale.denominator is None else wording.number(scale.denominator)
+        scores = (_spread(results.means(task, method)) for method in results.methods)
+        facts = (_spread(scale.human), _spread(scale.sparse), refused if scale.human else "")
+        rows.append((f"{scale.label}{unit}", *facts, *scores))
+    return _without_empty(titles, rows)
 
 
 def as_csv(results: Results) -> str:
@@ -149,7 +127,6 @@ def _meaning(results: Results) -> str:
 def _lists(results: Results) -> dict[str, list[str]]:
     """Tasks and searches that are missing in the tables, with the reason, by heading."""
     scales = [results.scale(task) for task in results.tasks]
-    refused = [f"{scale.label}: {scale.refusal}" for scale in scales if scale.refusal]
     without: dict[str, list[Cell]] = {}
     for cell in results.cells:
         if cell.mean is None:
@@ -157,23 +134,16 @@ def _lists(results: Results) -> dict[str, list[str]]:
             failed = cell.state not in (*UNDER_WAY, SearchState.STOPPED)
             message = one_line(cell.message, _LONGEST_MESSAGE) if failed else ""
             without.setdefault(", ".join(filter(None, (cell.state, message))), []).append(cell)
-    found = {
-        "Not normalised": refused,
+    return {
+        "Not normalised": [f"{each.label}: {each.refusal}" for each in scales if each.refusal],
         "Without a score": [f"{why}: {_named(cells)}" for why, cells in without.items()],
     }
-    return {heading: entries for heading, entries in found.items() if entries}
 
 
 def _named(cells: Sequence[Cell]) -> str:
     names = [f"{cell.task} {cell.method} seed {cell.seed}" for cell in cells[:_MOST_NAMES]]
     more = len(cells) - _MOST_NAMES
     return ", ".join(names) + (f" and {more} more" if more > 0 else "")
-
-
-def _goes_on(results: Results) -> bool:
-    """True where the same command has something left to do."""
-    left = (SearchState.FINISHED, SearchState.CANCELLED)
-    return any(cell.state not in left for cell in results.cells)
 
 
 def _interval(estimate: Estimate | None) -> str:
@@ -189,47 +159,14 @@ def _to_human(summary: MethodSummary) -> str:
     return f"{wording.count(summary.env_steps_to_human)} ({reached})"
 
 
-def _denominator(value: float | None) -> str:
-    return "refused" if value is None else wording.number(value)
-
-
 def _spread(values: Sequence[float]) -> str:
-    if not values:
-        return ""
     deviation = statistics.stdev(values) if len(values) > 1 else None
-    return wording.plus_minus(statistics.fmean(values), deviation)
+    return wording.plus_minus(statistics.fmean(values), deviation) if values else ""
 
 
-def _without_empty(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Rows:
+def _without_empty(titles: Sequence[str], rows: Collection[Sequence[str]]) -> Grid:
     """The table without columns that no row has a text in."""
-    kept = [number for number in range(len(heads)) if any(row[number] for row in rows)]
-    return tuple(heads[each] for each in kept), [tuple(row[each] for each in kept) for row in rows]
-
-
-def _fitted(table: Rows, width: int) -> list[RenderableType]:
-    """Tables that fit into a width, each with an empty line after it: columns that have no room go
-    to a further one, which begins with the first column again."""
-    heads, rows = table
-    widths = [max(map(cell_len, column)) for column in zip(heads, *rows, strict=True)]
-    groups: list[list[int]] = [[]]
-    for number in range(1, len(heads)):
-        used = widths[0] + sum(_GAP + widths[each] for each in groups[-1])
-        if groups[-1] and used + _GAP + widths[number] > width:
-            groups.append([])
-        groups[-1].append(number)
-    found: list[RenderableType] = []
-    for group in groups:
-        part = Table(box=None, pad_edge=False, header_style="bold")
-        for number in (0, *group):
-            part.add_column(heads[number])
-        for row in rows:
-            part.add_row(*(row[number] for number in (0, *group)))
-        found += [part, Text()]
-    return found
-
-
-def _markdown_table(table: Rows) -> list[str]:
-    heads, rows = table
-    cells = [[cell.replace("|", "¦") for cell in row] for row in rows]
-    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
-    return [*lines, *(f"| {' | '.join(row)} |" for row in cells)]
+    kept = [place for place in range(len(titles)) if any(row[place] for row in rows)]
+    left = tuple(titles[each] for each in kept)
+    shown = [tuple(row[each] for each in kept) for row in rows]
+    return Grid(left, shown, numbers=left[1:], spare=_SPARE)

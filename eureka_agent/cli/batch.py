@@ -205,7 +205,7 @@ def _check(
     """Raise every mistake that would end a search before its first training, and ask before a
     batch that costs more US dollars than `confirm_above`. None: do not ask."""
     from eureka_agent.batch.estimate import most_money, not_begun, plan_batch
-    from eureka_agent.cli.terminal_lines import is_yes
+    from eureka_agent.cli.questions import is_yes
 
     new = not_begun(searches, folder)
     if not new:

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from eureka_agent.cli.command import FILE, Command, Number, typed_options
-from eureka_agent.cli.output import FORMAT, print_json, say
-from eureka_agent.cli.wrapping import wrapped
+from eureka_agent.cli.output import FORMAT, print_json, say, wrapped
 from eureka_agent.errors import RunFolderError
 from eureka_agent.invocation import command
 
 if TYPE_CHECKING:
     from eureka_agent.bench.suite import Suite
 
-RESULTS, TABLES, PLOT = "results.csv", "bench.md", "bench.svg"
+RESULTS, TABLES = "results.csv", "bench.md"
 
 
 @click.command(cls=Command)
@@ -103,25 +102,23 @@ def _list(output_format: str) -> None:
 def _show(suite: Suite, folder: Path, again: str, output_format: str) -> None:
     """Print the results. `again`: the command that goes on with the benchmark."""
     from eureka_agent.archive.files import write_text
-    from eureka_agent.bench.plot import plot
     from eureka_agent.bench.results import read_results
     from eureka_agent.bench.searches import task_case
-    from eureka_agent.bench.tables import as_csv, as_json, markdown, render
-    from eureka_agent.report.terminal import list_console
+    from eureka_agent.bench.tables import as_csv, as_json, document
+    from eureka_agent.report.markdown import document_markdown
+    from eureka_agent.report.terminal import list_console, render_sections
 
     names = [task_case(task)["name"] for task in suite.tasks]
     found = read_results(folder, names, list(suite.methods))
-    title = f"Benchmark {suite.name}"
-    tables = markdown(found, title, again)
+    told = document(found, f"Benchmark {suite.name}", again)
     write_text(folder / RESULTS, as_csv(found))
-    write_text(folder / TABLES, tables)
-    write_text(folder / PLOT, plot(found))
+    write_text(folder / TABLES, document_markdown(told))
     if output_format == "json":
         print_json({"suite": suite.name, "folder": str(folder), **as_json(found)})
         return
     console = list_console()
     if console.is_terminal:
-        console.print(render(found, title, again, console.width), highlight=False)
+        console.print(told.title, "", *render_sections(told.sections), sep="\n", highlight=False)
     else:
-        say(tables)
-    say(f"{folder / TABLES}, {PLOT}, {RESULTS}")
+        say(document_markdown(told))
+    say(f"{folder / TABLES}, {RESULTS}")

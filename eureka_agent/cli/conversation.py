@@ -11,11 +11,10 @@ from pathlib import Path
 
 import click
 
-from eureka_agent.cli.files import read_reward_file
+from eureka_agent.cli.critique import read_reward_file, render_verdict
 from eureka_agent.cli.output import say
-from eureka_agent.cli.terminal_lines import is_yes, line
-from eureka_agent.critic.render import render_verdict
-from eureka_agent.designer.named_constants import with_constants
+from eureka_agent.cli.questions import is_yes, line
+from eureka_agent.designer.source_tools import with_constants
 from eureka_agent.errors import EurekaError
 from eureka_agent.feedback_records import ANSWERS
 from eureka_agent.report.blocks import Block, Words
@@ -197,7 +196,7 @@ async def _from(at: Refinement, words: Sequence[str]) -> None:
 async def _take(at: Refinement, source: str, attempt: str) -> bool:
     """Give a reward of the person's. False if the critic rejects it."""
     verdict, answer = await at.give(source, attempt)
-    say(render_verdict(verdict, source, "reward.py"))
+    say(render_verdict(verdict, source, "reward.py").plain)
     if answer:
         say(answer)
     return verdict.accepted

@@ -2,18 +2,54 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+import ctypes.util
+import importlib.metadata
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import click
 
+from eureka_agent import __version__, libraries
 from eureka_agent.cli.command import Command
-from eureka_agent.cli.output import FORMAT, print_json
-from eureka_agent.cli.wrapping import wrapped
+from eureka_agent.cli.output import FORMAT, print_json, wrapped
+from eureka_agent.errors import EurekaError, WallError
+from eureka_agent.invocation import DRAWING_HINT, install_packages
 
 if TYPE_CHECKING:
-    from eureka_agent.cli.health import Check
+    from eureka_agent.protocol.events import Opened
+    from eureka_agent.sandbox.wall import Wall
 
+_PACKAGES = (
+    "torch mujoco mujoco-core mujoco-studio gymnasium numpy scipy pydantic rich openai anthropic"
+    " litellm docker packaging tenacity jinja2 safetensors tensorboard pyyaml av pillow pygments"
+    " starlette uvicorn choix"
+)
+REQUIRED_PACKAGES = tuple(_PACKAGES.split())
+PROBE_ENVIRONMENT = "cartpole"
+LITTLE_DISK_BYTES = 2 << 30
+RUN_BYTES = 100 << 20
+LITTLE_MEMORY_BYTES = 2 << 30
+Status = Literal["ok", "warning", "error"]
 MARKS = {"ok": ("ok", "green"), "warning": ("note", "yellow"), "error": ("FAIL", "red")}
+
+
+@dataclass(frozen=True)
+class Check:
+    """Result of one check."""
+
+    name: str
+    status: Status
+    detail: str
+    hint: str = ""
 
 
 @click.command(cls=Command)
@@ -25,11 +61,7 @@ def doctor(output_format: str) -> None:
     \b
     eureka doctor
     """
-    import os
-    from dataclasses import asdict
-
     from eureka_agent.archive.run_folder import runs_folder
-    from eureka_agent.cli.health import all_checks
 
     checks = []
     for check in all_checks(runs_folder(), os.environ):
@@ -52,3 +84,203 @@ def check_lines(check: Check) -> str:
     parts = [f"{check.name}: {check.detail}", check.hint]
     text = "\n      ".join(wrapped(part, 6) for part in parts if part)
     return f"{click.style(f'{word:>4}', fg=colour)}  {text}"
+
+
+def all_checks(runs: Path, variables: Mapping[str, str]) -> Iterator[Check]:
+    """Every check, cheapest first; the last one starts a worker and takes some seconds."""
+    system = f"{platform.system()} {platform.machine()}"
+    yield Check(
+        "eureka_agent", "ok", f"{__version__}, Python {platform.python_version()}, {system}"
+    )
+    yield from packages()
+    yield processor()
+    yield memory()
+    yield gpu()
+    yield disk(runs)
+    yield keys(variables)
+    yield from walls()
+    yield rendering(variables)
+    yield from worker()
+
+
+def packages() -> Iterator[Check]:
+    """Required packages in one line, and an error for each missing one."""
+    found = []
+    for name in REQUIRED_PACKAGES:
+        try:
+            found.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            yield Check(f"package {name}", "error", "not installed", f"`{install_packages(name)}`")
+    yield Check("packages", "ok", ", ".join(found))
+    for name in libraries.BROKEN_BY_MUJOCO_4:
+        if mismatch := libraries.mujoco_mismatch(name):
+            hint = (
+                "its environments that fail cannot be searched here: this program needs its mujoco"
+            )
+            yield Check("robot package", "warning", mismatch, hint)
+
+
+def processor() -> Check:
+    """Cores that this process may use."""
+    from eureka_agent.sandbox.cores import available_cores, usable_cores
+
+    cores, usable = available_cores(), usable_cores()
+    numbers = ", ".join(map(str, sorted(cores)))
+    detail = f"{len(cores)} core{'s' if len(cores) != 1 else ''} to train on (number {numbers})"
+    if usable < len(cores):
+        detail += f", of which a quota grants the time of {usable}"
+    return Check("processor", "ok", detail)
+
+
+def memory() -> Check:
+    """Free and total memory."""
+    try:
+        page = os.sysconf("SC_PAGE_SIZE")
+        total, free = page * os.sysconf("SC_PHYS_PAGES"), page * os.sysconf("SC_AVPHYS_PAGES")
+    except (ValueError, OSError):
+        return Check("memory", "warning", "unknown on this system")
+    detail = f"{free / 2**30:.1f} GiB unused of {total / 2**30:.1f} GiB"
+    if total < LITTLE_MEMORY_BYTES:
+        hint = "a training worker takes about 0.5 GiB: use --workers 1"
+        return Check("memory", "warning", detail, hint)
+    return Check("memory", "ok", detail)
+
+
+def gpu() -> Check:
+    """GPUs of the NVIDIA driver; `devices` has those of torch."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return Check("GPU", "ok", "no NVIDIA GPU found")
+    query = [program, "--query-gpu=name,memory.total", "--format=csv,noheader"]
+    try:
+        answer = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        fault = f"nvidia-smi does not answer: {type(error).__name__}"
+        return Check("GPU", "warning", fault, "see to the driver")
+    return Check("GPU", "ok", "; ".join(answer.stdout.strip().splitlines()))
+
+
+def disk(runs: Path) -> Check:
+    """Free space and permission to write in the folder of runs."""
+    folder = next(each for each in (runs.absolute(), *runs.absolute().parents) if each.exists())
+    if not os.access(folder, os.W_OK):
+        hint = "change to a folder of yours, or set EUREKA_RUNS"
+        return Check("runs folder", "error", f"{folder} cannot be written to", hint)
+    free = shutil.disk_usage(folder).free
+    if free >= LITTLE_DISK_BYTES:
+        return Check("runs folder", "ok", f"{free / 2**30:.1f} GiB free for {runs}")
+    hint = "a search writes some 10 to 100 MiB: free some space, or set EUREKA_RUNS"
+    detail = f"{free / 2**20:.1f} MiB free for {runs}"
+    if free >= RUN_BYTES:
+        return Check("runs folder", "warning", detail, hint)
+    expected = f"{detail}, expected {RUN_BYTES >> 20} MiB or more"
+    return Check("runs folder", "error", expected, hint)
+
+
+def keys(variables: Mapping[str, str]) -> Check:
+    """Names of the keys that are set."""
+    from eureka_agent.llm.access import KEY_VARIABLES
+
+    names = ", ".join(name for name in KEY_VARIABLES.values() if variables.get(name))
+    none = "none is set: --model offline designs without an LLM, --base-url names your own server"
+    return Check("keys", "ok", f"{names} set" if names else none)
+
+
+def walls() -> Iterator[Check]:
+    """Walls around generated code: those that work here, and faults of the others."""
+    from eureka_agent.sandbox.choose import WALL_VARIABLE, WALLS, open_wall
+
+    there: list[str] = []
+    for name in WALLS:
+        try:
+            wall = open_wall(name)
+        except EurekaError as error:
+            status: Status = "ok" if there else "warning"
+            fault = f"cannot be had: {error.message}"
+            yield Check(f"sandbox {name}", status, fault, error.hint)
+            continue
+        there.append(name)
+        limits = f"works; does not cover {'; '.join(wall.does_not_cover)}"
+        yield Check(f"sandbox {name}", "ok", limits)
+    asked = os.environ.get(WALL_VARIABLE)
+    taken = f"{asked}, as {WALL_VARIABLE} says" if asked else there[0]
+    detail = f"--sandbox auto takes {taken}"
+    if asked and asked not in there:
+        hint = f"set {WALL_VARIABLE} to one of {', '.join(there)}, or to nothing"
+        yield Check("sandbox", "warning", f"{detail}, which cannot be had", hint)
+    else:
+        yield Check("sandbox", "ok", detail)
+
+
+def rendering(variables: Mapping[str, str]) -> Check:
+    """MuJoCo's back ends for drawing without a display, for videos."""
+    chosen = variables.get("MUJOCO_GL")
+    libraries = {"egl": "EGL", "osmesa": "OSMesa"}
+    found = [name for name, library in libraries.items() if ctypes.util.find_library(library)]
+    setting = f"MUJOCO_GL={chosen}" if chosen else "MUJOCO_GL is not set"
+    if not found:
+        detail = f"{setting}; no EGL and no OSMesa: no videos of MuJoCo's scenes"
+        return Check("rendering", "warning", detail, DRAWING_HINT)
+    return Check("rendering", "ok", f"{setting}; libraries found for {' and '.join(found)}")
+
+
+def worker() -> Iterator[Check]:
+    """Start a worker behind a search's wall, open an environment, dry-run a reward."""
+    import asyncio
+
+    started = time.monotonic()
+    try:
+        wall = _wall_to_try()
+        seconds, opened, findings = asyncio.run(_probe(wall))
+    except EurekaError as error:
+        yield Check("worker", "error", error.message, error.hint)
+        return
+    yield devices(opened)
+    if findings:
+        fault = f"the dry run of a good reward failed: {findings[0]}"
+        yield Check("worker", "error", fault, "this is a fault of ours: please report it")
+        return
+    opens = f"starts and opens {PROBE_ENVIRONMENT} behind {wall.name} in {seconds:.1f} s"
+    total = time.monotonic() - started
+    yield Check("worker", "ok", f"{opens}, dry run after {total:.1f} s")
+
+
+def devices(opened: Opened) -> Check:
+    """Torch's devices in a worker, and the choice of `--device auto`."""
+    from eureka_agent.fleet.devices import choose_hardware
+
+    hardware = choose_hardware("auto", opened)
+    names = ", ".join(["cpu", *(f"cuda:{number}" for number in range(opened.gpus.count))])
+    missing = f" ({opened.gpus.missing})" if opened.gpus.missing else ""
+    chosen = f"with --device auto on {PROBE_ENVIRONMENT} {hardware.sentence(hardware.places)}"
+    return Check("devices", "ok", f"{names}{missing}; {chosen}")
+
+
+def _wall_to_try() -> Wall:
+    """Requested wall, else the strongest. Raises WallError."""
+    from eureka_agent.sandbox.choose import WALL_VARIABLE, WALLS, open_wall
+
+    *others, last = (os.environ[WALL_VARIABLE],) if os.environ.get(WALL_VARIABLE) else WALLS
+    for name in others:
+        with contextlib.suppress(WallError):
+            return open_wall(name)
+    return open_wall(last)
+
+
+async def _probe(wall: Wall) -> tuple[float, Opened, list[str]]:
+    """Seconds until the environment was open, the worker's reply, errors of a dry run."""
+    from eureka_agent.fleet.dry_runner import DryRunner
+    from eureka_agent.fleet.jobs import Problem
+    from eureka_agent.rewards import baseline
+
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="eureka-doctor-") as scratch:
+        runner = DryRunner(wall, Problem(PROBE_ENVIRONMENT), Path(scratch))
+        try:
+            description = await runner.start()
+            seconds = time.monotonic() - started
+            findings = await runner.dry_run(description.human_reward or baseline(""))
+        finally:
+            await runner.close()
+    errors = [f"{each.code} {each.message}" for each in findings if each.severity == "error"]
+    return seconds, runner.opened, errors

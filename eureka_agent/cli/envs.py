@@ -14,11 +14,9 @@ import click
 from eureka_agent.cards import CARD_SEEDS, read_card
 from eureka_agent.cli import completing
 from eureka_agent.cli.command import Choice, Command, Number, UsageError
-from eureka_agent.cli.foreign_code import foreign_code
-from eureka_agent.cli.measure import measure_tasks
-from eureka_agent.cli.new_environment import KINDS, new_environment
-from eureka_agent.cli.output import FORMAT, print_json, said_if_slow
-from eureka_agent.cli.wrapping import is_dumb, wrapped
+from eureka_agent.cli.interruption import foreign_code
+from eureka_agent.cli.output import FORMAT, is_dumb, print_json, said_if_slow, wrapped
+from eureka_agent.cli.own_environment import KINDS, measure_tasks, new_environment
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import pasteable
 from eureka_agent.settings import DAY_SECONDS, MOST_ENV_STEPS

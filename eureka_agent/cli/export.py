@@ -1,14 +1,21 @@
-"""`eureka export`: a run's reward and policy as files that work without this package."""
+"""`eureka export` and `eureka prove`: a run's reward and policy as files that work without this
+package, and its rewards trained by another library."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from eureka_agent.cli import completing
-from eureka_agent.cli.command import FILE, Command
-from eureka_agent.cli.output import FORMAT, print_json, say
+from eureka_agent.cli.command import FILE, Choice, Command, Number
+from eureka_agent.cli.output import FORMAT, TRUST, print_json, say
+from eureka_agent.libraries import LIBRARIES, LibraryName
+from eureka_agent.settings import MOST_ENV_STEPS
+
+if TYPE_CHECKING:
+    from eureka_agent.export.proof import ProofTraining
 
 
 @click.command(cls=Command)
@@ -47,3 +54,71 @@ def export(run: str, attempt: str | None, out: Path | None, output_format: str) 
         say(f"  {path}")
     for name, reason in written.missing.items():
         say(f"  without {name}: {reason}")
+
+
+@click.command(cls=Command)
+@click.argument("run", shell_complete=completing.runs)
+@click.argument("attempt", required=False, shell_complete=completing.attempts)
+@click.option(
+    "--with", "library", type=Choice(LIBRARIES), default="sb3", show_default=True, help="Library."
+)
+@click.option(
+    "--seeds", type=Number(int, 1, 100), default=3, show_default=True, help="Trainings of each."
+)
+@click.option(
+    "--env-steps", type=Number(int, 1, MOST_ENV_STEPS), help="Of a training; default: the run's."
+)
+@TRUST
+@FORMAT
+def prove(
+    run: str,
+    attempt: str | None,
+    library: LibraryName,
+    seeds: int,
+    env_steps: int | None,
+    trust: bool,
+    output_format: str,
+) -> None:
+    """Train the best reward of RUN, or one ATTEMPT's, and the human and the sparse reward by
+    another library's PPO, with its own settings.
+
+    It trains in processes behind the run's wall, from the files that an export would write. The
+    policies are scored as in a search. The same command goes on after a stop.
+
+    \b
+    eureka prove latest
+    eureka prove latest --with rsl-rl --seeds 5
+    """
+    import asyncio
+
+    from eureka_agent.archive.run_folder import reading
+    from eureka_agent.cli.questions import trust_to_film
+    from eureka_agent.export.proof import PROOF, proof_settings, rewards_to_prove
+    from eureka_agent.export.proof import prove as prove_rewards
+    from eureka_agent.report.proof import proof_json, proof_rows, proof_sentence
+    from eureka_agent.search.scoring import score_table
+
+    def tell(training: ProofTraining) -> None:
+        found = f"fitness {training.fitness:.4g}" if training.fitness is not None else "failed"
+        failure = f": {training.failure}" if training.failure else f" in {training.seconds:.0f} s"
+        say(f"{training.name}, seed {training.seed}: {found}{failure}", err=True)
+
+    with reading(run) as opened:
+        trust_to_film(opened, trust)
+        rewards = rewards_to_prove(opened, attempt)
+        settings = proof_settings(opened, env_steps)
+        proof = asyncio.run(prove_rewards(opened, library, rewards, seeds, settings, tell))
+        proved = [proof.score(name) for name in rewards]
+        own = score_table(opened.archive.trainings())
+        unit = opened.description.fitness_unit
+    if output_format == "json":
+        facts = {"run": opened.name, "library": proof.library, "version": proof.version}
+        print_json({**facts, "env_steps": settings.env_steps, **proof_json(proved, own)})
+        return
+    titles = ("reward", f"by {proof.version}", "by this trainer")
+    rows = [titles, *proof_rows(proved, own, "" if unit in ("", "1") else f" {unit}")]
+    widths = [max(len(row[place]) for row in rows) for place in range(2)]
+    for name, theirs, ours in rows:
+        say(f"{name:<{widths[0]}}  {theirs:<{widths[1]}}  {ours}".rstrip())
+    say(f"\n{proof_sentence(proved, own, proof.library)}")
+    say(f"{settings.env_steps:,} env steps a training; all of it is in {opened.folder / PROOF}")

@@ -31,8 +31,8 @@ class NotConfirmedError(EurekaError):
 def named_runs(words: Sequence[str]) -> list[Path]:
     """Run folders of these words: runs, and the runs in a folder, such as that of a batch. All runs
     without a word. Raises RunFolderError for a word without a run."""
+    from eureka_agent.archive.files import FILE_NAME
     from eureka_agent.archive.run_folder import find_run, list_runs
-    from eureka_agent.archive.storage_errors import FILE_NAME
 
     found: list[Path] = [] if words else list_runs()
     for word in words:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eureka_agent.cli.interruption import INTERRUPTED  # first: the others take a while
+from eureka_agent.cli.interruption import INTERRUPTED, leave  # first: the others take a while
 
 # isort: split
 import atexit
@@ -16,9 +16,8 @@ from typing import NoReturn
 import click
 
 from eureka_agent import __version__
-from eureka_agent.cli import foreign_code
 from eureka_agent.cli.command import Group, reworded
-from eureka_agent.cli.wrapping import color, wrapped
+from eureka_agent.cli.output import color, wrapped
 from eureka_agent.errors import EurekaError, lacks_room, system_reason
 from eureka_agent.invocation import pasteable
 
@@ -32,17 +31,16 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "bench": ("bench", "Compare methods on many tasks, with statistics."),
     "train": ("train", "Train a reward function of your own and score it."),
     "critique": ("critique", "Check a reward function, like a linter."),
-    "evaluate": ("evaluate", "Score a run's policy on fresh episodes."),
+    "evaluate": ("train", "Score a run's policy on fresh episodes."),
     "video": ("video", "Make a video of what a run has trained."),
     "export": ("export", "Write a run's reward and policy as files to take away."),
-    "prove": ("prove", "Train a run's rewards by another library's PPO."),
+    "prove": ("export", "Train a run's rewards by another library's PPO."),
     "runs": ("runs", "List the runs and their sizes, and free space."),
     "show": ("runs", "Show a run, or one of its attempts."),
-    "ui": ("ui", "Show the runs in a browser."),
+    "ui": ("runs", "Show the runs in a browser."),
     "envs": ("envs", "List environments, show one, or check your own."),
     "sandbox": ("sandbox", "List and remove containers of the Docker wall."),
     "doctor": ("doctor", "Tell what is installed and what works here."),
-    "completion": ("completion", "Print a completion script for your shell."),
 }
 
 
@@ -84,7 +82,7 @@ def program() -> None:
     try:
         main()
     except SystemExit as end:
-        foreign_code.leave(end.code if isinstance(end.code, int) else 0)
+        leave(end.code if isinstance(end.code, int) else 0)
         raise
 
 

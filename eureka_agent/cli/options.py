@@ -1,4 +1,4 @@
-"""Command-line options from the definition of the settings."""
+"""Command-line options from the definition of the settings, and their groups in `--help`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from eureka_agent.amounts import whole_number
 from eureka_agent.cli import completing
 from eureka_agent.cli.command import BadValueError, Choice, Number
 from eureka_agent.errors import SettingsError
-from eureka_agent.settings import THE_FLAGS, SearchSettings, parse_settings
+from eureka_agent.settings import THE_FLAGS, SearchSettings, TrainingSettings, parse_settings
 from eureka_agent.settings_files import read_settings_file
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Any])
@@ -155,3 +155,24 @@ def _help_command() -> str:
     """Help of the current command."""
     context = click.get_current_context(silent=True)
     return f"{context.info_name if context is not None else 'search'} --help"
+
+
+_GROUPS = {
+    "To know first": "env task model budget iterations samples max_cost seed plan config",
+    "Language models": (
+        "base_url api temperature reply_tokens request_timeout outage concurrency llm_batch"
+        " llm_batch_wait reviewer analyst analyst_sees judge blind max_tokens price"
+    ),
+    "What counts": "fitness yes scoring_episodes evaluation_episodes",
+    "The search": (
+        "strategy max_time drafts revisions retry_rounds novelty rungs schedule confirm"
+        " confirm_seeds"
+    ),
+    "The end": ("finalists baselines train_baselines baseline_seeds final_seeds randomise video"),
+    "Trainings (PPO); what the task brings is the default": " ".join(TrainingSettings.model_fields),
+    "This machine": (
+        "sandbox device workers cluster slots dry_run_timeout training_timeout snapshot_interval"
+    ),
+}
+OPTION_GROUPS = {title: names.split() for title, names in _GROUPS.items()}
+"""Groups of settings in the `--help` of a search or a training."""

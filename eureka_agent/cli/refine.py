@@ -45,8 +45,8 @@ def refine(
     """
     from eureka_agent.archive.run_folder import reading
     from eureka_agent.cli.conversation import Conversation
-    from eureka_agent.cli.files import read_reward_file
-    from eureka_agent.cli.trust import trust_to_resume
+    from eureka_agent.cli.critique import read_reward_file
+    from eureka_agent.cli.questions import trust_to_resume
     from eureka_agent.cli.watch import watch
     from eureka_agent.search.refinement import replayed
     from eureka_agent.search.resumption import with_changes

@@ -1,13 +1,14 @@
-"""`eureka runs` and `eureka show`: the runs and their results."""
+"""`eureka runs`, `eureka show` and `eureka ui`: the runs and their results."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from eureka_agent.cli import completing
-from eureka_agent.cli.command import Command, UsageError
+from eureka_agent.cli.command import FILE, Command, Number, UsageError
 from eureka_agent.cli.output import FORMAT, print_json, say
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import FIRST_SEARCH, command
@@ -44,8 +45,8 @@ def runs(
     eureka runs --prune --dry-run
     eureka runs --prune --whole --older-than 30d
     """
+    from eureka_agent.archive.files import folder_size
     from eureka_agent.archive.run_folder import RUNS_FOLDER_HINT, list_batches, shown_runs_folder
-    from eureka_agent.archive.sizes import folder_size
     from eureka_agent.cli import housekeeping
 
     if prune:
@@ -140,7 +141,7 @@ def _show_attempt(word: str, attempt: str, output_format: str) -> None:
     from eureka_agent.archive.run_folder import reading, unknown_attempt
     from eureka_agent.archive.safe_files import inside
     from eureka_agent.report.as_json import attempt_in_full_to_json
-    from eureka_agent.report.attempt_page import render_attempt
+    from eureka_agent.report.attempt_page import attempt_document, render_attempt
     from eureka_agent.report.curves import read_curves_csv
     from eureka_agent.report.terminal import CleanConsole
     from eureka_agent.search.summary import attempt_of
@@ -157,7 +158,10 @@ def _show_attempt(word: str, attempt: str, output_format: str) -> None:
     folder = attempt_folder(run.folder, chosen.id)
     curves = inside(folder, CURVES)
     points = read_curves_csv(curves) if curves.is_file() else ()
-    CleanConsole().print(render_attempt(chosen, run.settings.env_steps, points, folder, origin))
+    document = attempt_document(
+        chosen, run.settings.env_steps, points, folder=folder, fitness_origin=origin
+    )
+    CleanConsole().print(render_attempt(document))
 
 
 def _check_prunes(flags: dict[str, object]) -> None:
@@ -217,3 +221,43 @@ def _report(word: str, *, in_full: bool, costs: bool = True) -> RunReport:
 
     with reading(word) as opened:
         return run_report(opened) if in_full else run_overview(opened, costs=costs)
+
+
+MOST_PORT = 65_535
+
+
+@click.command(cls=Command)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen at. Beyond this machine it needs a password.",
+)
+@click.option(
+    "--port",
+    type=Number(int, 1, MOST_PORT),
+    help="Port to listen at.  [default: 8321, or a free one]",
+)
+@click.option(
+    "--password-file",
+    type=FILE,
+    help="File whose first line is the password.  [default: EUREKA_UI_PASSWORD, else a token]",
+)
+@click.option(
+    "--browser/--no-browser", default=True, help="Open a browser where there is a screen."
+)
+def ui(host: str, port: int | None, password_file: Path | None, browser: bool) -> None:
+    """Show the runs of this machine in a browser, running ones as they grow.
+
+    The page prints its address, with a token that lets a browser in. Ctrl-C ends it.
+
+    \b
+    eureka ui
+    eureka ui --port 9000 --no-browser
+    """
+    from eureka_agent.web.security import read_password
+    from eureka_agent.web.server import access_of, bind, serve
+
+    password = read_password(password_file)
+    with bind(host, port) as listening:
+        serve(listening, access_of(listening, host, password), say, browser=browser)

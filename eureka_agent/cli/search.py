@@ -12,8 +12,7 @@ import click
 
 from eureka_agent.cli import completing
 from eureka_agent.cli.command import FILE, Command, UsageError, typed_options
-from eureka_agent.cli.option_groups import OPTION_GROUPS
-from eureka_agent.cli.options import given_settings, settings_options
+from eureka_agent.cli.options import OPTION_GROUPS, given_settings, settings_options
 from eureka_agent.cli.output import FORMAT, TRUST, print_json, say, say_notice
 from eureka_agent.invocation import FIRST_SEARCH, command
 from eureka_agent.settings import FREE_SETTINGS, SearchSettings
@@ -56,7 +55,7 @@ def search(
     eureka search "make the ant run" --env ant --plan
     """
     from eureka_agent.archive.run_folder import command_line
-    from eureka_agent.cli.confirmation import confirmation
+    from eureka_agent.cli.questions import confirmation
     from eureka_agent.cli.watch import Screen, watch
     from eureka_agent.search.session import start
     from eureka_agent.search.written_fitness import FitnessDeclinedError
@@ -167,7 +166,7 @@ def resume(run: str, trust: bool, output_format: str, **flags: Any) -> None:
     eureka resume latest --iterations 5 --max-cost 10
     """
     from eureka_agent.archive.run_folder import reading
-    from eureka_agent.cli.trust import trust_to_resume
+    from eureka_agent.cli.questions import trust_to_resume
     from eureka_agent.cli.watch import watch
     from eureka_agent.search.resumption import with_changes
     from eureka_agent.search.session import resume as resume_search

@@ -1,4 +1,5 @@
-"""`eureka train`: a person's own reward function, trained and scored like a search's finalist."""
+"""`eureka train` and `eureka evaluate`: a person's own reward function, trained and scored like a
+search's finalist, and a run's policy on fresh episodes."""
 
 from __future__ import annotations
 
@@ -8,30 +9,18 @@ from typing import Any
 
 import click
 
-from eureka_agent.cli.command import FILE, Command
-from eureka_agent.cli.files import read_reward_file
-from eureka_agent.cli.option_groups import OPTION_GROUPS
-from eureka_agent.cli.options import given_settings, settings_options
-from eureka_agent.cli.output import FORMAT
-from eureka_agent.settings import SearchSettings, TrainingSettings
+from eureka_agent.cli import completing
+from eureka_agent.cli.command import FILE, Command, Number, UsageError
+from eureka_agent.cli.critique import read_reward_file
+from eureka_agent.cli.options import OPTION_GROUPS, given_settings, settings_options
+from eureka_agent.cli.output import FORMAT, TRUST, print_json, say
+from eureka_agent.settings import MOST_EPISODES, MOST_SEED, SearchSettings, TrainingSettings
 
-_FLAGS = (
-    "env",
-    "task",
-    "seed",
-    "final_seeds",
-    "baselines",
-    "train_baselines",
-    "baseline_seeds",
-    "randomise",
-    "evaluation_episodes",
-    "device",
-    "workers",
-    "sandbox",
-    "dry_run_timeout",
-    "training_timeout",
-    *TrainingSettings.model_fields,
+_OF_A_SEARCH = (
+    "env task seed final_seeds baselines train_baselines baseline_seeds randomise"
+    " evaluation_episodes device workers sandbox dry_run_timeout training_timeout"
 )
+_FLAGS = (*_OF_A_SEARCH.split(), *TrainingSettings.model_fields)
 
 
 @click.command(cls=Command, groups=OPTION_GROUPS)
@@ -52,7 +41,7 @@ def train(reward: Path, config: Path | None, output_format: str, **flags: Any) -
     from eureka_agent.archive.run_folder import command_line
     from eureka_agent.cli.critique import print_verdicts
     from eureka_agent.cli.watch import watch
-    from eureka_agent.designer.given import GivenDesigner, given_reward
+    from eureka_agent.designer.interface import GivenDesigner, given_reward
     from eureka_agent.search.preparation import RewardRejectedError
     from eureka_agent.search.session import start
 
@@ -67,3 +56,97 @@ def train(reward: Path, config: Path | None, output_format: str, **flags: Any) -
         environment = str(values.get("env", SearchSettings.model_fields["env"].default))
         print_verdicts({reward: rejected.verdict}, {reward: source}, environment, output_format)
         sys.exit(rejected.exit_status)
+
+
+@click.command(cls=Command)
+@click.argument("run", shell_complete=completing.runs)
+@click.argument("attempt", required=False, shell_complete=completing.attempts)
+@click.option(
+    "--episodes",
+    type=Number(int, 1, MOST_EPISODES),
+    default=64,
+    show_default=True,
+    help="Episodes.",
+)
+@click.option(
+    "--seed",
+    type=Number(int, 0, MOST_SEED),
+    default=0,
+    show_default=True,
+    help="Seed of the episodes.",
+)
+@click.option(
+    "--trajectories", type=FILE, help="Write the best and the worst episode to this npz file."
+)
+@click.option(
+    "--parameters",
+    metavar="TEXT|FILE",
+    help="Values of the environment's parameters, or ranges that each episode draws from:"
+    ' "mass=0.5..2,friction=1.2", or a JSON file. The environment lists them: envs NAME.',
+)
+@TRUST
+@FORMAT
+def evaluate(
+    run: str,
+    attempt: str | None,
+    episodes: int,
+    seed: int,
+    trajectories: Path | None,
+    parameters: str | None,
+    trust: bool,
+    output_format: str,
+) -> None:
+    """Score the best policy of RUN, or of one ATTEMPT, without loading any reward.
+
+    ATTEMPT can be `randomised`: the best policy of trainings under other parameters.
+
+    A run that is not your own names what it would run, and nothing is run before you agree.
+
+    \b
+    eureka evaluate latest --episodes 256
+    eureka evaluate latest 2-03 --trajectories episodes.npz
+    eureka evaluate latest --parameters "mass=0.8..1.2,friction=0.7"
+    eureka evaluate latest randomised --parameters "mass=0.5..2"
+    """
+    import asyncio
+
+    from eureka_agent.archive.artefacts import RANDOMISED, stored_policy
+    from eureka_agent.archive.run_folder import find_run, open_run
+    from eureka_agent.cli.questions import trust_to_evaluate
+    from eureka_agent.parameters import check_distribution, distribution_text, parse_distribution
+    from eureka_agent.search.rescore import evaluation_lines, evaluation_summary, rescore
+    from eureka_agent.search.summary import best_attempt
+
+    if trajectories is not None and trajectories.is_dir():
+        fault = f"--trajectories is {str(trajectories)!r}: it is a folder, expected a file"
+        raise UsageError(fault, "name an npz file")
+    distribution = {} if parameters is None else parse_distribution(parameters)
+    opened = open_run(find_run(run), reading=True)
+    description = opened.description
+    check_distribution(distribution, description.parameters, description.environment)
+    policy = stored_policy(opened, attempt)
+    trust_to_evaluate(opened, trust)
+    evaluation = asyncio.run(rescore(opened, policy, seed, episodes, trajectories, distribution))
+    summary = {
+        "run": opened.name,
+        "attempt": attempt,
+        "policy": str(policy),
+        "fitness_origin": opened.fitness_origin,
+        "parameters": distribution,
+        **evaluation_summary(evaluation, opened.description),
+    }
+    if output_format == "json":
+        print_json(summary)
+        return
+    best = best_attempt(opened) if attempt is None else None
+    name = attempt if best is None else f"{best.id}, the best"
+    of = f"under {RANDOMISED} parameters" if attempt == RANDOMISED else f"attempt {name}"
+    lines = {"policy": f"{of}, of {opened.name}"}
+    if distribution:
+        lines["parameters"] = distribution_text(distribution)
+    lines |= evaluation_lines(summary, opened.description, opened.fitness_origin)
+    if trajectories is not None:
+        lines["episodes"] = f"best and worst: {trajectories}"
+    width = max(map(len, lines))
+    for name, text in lines.items():
+        say(f"{name:<{width}} {text}")

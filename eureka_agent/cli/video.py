@@ -43,9 +43,7 @@ _LEAST_SECONDS, _MOST_SECONDS = 0.1, 600.0
     metavar="WIDTHxHEIGHT",
     help="Pixels of a picture.  [default: 480x360; 320x240 where three or more stand side by side]",
 )
-@click.option("--terms/--no-terms", default=True, help="Show fitness and reward terms below.")
 @click.option("--output", type=FILE, help="Mp4 file; default: in the run folder.")
-@click.option("--gif/--no-gif", default=True, help="Write a GIF of the first 5 s beside it.")
 @TRUST
 @FORMAT
 def video(
@@ -54,13 +52,12 @@ def video(
     episodes: tuple[str, ...],
     seconds: float,
     size: str | None,
-    terms: bool,
     output: Path | None,
-    gif: bool,
     trust: bool,
     output_format: str,
 ) -> None:
-    """Make a video of the best policy of RUN, or of some ATTEMPTs side by side.
+    """Make a video of the best policy of RUN, or of some ATTEMPTs side by side, and a GIF of its
+    first 5 s.
 
     An ATTEMPT is its id, `human`, `sparse`, or `randomised` for the best training under other
     parameters; `2-03@7` is its training from seed 7. The episodes are those that scored the first
@@ -71,10 +68,9 @@ def video(
     eureka video latest 0-02 2-03 human --episode median
     """
     import asyncio
-    from dataclasses import replace
 
     from eureka_agent.archive.run_folder import find_run, open_run
-    from eureka_agent.cli.trust import trust_to_film
+    from eureka_agent.cli.questions import trust_to_film
     from eureka_agent.sandbox.choose import choose_wall
     from eureka_agent.search import filming
 
@@ -93,17 +89,9 @@ def video(
             "they are numbered from 0",
         )
     trust_to_film(opened, trust)
-    animation = place.with_suffix(".gif") if gif else None
-    filmed = asyncio.run(
-        filming.film(
-            opened,
-            choose_wall(opened.settings.sandbox),
-            shown,
-            replace(settings, strips=terms),
-            place,
-            animation,
-        )
-    )
+    animation = place.with_suffix(".gif")
+    wall = choose_wall(opened.settings.sandbox)
+    filmed = asyncio.run(filming.film(opened, wall, shown, settings, place, animation))
     if output is None and not attempts:
         from eureka_agent.search.recorder import renew_html_report
 
@@ -118,8 +106,7 @@ def video(
     for note in filmed.notes:
         say(f"note: {note}")
     say(f"video  {place}  ({filmed.seconds:.1f} s)")
-    if animation is not None:
-        say(f"gif    {animation}")
+    say(f"gif    {animation}")
 
 
 def _episode(word: str) -> Any:
@@ -149,12 +136,12 @@ def _told(shown: Any, unit: str) -> str:
 
 
 def _document(
-    run: str, titles: list[str], filmed: Filmed, video: Path, gif: Path | None
+    run: str, titles: list[str], filmed: Filmed, video: Path, gif: Path
 ) -> dict[str, Any]:
     return {
         "run": run,
         "video": str(video),
-        "gif": None if gif is None else str(gif),
+        "gif": str(gif),
         "seconds": filmed.seconds,
         "episodes": [
             {

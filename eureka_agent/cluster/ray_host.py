@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from eureka_agent import __version__
-from eureka_agent.archive.driver_scratch import driver_scratch
+from eureka_agent.archive.safe_files import driver_scratch
 from eureka_agent.errors import EurekaError, WallError
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.sandbox.cores import usable_cores

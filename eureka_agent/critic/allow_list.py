@@ -13,9 +13,8 @@ from collections.abc import Collection, Iterable, Iterator
 
 from eureka_agent import syntax
 from eureka_agent.critic import vocabulary
-from eureka_agent.critic.addresses import kept_addresses
-from eureka_agent.critic.findings import finding
-from eureka_agent.critic.vocabulary import PURE
+from eureka_agent.critic.parse import finding
+from eureka_agent.critic.vocabulary import PURE, kept_addresses
 from eureka_agent.records import Finding
 from eureka_agent.reward_names import MODULES_THERE
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from eureka_agent import syntax
 from eureka_agent.critic import vocabulary
-from eureka_agent.critic.addresses import executed_nodes
 from eureka_agent.critic.allow_list import names_bound, names_used
-from eureka_agent.critic.findings import finding
+from eureka_agent.critic.parse import finding
+from eureka_agent.critic.vocabulary import executed_nodes
 from eureka_agent.errors import did_you_mean
 from eureka_agent.records import Finding, TaskDescription
 from eureka_agent.task import PREVIOUS_PREFIX

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from eureka_agent.critic.allow_list import check_allow_list
 from eureka_agent.critic.contract import check_contract
-from eureka_agent.critic.memory import NOTHING_KNOWN, Memory
-from eureka_agent.critic.novelty import find_same_source
-from eureka_agent.critic.order import episode_order
+from eureka_agent.critic.memory import NOTHING_KNOWN, Memory, episode_order, find_same_source
 from eureka_agent.critic.parse import parse
 from eureka_agent.critic.repair import repair
 from eureka_agent.llm.budget import BudgetSpentError
-from eureka_agent.protocol.events import Scored
 from eureka_agent.records import Credit, EpisodeOrder, Finding, TaskDescription, Verdict
 from eureka_agent.rewards import RewardSpecification
+
+if TYPE_CHECKING:
+    from eureka_agent.critic.review import Reviewer
+    from eureka_agent.fleet.dry_runner import DryRunner
 
 REVIEW = "review"
 """The name of the step that a model makes."""
@@ -27,45 +27,16 @@ does not move, terms that do not make up the total. A component that does not mo
 may act in skilled motion alone; a warning of speed is none, since it depends on the machine."""
 
 
-class RunsBehindTheWall(Protocol):
-    """A runner of rewards behind the wall: `eureka_agent.fleet.dry_runner.DryRunner`."""
-
-    async def dry_run(self, reward: RewardSpecification) -> tuple[Finding, ...]:
-        """Findings of the dry run."""
-        ...
-
-    async def score(self, reward: RewardSpecification, episodes: Mapping[str, Path]) -> Scored:
-        """Returns of stored episodes."""
-        ...
-
-    async def credits(
-        self, rewards: Sequence[RewardSpecification], episodes: Mapping[str, Path]
-    ) -> list[Credit | None]:
-        """Credit that each reward gives to the steps of stored episodes."""
-        ...
-
-
-class Reviews(Protocol):
-    """A reviewer of rewards: `eureka_agent.critic.review.Reviewer`."""
-
-    async def review(
-        self, reward: RewardSpecification, attempt: str, doubts: Sequence[Finding]
-    ) -> tuple[Finding, ...]:
-        """Findings on a reward that passed all other steps; `doubts` are their warnings. Raises
-        BudgetSpentError if no model may be asked any more."""
-        ...
-
-
 class Critic:
     """Judges rewards for one environment and task."""
 
     def __init__(
         self,
         description: TaskDescription,
-        runner: RunsBehindTheWall,
+        runner: DryRunner,
         *,
         novelty: bool = True,
-        reviewer: Reviews | None = None,
+        reviewer: Reviewer | None = None,
         review_all: bool = True,
     ) -> None:
         """With `novelty` a reward is compared with those of a memory. `reviewer` reads accepted

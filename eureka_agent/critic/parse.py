@@ -1,12 +1,13 @@
-"""The critic's first step: parse the source."""
+"""The critic's first step: parse the source. Also findings: docs/reward-contract.md explains the
+codes, `P` parse, `M` mended, `A` allow-list, `C` contract, `D` dry run, `N` novelty, `R` review."""
 
 from __future__ import annotations
 
 import ast
 import warnings
+from typing import Literal
 
 from eureka_agent import syntax
-from eureka_agent.critic.findings import finding
 from eureka_agent.records import Finding
 
 EMPTY, NO_PYTHON = "P101", "P103"
@@ -17,15 +18,27 @@ MAX_NODES = 20_000
 for each character."""
 MAX_DEPTH = 100
 """Deepest nesting of the syntax tree. Beyond it recursion in Python's own tools may fail."""
-
 MAX_BITS = 1024
 """Most bits of an integer. No float is larger, and Python refuses to write very long integers as
 text."""
+_SHORTER = "write the reward as a short function"
 
 
-def unreadable_file(reason: str, hint: str) -> Finding:
-    """The finding for an unreadable file among others."""
-    return finding("P100", f"cannot be read: {reason}", hint=hint)
+def finding(
+    code: str,
+    message: str,
+    node: ast.AST | None = None,
+    hint: str = "",
+    severity: Literal["error", "warning", "note"] = "error",
+    *,
+    line: int | None = None,
+) -> Finding:
+    """A finding at the place of a syntax node, or in a line; columns count from 1."""
+    line, offset = getattr(node, "lineno", line), getattr(node, "col_offset", None)
+    column = None if offset is None else offset + 1
+    return Finding(
+        code=code, severity=severity, message=message, line=line, column=column, hint=hint
+    )
 
 
 def parse(source: str) -> tuple[ast.Module | None, list[Finding]]:
@@ -33,51 +46,38 @@ def parse(source: str) -> tuple[ast.Module | None, list[Finding]]:
     if not source.strip():
         return None, [finding(EMPTY, "the source is empty", hint="define `compute_reward`")]
     if len(source) > MAX_SOURCE_CHARACTERS:
-        message = (
-            f"the source has {len(source)} characters, expected at most {MAX_SOURCE_CHARACTERS}"
-        )
-        return None, [finding("P102", message, hint="write the reward as a short function")]
+        fault = f"the source has {len(source)} characters, expected at most {MAX_SOURCE_CHARACTERS}"
+        return None, [finding("P102", fault, hint=_SHORTER)]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # such as a backslash in a string
             tree = syntax.parsed(source)
             nodes = list(ast.walk(tree))
             if len(nodes) > MAX_NODES:
-                message = (
-                    f"the source has {len(nodes)} parts of syntax, expected at most {MAX_NODES}"
-                )
-                return None, [finding("P102", message, hint="write the reward as a short function")]
+                fault = f"the source has {len(nodes)} parts of syntax, expected at most {MAX_NODES}"
+                return None, [finding("P102", fault, hint=_SHORTER)]
             if _depth(tree) > MAX_DEPTH:
-                message = f"the source is nested more than {MAX_DEPTH} levels deep"
-                return None, [finding("P104", message, hint="split long expressions")]
+                fault = f"the source is nested more than {MAX_DEPTH} levels deep"
+                return None, [finding("P104", fault, hint="split long expressions")]
             # The compiler finds what the grammar allows, such as a stray return. It copies a
             # `finally` for every way out of its `try`, which can take minutes and gigabytes for a
             # few hundred characters; the allow-list refuses every `try`.
             if not any(isinstance(node, (ast.Try, ast.TryStar)) for node in nodes):
                 compile(source, "<reward>", "exec", dont_inherit=True)
     except SyntaxError as error:
-        message = f"not valid Python: {error.msg}"
-        place = Finding(
-            code=NO_PYTHON,
-            severity="error",
-            message=message,
-            line=error.lineno,
-            column=error.offset or None,
-        )
-        fenced = "give Python source alone, without prose or fences"
-        hint = fenced if "```" in source else "mend this line, or what is open above it"
-        return None, [place.model_copy(update={"hint": hint})]
+        hint = "mend this line, or what is open above it"
+        if "```" in source:
+            hint = "give Python source alone, without prose or fences"
+        found = finding(NO_PYTHON, f"not valid Python: {error.msg}", hint=hint, line=error.lineno)
+        return None, [found.model_copy(update={"column": error.offset or None})]
     except ValueError as error:  # a null byte, a lone surrogate
         return None, [finding(NO_PYTHON, f"not valid Python: {error}", hint="give plain text")]
     except (RecursionError, MemoryError):
-        return None, [
-            finding(
-                "P104", "the source is nested too deeply to be read", hint="split long expressions"
-            )
-        ]
+        fault = "the source is nested too deeply to be read"
+        return None, [finding("P104", fault, hint="split long expressions")]
     if large := next((node for node in nodes if _is_huge(node)), None):
-        message = f"a whole number has more than {MAX_BITS} bits"
-        return None, [finding("P105", message, large, "write it as a float, such as 1e9")]
+        fault = f"a whole number has more than {MAX_BITS} bits"
+        return None, [finding("P105", fault, large, "write it as a float, such as 1e9")]
     return tree, []
 
 
@@ -90,8 +90,5 @@ def _depth(tree: ast.AST) -> int:
 
 
 def _is_huge(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Constant)
-        and isinstance(node.value, int)
-        and node.value.bit_length() > MAX_BITS
-    )
+    value = node.value if isinstance(node, ast.Constant) else 0
+    return isinstance(value, int) and value.bit_length() > MAX_BITS

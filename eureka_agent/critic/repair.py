@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from eureka_agent import syntax
 from eureka_agent.critic.allow_list import imports, names_used
 from eureka_agent.critic.contract import FUNCTION_NAME
-from eureka_agent.critic.findings import finding
+from eureka_agent.critic.parse import finding
 from eureka_agent.helper_names import is_helper_module
 from eureka_agent.records import Finding, TaskDescription
 
@@ -42,19 +42,30 @@ def repair(
         part for edit in edits if isinstance(edit.node, ast.stmt) for part in ast.walk(edit.node)
     }
     edits = [edit for edit in edits if isinstance(edit.node, ast.stmt) or edit.node not in gone]
-    lines = source.encode().split(b"\n")  # columns of a syntax tree count bytes
-    for edit in sorted(
-        edits, key=lambda each: (each.node.lineno, each.node.col_offset), reverse=True
-    ):
-        first, last = edit.node.lineno - 1, (edit.node.end_lineno or edit.node.lineno) - 1
-        end = lines[last][edit.node.end_col_offset :]
-        # a statement that fills a top-level line needs no `pass`
-        fills_line = edit.node.col_offset == 0 and not end.strip()
-        text = "" if edit.text == "pass" and fills_line else edit.text
-        changed = lines[first][: edit.node.col_offset] + text.encode() + end
-        lines[first : last + 1] = [changed, *([b""] * (last - first))]
+    mended = replaced(source, [(edit.node, edit.text) for edit in edits])
+    # a statement that fills a top-level line needs no `pass`
+    lines = mended.split("\n")
+    for edit in edits:
+        if edit.text == lines[edit.node.lineno - 1].rstrip() == "pass":
+            lines[edit.node.lineno - 1] = ""
     notes = [finding("M401", edit.note, edit.node, severity="note") for edit in edits]
-    return b"\n".join(lines).decode(), sorted(notes, key=lambda note: note.line or 0)
+    return "\n".join(lines), sorted(notes, key=lambda note: note.line or 0)
+
+
+def replaced(source: str, edits: Iterable[tuple[ast.expr | ast.stmt, str]]) -> str:
+    """The source with texts in place of some of its nodes, of which none holds another one. Lines
+    stay in place."""
+    lines = source.encode().split(b"\n")  # columns of a syntax tree count bytes
+    for node, text in sorted(edits, key=lambda each: _place(each[0]), reverse=True):
+        first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
+        end = lines[last][node.end_col_offset :]
+        changed = lines[first][: node.col_offset] + text.encode() + end
+        lines[first : last + 1] = [changed, *([b""] * (last - first))]
+    return b"\n".join(lines).decode()
+
+
+def _place(node: ast.expr | ast.stmt) -> tuple[int, int]:
+    return node.lineno, node.col_offset
 
 
 def _name_of_the_function(tree: ast.Module) -> Iterator[_Edit]:

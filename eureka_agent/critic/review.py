@@ -5,18 +5,21 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from eureka_agent.critic.parse import parse
-from eureka_agent.critic.review_reply import Contradiction, Review, read_review
+from eureka_agent import syntax
+from eureka_agent.critic.parse import finding, parse
 from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
+from eureka_agent.llm.markdown import objects
 from eureka_agent.llm.prompts import render, system_message
-from eureka_agent.llm.spoken import why_no_answer
+from eureka_agent.llm.spoken import spoken, why_no_answer
 from eureka_agent.records import Finding, TaskDescription
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.settings import SearchSettings
-from eureka_agent.text import one_line
+from eureka_agent.text import one_line, printable
 
 EXPLOIT = "R702"
 """Code of the finding for a way to cheat a reward."""
@@ -24,7 +27,7 @@ MOST_EXPLOITS = 3
 LONGEST_SENTENCE = 300
 _SHORTEST_CODE = 4
 """Least characters of code, without spaces, that count as a quotation."""
-_NO_TERMS = {
+_NO_TERMS = (
     "compute_reward",
     "torch",
     "math",
@@ -35,8 +38,30 @@ _NO_TERMS = {
     "int",
     "str",
     "dim",
-}
+)
 """Names that are in every reward and so point at nothing."""
+_NOTHING = re.compile(
+    r"[\s.]*(?:-|no(?:ne|ne found|thing| contradiction)?|n/?a|null|false)?[\s.]*", re.I
+)
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """A contradiction with the task in a reviewer's words."""
+
+    term: str
+    """Quoted from the reward."""
+    task: str
+    """Quoted from the task."""
+    why: str
+
+
+@dataclass(frozen=True)
+class Review:
+    """A reviewer's findings. All of it is text from a model."""
+
+    contradiction: Contradiction | None
+    exploits: tuple[str, ...]
 
 
 class Reviewer:
@@ -59,8 +84,9 @@ class Reviewer:
     async def review(
         self, reward: RewardSpecification, attempt: str, doubts: Sequence[Finding] = ()
     ) -> tuple[Finding, ...]:
-        """R701 for a contradiction, R702 for each way to cheat, R703 for an unreadable review.
-        `doubts` are the warnings that call for it.
+        """R701 for a contradiction, which blocks only if its term is in the source and its words
+        are in the task; R702 for each way to cheat; R703 for an unreadable review. `doubts` are the
+        warnings that call for it.
 
         Raises BudgetSpentError or LanguageModelError if there is no reply.
         """
@@ -70,106 +96,102 @@ class Reviewer:
         review = read_review(message.reply) if whole else None
         if review is None:
             reason, _ = why_no_answer(message, "JSON in the form that was asked for")
+            fault = f"the review could not be read: {reason}"
             hint = "it blocks nothing; the reply is kept with the run's messages"
-            return (
-                Finding(
-                    code="R703",
-                    severity="warning",
-                    message=f"the review could not be read: {reason}",
-                    hint=hint,
-                ),
+            return (finding("R703", fault, hint=hint, severity="warning"),)
+        found = [
+            finding(
+                EXPLOIT,
+                f"a policy may cheat: {one_line(way, LONGEST_SENTENCE)}",
+                severity="warning",
             )
-        return findings_of(review, reward.source, self._task_words)
+            for way in review.exploits[:MOST_EXPLOITS]
+        ]
+        if review.contradiction is not None:
+            found.insert(0, _blamed(review.contradiction, reward.source, self._task_words))
+        return tuple(found)
 
 
-def findings_of(review: Review, source: str, task_words: str) -> tuple[Finding, ...]:
-    """The findings of a review. A contradiction blocks only if its term is in the source and its
-    words are in the task."""
-    findings = []
-    if review.contradiction is not None:
-        findings.append(_contradiction(review.contradiction, source, task_words))
-    for exploit in review.exploits[:MOST_EXPLOITS]:
-        sentence = one_line(exploit, LONGEST_SENTENCE)
-        findings.append(
-            Finding(code=EXPLOIT, severity="warning", message=f"a policy may cheat: {sentence}")
-        )
-    return tuple(findings)
+def read_review(reply: str) -> Review | None:
+    """The last object in the reply with the form of a review; None without one."""
+    for value in objects(spoken(printable(reply)).text):
+        found = _by_key(value)
+        if {"term", "why"} <= found.keys():  # the contradiction alone
+            found = {"contradiction": value}
+        if "contradiction" in found or "exploits" in found:
+            exploits = tuple(_sentences(found.get("exploits")))
+            return Review(_contradiction(found.get("contradiction")), exploits)
+    return None
 
 
-def _contradiction(found: Contradiction, source: str, task_words: str) -> Finding:
+def _by_key(value: Any) -> dict[str, Any]:
+    """An object by its keys in small letters; empty for anything else."""
+    pairs = value.items() if isinstance(value, dict) else ()
+    return {str(key).strip().lower(): content for key, content in pairs}
+
+
+def _contradiction(value: Any) -> Contradiction | None:
+    match value:
+        case [first, *_]:
+            return _contradiction(first)
+        case str() if not _says_nothing(value):
+            return Contradiction("", "", value.strip())
+    found = {key: text.strip() for key, text in _by_key(value).items() if isinstance(text, str)}
+    term = found.get("term") or found.get("component") or found.get("line") or ""
+    parts = term, found.get("task", ""), found.get("why", "")
+    return None if all(map(_says_nothing, parts)) else Contradiction(*parts)
+
+
+def _sentences(value: Any) -> Iterator[str]:
+    match value:
+        case list() | tuple():
+            for item in value:
+                if isinstance(item, (str, dict)):
+                    yield from _sentences(item)
+        case dict():
+            texts = (part.strip() for part in value.values() if isinstance(part, str))
+            yield from _sentences(": ".join(filter(None, texts)))
+        case str() if not _says_nothing(value):
+            yield value.strip()
+
+
+def _says_nothing(text: str) -> bool:
+    return _NOTHING.fullmatch(text) is not None
+
+
+def _blamed(found: Contradiction, source: str, task_words: str) -> Finding:
+    """The finding on a contradiction."""
     term, task = one_line(found.term, 100), one_line(found.task, 100)
     why = one_line(found.why, LONGEST_SENTENCE)
     line = line_of(found.term, source)
     if line is None:
-        doubt = "it names no term of the source"
-        if term:
-            doubt = f"the term that it names is not in the source: {term!r}"
+        doubt = f"the term that it names is not in the source: {term!r}"
+        doubt = doubt if term else "it names no term of the source"
     elif not said_in(found.task, task_words):
-        doubt = "it names no words of the task"
-        if task:
-            doubt = f"the words that it names are not in the task: {task!r}"
+        doubt = f"the words that it names are not in the task: {task!r}"
+        doubt = doubt if task else "it names no words of the task"
     else:
-        return Finding(
-            code="R701",
-            severity="error",
-            message=f"{term!r} contradicts the task's {task!r}: {why}",
-            line=line,
-            hint=(
-                "let the reward pay for what the task says: check sign, variable, axis, frame and"
-                " target of this term"
-            ),
+        hint = (
+            "let the reward pay for what the task says: check sign, variable, axis, frame and"
+            " target of this term"
         )
-    return Finding(
-        code="R701",
-        severity="warning",
-        message=f"it may contradict the task: {why or term}",
-        line=line,
-        hint=f"the review does not prove it, so it does not block; {doubt}",
-    )
+        message = f"{term!r} contradicts the task's {task!r}: {why}"
+        return finding("R701", message, hint=hint, line=line)
+    message = f"it may contradict the task: {why or term}"
+    hint = f"the review does not prove it, so it does not block; {doubt}"
+    return finding("R701", message, hint=hint, severity="warning", line=line)
 
 
 def line_of(term: str, source: str) -> int | None:
-    """The first line of a quoted name, key or piece of code; None if the source's code does not
-    have it."""
+    """The first line of a quoted name, key or piece of code, apart from spaces; None if the
+    source's code, without comments and docstrings, does not have it."""
     tree, _ = parse(source)
-    if tree is None:
-        return None
     quotation = term.strip().strip("`'\" \t")
-    if re.fullmatch(r"\w+", quotation):
-        lines = [line for name, line in _names(tree) if name == quotation]
-        return min(lines, default=None) if quotation not in _NO_TERMS else None
-    return _line_of_code(quotation, source, tree)
-
-
-def _names(tree: ast.Module) -> list[tuple[str, int]]:
-    """Names of arguments, variables, helpers and components, with their lines."""
-    found = []
-    for node in ast.walk(tree):
-        match node:
-            case ast.Name():
-                found.append((node.id, node.lineno))
-            case ast.arg():
-                found.append((node.arg, node.lineno))
-            case ast.FunctionDef():
-                found.append((node.name, node.lineno))
-            case ast.Dict():
-                keys = (
-                    key
-                    for key in node.keys
-                    if isinstance(key, ast.Constant) and isinstance(key.value, str)
-                )
-                found += [(str(key.value), key.lineno) for key in keys]
-            case ast.Subscript(slice=ast.Constant(value=str() as key)):
-                found.append((key, node.lineno))
-    return found
-
-
-def _line_of_code(quotation: str, source: str, tree: ast.Module) -> int | None:
-    """The line of quoted code, apart from spaces, without comments and docstrings; or of a
-    component's name of several words."""
-    for name, line in _names(tree):
-        if name == quotation:
-            return line
+    if tree is None or quotation in _NO_TERMS:
+        return None
+    named = [line for name, line in _names(tree) if name == quotation]
+    if named or re.fullmatch(r"\w+", quotation):
+        return min(named, default=None)
     wanted = "".join(quotation.partition("#")[0].split())
     if len(wanted) < _SHORTEST_CODE or not re.search(r"[^\W\d]", wanted):
         return None
@@ -180,6 +202,20 @@ def _line_of_code(quotation: str, source: str, tree: ast.Module) -> int | None:
             if wanted in "".join(re.sub(r"#[^\n]*", "", text).split()):
                 return node.lineno
     return None
+
+
+def _names(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Names of arguments, variables, helpers and components, with their lines."""
+    for node in syntax.nodes(tree):
+        match node:
+            case ast.Name(id=name) | ast.arg(arg=name) | ast.FunctionDef(name=name):
+                yield name, node.lineno
+            case ast.Dict(keys=keys):
+                for key in keys:
+                    if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                        yield key.value, key.lineno
+            case ast.Subscript(slice=ast.Constant(value=str() as component)):
+                yield component, node.lineno
 
 
 def _is_no_term(node: ast.stmt) -> bool:

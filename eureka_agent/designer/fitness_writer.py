@@ -1,24 +1,70 @@
-"""The writer of a fitness: it asks a language model until the critic accepts one."""
+"""The writer of a fitness: it asks a language model until the critic accepts one. A reply holds the
+function, and a JSON block with the words."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
 
-from eureka_agent.designer.fitness_reply import FitnessReply, parse_fitness_reply
+from eureka_agent.critic.parse import finding
+from eureka_agent.designer.reply import parse_reply
 from eureka_agent.errors import EurekaError
 from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
 from eureka_agent.llm.prompts import render
-from eureka_agent.llm.spoken import ending_of, why_no_answer
+from eureka_agent.llm.spoken import ending_of, spoken, why_no_answer
 from eureka_agent.records import Finding, Message, TaskDescription, Verdict, WrittenFitness
 from eureka_agent.rewards import CodeReward, RewardSpecification
+from eureka_agent.task import FitnessReduction
 from eureka_agent.text import printable
 
 REVISIONS = 3
+LONGEST_DOC, LONGEST_UNIT = 300, 20
+_REDUCTIONS: tuple[FitnessReduction, ...] = get_args(FitnessReduction)
+_EXPECTED = {
+    "doc": f"the episode's fitness in words, a text of at most {LONGEST_DOC} characters",
+    "unit": f'a unit such as "s", at most {LONGEST_UNIT} characters, "1" for none',
+    "reduction": f"one of {', '.join(_REDUCTIONS)}",
+    "success": "a number, or null where no episode counts as solved",
+}
+"""Keys of the JSON block with what each holds; `success` may be left out."""
+_OBJECT_STARTS = re.compile(r"^[ \t]*(?=\{)", re.MULTILINE)
+_MOST_OBJECTS = 50
+_UNSEEN = ("Cc", "Cf", "Co", "Cs")
+"""Unicode categories of invisible characters."""
+_FORM = 'end with one JSON block: {"doc": "…", "unit": "…", "reduction": "sum", "success": null}'
 
 
 class FitnessNotWrittenError(EurekaError):
     """A failure of a model to write a fitness that the critic accepts."""
+
+
+@dataclass(frozen=True)
+class FitnessWords:
+    """Content of the JSON block."""
+
+    doc: str
+    unit: str
+    reduction: FitnessReduction
+    success: float | None
+
+
+@dataclass(frozen=True)
+class FitnessReply:
+    """Content of a reply."""
+
+    source: str
+    """Empty without a `compute_reward`."""
+    reasoning: str
+    words: FitnessWords | None
+    """None if they cannot be used; `findings` tell why."""
+    findings: tuple[Finding, ...]
+    """Findings on the words, and on invisible characters in the source."""
 
 
 class FitnessWriter:
@@ -57,47 +103,36 @@ class FitnessWriter:
             verdict = await self._judge(reward) if reply.source else Verdict()
             findings = (*_notes(message, reply), *reply.findings, *verdict.findings)
             if reply.words is not None and not _errors(findings):
-                return self._written(reply, verdict.repaired or reply.source, sentence), verdict
+                written = WrittenFitness(
+                    sentence=sentence,
+                    source=verdict.repaired or reply.source,
+                    doc=reply.words.doc,
+                    unit=reply.words.unit,
+                    reduction=reply.words.reduction,
+                    success_fitness=reply.words.success,
+                    author=self._model.name,
+                    reasoning=printable(reply.reasoning),
+                )
+                return written, verdict
             # the whole conversation, so that a model does not repeat itself and no request equals
             # an earlier one
-            messages = (
-                *messages,
-                ChatMessage("assistant", message.reply.strip() or "(no answer)"),
-                ChatMessage(
-                    "user", render("fitness_revise.md", findings=findings, source=reply.source)
-                ),
-            )
-        tries = self._revisions + 1
+            again = render("fitness_revise.md", findings=findings, source=reply.source)
+            answer = ChatMessage("assistant", message.reply.strip() or "(no answer)")
+            messages = (*messages, answer, ChatMessage("user", again))
         raise FitnessNotWrittenError(
             f"{self._model.name} wrote no fitness for {sentence!r} that the critic accepts, in"
-            f" {tries} tries. The last one:"
-            + "".join(f"\n  {_line(finding)}" for finding in _errors(findings)),
+            f" {self._revisions + 1} tries. The last one:"
+            + "".join(f"\n  {_line(each)}" for each in _errors(findings)),
             "say in the sentence what can be measured, ask another --model or with another --seed,"
             " or write a task file with a fitness",
-        )
-
-    def _written(self, reply: FitnessReply, source: str, sentence: str) -> WrittenFitness:
-        assert reply.words is not None  # there is no finding on them
-        return WrittenFitness(
-            sentence=sentence,
-            source=source,
-            doc=reply.words.doc,
-            unit=reply.words.unit,
-            reduction=reply.words.reduction,
-            success_fitness=reply.words.success,
-            author=self._model.name,
-            reasoning=printable(reply.reasoning),
         )
 
 
 def opening(description: TaskDescription, sentence: str) -> tuple[ChatMessage, ...]:
     """The messages that ask for a fitness."""
-    task = render(
-        "fitness.md",
-        sentence=sentence,
-        description=description,
-        variables=description.public_variables(),
-    )
+    variables = description.public_variables()
+    values = {"sentence": sentence, "description": description, "variables": variables}
+    task = render("fitness.md", **values)
     return ChatMessage("system", render("fitness_system.md")), ChatMessage("user", task)
 
 
@@ -105,16 +140,104 @@ def _notes(message: Message, reply: FitnessReply) -> list[Finding]:
     """A finding if the reply is incomplete because it ended early or holds no answer."""
     if ending_of(message) is FinishReason.STOP or (reply.source and reply.words is not None):
         return []
-    note, _ = why_no_answer(message)
-    return [
-        Finding(code="F706", severity="error", message=note, hint="answer in the form asked for")
-    ]
+    return [finding("F706", why_no_answer(message)[0], hint="answer in the form asked for")]
 
 
 def _errors(findings: Sequence[Finding]) -> list[Finding]:
-    return [finding for finding in findings if finding.severity == "error"]
+    return [each for each in findings if each.severity == "error"]
 
 
-def _line(finding: Finding) -> str:
-    place = f" line {finding.line}" if finding.line is not None else ""
-    return f"{finding.code}{place}: {printable(finding.message)}"
+def _line(found: Finding) -> str:
+    place = f" line {found.line}" if found.line is not None else ""
+    return f"{found.code}{place}: {printable(found.message)}"
+
+
+# ── replies ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def parse_fitness_reply(text: str) -> FitnessReply:
+    """Find function and words in a reply of any form."""
+    block, rest, problem = _last_object(spoken(printable(text)).text)
+    reply = parse_reply(rest)  # a JSON object is valid Python too
+    findings = list(_unseen(reply.source))
+    if not reply.source:
+        said = _one_line(text)
+        excerpt = f"; it begins: {said[:200]!r}" if said else ", it is empty"
+        fault = f"the reply holds no function `compute_reward`{excerpt}"
+        findings.append(finding("F701", fault, hint="write the function"))
+    if block is None:
+        fault = f"the JSON block cannot be read: {problem}"
+        fault = fault if problem else "the reply holds no JSON block with its words"
+        findings.append(finding("F703", fault, hint=_FORM))
+        return FitnessReply(reply.source, reply.reasoning, None, tuple(findings))
+    words, faults = _words(block)
+    return FitnessReply(reply.source, reply.reasoning, words, (*findings, *faults))
+
+
+def _unseen(source: str) -> Iterator[Finding]:
+    """Find an invisible character. The user decides by reading the source, so it must hold nothing
+    else."""
+    for number, line in enumerate(source.split("\n"), 1):
+        for each in line:
+            if each != "\t" and unicodedata.category(each) in _UNSEEN:
+                fault = f"the character U+{ord(each):04X} cannot be seen"
+                hint = "write the source in visible characters"
+                yield finding("F702", fault, hint=hint, line=number)
+                return
+
+
+def _words(found: Mapping[str, Any]) -> tuple[FitnessWords | None, list[Finding]]:
+    values: list[Any] = [found.get(key) for key in _EXPECTED]
+    doc, unit, reduction, success = values
+    fits = {
+        "doc": isinstance(doc, str) and 0 < len(_one_line(doc)) <= LONGEST_DOC,
+        "unit": isinstance(unit, str) and len(_one_line(unit)) <= LONGEST_UNIT,
+        "reduction": reduction in _REDUCTIONS,
+        "success": success is None or _number(success) is not None,
+    }
+    faults = [
+        finding("F704", f"the JSON block has no {key!r}", hint=_FORM)
+        for key in ("doc", "unit", "reduction")
+        if key not in found
+    ]
+    for key, expected in _EXPECTED.items():
+        if key in found and not fits[key]:
+            shown = json.dumps(found[key])[:80]
+            fault = f"{key!r} in the JSON block is {shown}, expected {expected}"
+            faults.append(finding("F705", fault, hint=_FORM))
+    if faults:
+        return None, faults
+    return FitnessWords(_one_line(doc), _one_line(unit) or "1", reduction, _number(success)), []
+
+
+def _number(value: object) -> float | None:
+    """A finite number; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:  # an integer of hundreds of digits
+        return None
+
+
+def _last_object(text: str) -> tuple[dict[str, Any] | None, str, str]:
+    """The last JSON object with one of the keys, fenced or not; the text without it; and why it
+    cannot be read."""
+    problem = ""
+    for match in list(_OBJECT_STARTS.finditer(text))[: -_MOST_OBJECTS - 1 : -1]:
+        start = match.end()
+        try:
+            value, end = json.JSONDecoder().raw_decode(text, start)
+        except json.JSONDecodeError as error:
+            if not problem and any(f'"{key}"' in text[start:] for key in _EXPECTED):
+                problem = f"{error.msg} at {text[error.pos : error.pos + 20]!r}"
+        except (RecursionError, ValueError):  # absurd nesting, a number of thousands of digits
+            problem = problem or "it is no plain object"
+        else:
+            if isinstance(value, dict) and any(key in value for key in _EXPECTED):
+                return value, text[:start] + text[end:], ""
+    return None, text, problem
+
+
+def _one_line(text: object) -> str:
+    return " ".join(printable(str(text)).split())

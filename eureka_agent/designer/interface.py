@@ -1,4 +1,5 @@
-"""Interface of designers: requests and proposals of the offline designer and of models."""
+"""Interface of designers: requests and proposals of the offline designer, of models, and of a
+person who gives a reward."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import Protocol
 
 from eureka_agent.feedback_records import Given
 from eureka_agent.records import (
+    GIVEN_DESIGNER,
     Diagnosis,
     EpisodeOrder,
     Operator,
@@ -16,7 +18,7 @@ from eureka_agent.records import (
     TaskDescription,
     Verdict,
 )
-from eureka_agent.rewards import RewardSpecification
+from eureka_agent.rewards import CodeReward, RewardSpecification
 from eureka_agent.settings import SearchSettings
 
 
@@ -181,3 +183,47 @@ class Designer(Protocol):
     ) -> Proposal:
         """A revision of a rejected proposal."""
         ...
+
+
+def given_reward(source: str, *, trusted: bool = False) -> CodeReward:
+    """A reward of the user's own. A `trusted` one may read private variables."""
+    return CodeReward(source=source, author=GIVEN_DESIGNER, trusted=trusted)
+
+
+def proposal_of(reward: RewardSpecification, request: DesignRequest) -> Proposal:
+    """The proposal of a reward that a person wrote or changed, which no designer is asked for."""
+    return Proposal(
+        reward=reward,
+        reasoning="Written by a person.",
+        operator=request.operator,
+        parents=tuple(parent.id for parent in request.parents),
+        reply=reward.source,
+    )
+
+
+class GivenDesigner:
+    """Proposes one given reward for every request."""
+
+    name = GIVEN_DESIGNER
+    concurrent = False
+
+    def __init__(self, reward: RewardSpecification, origin: str) -> None:
+        """`origin` names the reward's source for the record."""
+        self.reward = reward
+        self.origin = origin
+
+    async def propose(self, request: DesignRequest) -> Proposal:
+        """The given reward."""
+        reasoning = f"Taken from {self.origin}."
+        return Proposal(
+            reward=self.reward,
+            reasoning=reasoning,
+            operator=Operator.FRESH,
+            reply=self.reward.source,
+        )
+
+    async def revise(
+        self, request: DesignRequest, rejected: Proposal, verdict: Verdict
+    ) -> Proposal:
+        """The given reward again, since the user revises it."""
+        return rejected

@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from eureka_agent.designer.differences import compact
 from eureka_agent.designer.interface import DesignRequest, ParentSummary, Rejection
 from eureka_agent.designer.reply import parse_reply
-from eureka_agent.designer.source_tools import parameter_names
+from eureka_agent.designer.source_tools import compact, parameter_names
 from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, LanguageModelError, Role
 from eureka_agent.llm.prompts import fenced, render, system_message

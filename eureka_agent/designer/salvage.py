@@ -11,6 +11,7 @@ import warnings
 from typing import Any
 
 from eureka_agent import syntax
+from eureka_agent.critic.allow_list import names_bound, names_used
 from eureka_agent.text import printable
 
 LONGEST_SOURCE = 50_000
@@ -81,45 +82,21 @@ def is_excerpt(source: str) -> bool:
 def names_defined(source: str) -> set[str]:
     """Names that the top level binds; none if the source does not parse."""
     names: set[str] = set()
-    for statement in statements(source):
-        match statement:
-            case ast.FunctionDef():
-                names.add(statement.name)
-            case ast.Import() | ast.ImportFrom():
-                names |= {
-                    (alias.asname or alias.name).partition(".")[0] for alias in statement.names
-                }
-            case _:
-                names |= {
-                    node.id
-                    for node in ast.walk(statement)
-                    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-                }
+    for each in statements(source):
+        names |= {each.name} if isinstance(each, ast.FunctionDef) else names_bound(each)
     return names
 
 
 def names_assigned(source: str, function: str) -> set[str]:
     """Names that the function at the source's top level binds."""
     found = [node for node in statements(source) if isinstance(node, ast.FunctionDef)]
-    nodes = (each for node in found if node.name == function for each in ast.walk(node))
-    return {
-        node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
+    return {name for node in found if node.name == function for name in names_used(node, ast.Store)}
 
 
 def names_missing(source: str) -> set[str]:
     """Names that are read but bound nowhere in the source."""
-    bound = names_defined(source) | set(dir(builtins))
-    read: set[str] = set()
-    for statement in statements(source):
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Name):
-                (read if isinstance(node.ctx, ast.Load) else bound).add(node.id)
-            elif isinstance(node, ast.arg):
-                bound.add(node.arg)
-            elif isinstance(node, ast.FunctionDef):
-                bound.add(node.name)
-    return read - bound
+    tree = ast.Module(statements(source), [])
+    return set(names_used(tree)) - names_bound(tree) - set(dir(builtins))
 
 
 def leading_code(text: str, function: str) -> int:

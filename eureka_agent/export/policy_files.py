@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from eureka_agent import syntax
 from eureka_agent.errors import RunFolderError
-from eureka_agent.export.policy_description import Statistics
+from eureka_agent.export.folder import Statistics
 from eureka_agent.training.policy import load_policy
 
 ONNX_PACKAGES = ("onnx", "onnxscript")

@@ -33,7 +33,7 @@ from eureka_agent.rewards import RewardSpecification
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.sandbox.cores import usable_cores
 from eureka_agent.sandbox.inbox import check_policy
-from eureka_agent.sandbox.wall import Wall, shared_limits
+from eureka_agent.sandbox.wall import shared_limits
 from eureka_agent.search.scoring import score_of_seeds
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.summary import best_attempt
@@ -121,21 +121,11 @@ async def prove(
     Raises SettingsError for a library that is missing, EnvironmentFaultError, WallError, and
     EurekaError where every training failed.
     """
-    wall = choose_wall(run.settings.sandbox)
     _check_installed(library)
-    work = _Work(run, library, wall, settings, say)
-    stored = read_proof(run, library)
-    if stored is not None and (stored.settings, stored.episodes) == (settings, work.proof.episodes):
-        kept = tuple(each for each in stored.trainings if each.fitness is not None)
-        work.proof = stored.model_copy(update={"trainings": kept})
-    missing = [
-        (name, seed)
-        for seed in (derive_seed("proof", place) for place in range(seeds))
-        for name in rewards
-        if all((each.name, each.seed) != (name, seed) for each in work.proof.trainings)
-    ]
-    sources = {name: work.exported(name, reward) for name, reward in rewards.items()}
-    await work.train(missing, sources)
+    work = _Work(run, library, rewards, settings, say)
+    wanted = [(name, derive_seed("proof", place)) for place in range(seeds) for name in rewards]
+    known = {(each.name, each.seed) for each in work.proof.trainings}
+    await work.train([each for each in wanted if each not in known])
     trainings = work.proof.trainings
     if trainings and all(each.fitness is None for each in trainings):
         raise EurekaError(
@@ -160,78 +150,72 @@ class _Work:
         self,
         run: Run,
         library: LibraryName,
-        wall: Wall,
+        rewards: dict[str, RewardSpecification],
         settings: TrainingSettings,
         say: Callable[[ProofTraining], None],
     ) -> None:
-        self._run, self._library, self._wall, self._say = run, library, wall, say
-        self._settings = settings
+        self._run, self._say = run, say
+        self._wall = choose_wall(run.settings.sandbox)
         self._problem = Problem(run.settings.env, run.description.task, run.written_fitness)
+        self._rewards = {name: self._exported(name, each) for name, each in rewards.items()}
         episodes = run.settings.evaluation_episodes
         self.proof = Proof(library=library, settings=settings, episodes=episodes)
+        stored = read_proof(run, library)
+        if stored is not None and (stored.settings, stored.episodes) == (settings, episodes):
+            kept = tuple(each for each in stored.trainings if each.fitness is not None)
+            self.proof = stored.model_copy(update={"trainings": kept})
 
-    def exported(self, name: str, reward: RewardSpecification) -> RewardSpecification:
+    def _exported(self, name: str, reward: RewardSpecification) -> RewardSpecification:
         """The reward as `eureka export` writes it, which is what trains; stored beside the proof.
         One that calls helper functions trains as it is."""
         source = standalone_source(reward.source)
         write_text(inside(self._run.folder, PROOF, f"{name}.py"), source)
         return reward if calls_helpers(reward.source) else reward.with_source(source)
 
-    async def train(
-        self, missing: Sequence[tuple[str, int]], rewards: dict[str, RewardSpecification]
-    ) -> None:
+    async def train(self, missing: Sequence[tuple[str, int]]) -> None:
         """Train these, a process for each core."""
         if not missing:
             return
         queue, workers = iter(missing), min(usable_cores(), len(missing))
+        limits = shared_limits(workers + 1)
         with tempfile.TemporaryDirectory(prefix="eureka-proof-") as scratch:
             evaluator = Evaluator(self._wall, self._problem, Path(scratch) / "evaluator")
             try:
                 async with asyncio.TaskGroup() as group:
                     for number in range(workers):
                         place = Path(scratch) / f"{number}"
-                        group.create_task(self._serve(place, workers, queue, rewards, evaluator))
+                        place.mkdir()
+                        worker = WarmWorker(self._wall, self._problem, place, limits)
+                        group.create_task(self._serve(worker, queue, evaluator))
             except* EurekaError as errors:
                 raise errors.exceptions[0] from None
             finally:
                 await evaluator.close()
 
     async def _serve(
-        self,
-        scratch: Path,
-        workers: int,
-        queue: Iterable[tuple[str, int]],
-        rewards: dict[str, RewardSpecification],
-        evaluator: Evaluator,
+        self, worker: WarmWorker, queue: Iterable[tuple[str, int]], evaluator: Evaluator
     ) -> None:
-        scratch.mkdir()
-        worker = WarmWorker(self._wall, self._problem, scratch, shared_limits(workers + 1))
+        path = inside(self._run.folder, PROOF, f"{self.proof.library}.json")
         try:
             for name, seed in queue:
-                self._keep(await self._training(worker, name, seed, rewards[name], evaluator))
+                training = await self._training(worker, evaluator, name, seed)
+                trainings = (*self.proof.trainings, training)
+                self.proof = self.proof.model_copy(update={"trainings": trainings})
+                write_text(path, self.proof.model_dump_json(indent=1))
+                self._say(training)
         finally:
             await worker.drop()
 
     async def _training(
-        self,
-        worker: WarmWorker,
-        name: str,
-        seed: int,
-        reward: RewardSpecification,
-        evaluator: Evaluator,
+        self, worker: WarmWorker, evaluator: Evaluator, name: str, seed: int
     ) -> ProofTraining:
-        client = await worker.ready()
-        order = Prove(
-            job=f"{name}-{seed}",
-            library=self._library,
-            reward=reward,
-            seed=seed,
-            settings=self._settings,
-        )
+        client, job, library = await worker.ready(), f"{name}-{seed}", self.proof.library
+        settings, reward = self.proof.settings, self._rewards[name]
+        order = Prove(job=job, library=library, reward=reward, seed=seed, settings=settings)
         try:
             most_s = _SLOWER * self._run.settings.training_timeout
             answer = await worker.ask(order, Proved, most_s, client)
-            policy = inside(self._run.folder, PROOF, self._library, f"{name}-{seed}.safetensors")
+            policy = inside(self._run.folder, PROOF, library, f"{job}.safetensors")
             policy.parent.mkdir(parents=True, exist_ok=True)
             await client.inbox.take(answer.policy, policy, check_policy)
             self.proof = self.proof.model_copy(update={"version": answer.library})
@@ -244,10 +228,3 @@ class _Work:
             return ProofTraining(name=name, seed=seed, fitness=None, failure=error.message)
         fitness = evaluation.fitness_mean()
         return ProofTraining(name=name, seed=seed, fitness=fitness, seconds=answer.seconds)
-
-    def _keep(self, training: ProofTraining) -> None:
-        trainings = (*self.proof.trainings, training)
-        self.proof = self.proof.model_copy(update={"trainings": trainings})
-        path = inside(self._run.folder, PROOF, f"{self._library}.json")
-        write_text(path, self.proof.model_dump_json(indent=1))
-        self._say(training)

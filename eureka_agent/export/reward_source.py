@@ -6,9 +6,10 @@ import ast
 import symtable
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TypeGuard
 
 from eureka_agent import syntax
+from eureka_agent.critic.allow_list import imports
+from eureka_agent.critic.repair import replaced
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.helper_names import HELPER_NAMES, is_helper_module
 from eureka_agent.wording import without_trailing_comments
@@ -46,13 +47,13 @@ def standalone_source(source: str, constants: Mapping[str, float] = MappingProxy
         [lines[number - 1] for number in part if number not in dropped]
         for part in (range(1, head + 1), range(head + 1, len(lines) + 1))
     )
-    imports = ["import functools"] * bool(constants) + _missing_imports(tree)
+    needed = ["import functools"] * bool(constants) + _missing_imports(tree)
     if called or renamed:
-        imports.append(f"from {HELPERS_MODULE} import {', '.join([*called, *renamed])}")
+        needed.append(f"from {HELPERS_MODULE} import {', '.join([*called, *renamed])}")
     body = "\n".join(after).strip("\n")
-    future = [] if _has_annotations_future(tree) else [_FUTURE]
-    heads = ["\n".join(part) for part in (before, future, imports) if part]
-    if imports and body.startswith(("import ", "from ")):
+    future = [] if ("annotations", "__future__.annotations") in imports(tree) else [_FUTURE]
+    heads = ["\n".join(part) for part in (before, future, needed) if part]
+    if needed and body.startswith(("import ", "from ")):
         body = f"{heads.pop()}\n{body}"
     elif body.startswith("def "):
         body = f"\n{body}"
@@ -86,13 +87,9 @@ def _read_globally(table: symtable.SymbolTable) -> set[str]:
 
 
 def _helper_imports(tree: ast.Module) -> list[ast.ImportFrom]:
-    """Imports of helper functions, the last one first: its replacement does not move the others."""
-    found = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and is_helper_module(node.module)
-    ]
-    return sorted(found, key=lambda node: (node.lineno, node.col_offset), reverse=True)
+    """Imports of helper functions."""
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    return [node for node in nodes if is_helper_module(node.module)]
 
 
 def _renamed_helpers(tree: ast.Module) -> list[str]:
@@ -107,16 +104,14 @@ def _renamed_helpers(tree: ast.Module) -> list[str]:
 
 def _without_helper_imports(text: str, tree: ast.Module) -> tuple[str, set[int]]:
     """Text with `pass` in place of imports of helper functions, and the numbers of empty lines."""
+    nodes = _helper_imports(tree)
+    text = replaced(text, [(node, "pass") for node in nodes])
     lines, dropped = text.split("\n"), set[int]()
-    for node in _helper_imports(tree):
-        first, last = node.lineno, node.end_lineno or node.lineno
-        before = lines[first - 1].encode()[: node.col_offset].decode()
-        after = lines[last - 1].encode()[node.end_col_offset :].decode()
-        lines[first - 1 : last] = [f"{before}pass{after}", *[""] * (last - first)]
-        dropped |= set(range(first + 1, last + 1))
-        if node in tree.body and lines[first - 1].strip() == "pass":
-            dropped.add(first)
-    return "\n".join(lines), dropped
+    for node in nodes:
+        dropped |= set(range(node.lineno + 1, (node.end_lineno or node.lineno) + 1))
+        if node in tree.body and lines[node.lineno - 1].strip() == "pass":
+            dropped.add(node.lineno)
+    return text, dropped
 
 
 def _with_constants(constants: Mapping[str, float]) -> str:
@@ -142,23 +137,11 @@ def _end_of_head(tree: ast.Module) -> int:
     end = 0
     for index, node in enumerate(tree.body):
         is_constant = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if not (index == 0 and is_constant) and not _is_future(node):
+        is_future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
+        if not (index == 0 and is_constant) and not is_future:
             break
         end = node.end_lineno or end
     return end
-
-
-def _is_future(node: ast.stmt) -> TypeGuard[ast.ImportFrom]:
-    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
-
-
-def _has_annotations_future(tree: ast.Module) -> bool:
-    return any(
-        alias.name == "annotations"
-        for node in tree.body
-        if _is_future(node)
-        for alias in node.names
-    )
 
 
 def _decorator_lines(tree: ast.Module) -> set[int]:
@@ -176,10 +159,6 @@ def _decorator_lines(tree: ast.Module) -> set[int]:
 def _missing_imports(tree: ast.Module) -> list[str]:
     """Lines that import the source's undefined names."""
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    bound = {
-        alias.asname or alias.name.partition(".")[0]
-        for node in tree.body
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for alias in node.names
-    }
-    return [line for name, line in _GIVEN_IMPORTS.items() if name in used - bound]
+    heads = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    used -= {name for node in heads for name, _ in imports(node)}
+    return [line for name, line in _GIVEN_IMPORTS.items() if name in used]

@@ -20,9 +20,9 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from eureka_agent.archive.baseline_cache import CACHE_FOLDER
+from eureka_agent.archive.cache import CACHE_FOLDER
+from eureka_agent.archive.files import storage_errors
 from eureka_agent.archive.run_folder import versions
-from eureka_agent.archive.storage_errors import storage_errors
 from eureka_agent.fleet.devices import Device, Hardware
 from eureka_agent.fleet.jobs import Problem
 from eureka_agent.protocol.bounds import KERNELS_FILE

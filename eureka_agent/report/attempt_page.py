@@ -1,13 +1,14 @@
-"""One attempt in full for `eureka show RUN ATTEMPT`, as rich renderables."""
+"""One attempt in full: a document, for `eureka show RUN ATTEMPT` and for the page."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
-from rich.panel import Panel
-from rich.table import Table
 from rich.text import Text
 
 from eureka_agent import wording
@@ -18,68 +19,113 @@ from eureka_agent.attempt_words import (
     origin,
     rung_reached,
 )
-from eureka_agent.records import Attempt, CurvePoint, Stage, Verdict
-from eureka_agent.report.blocks import Quote
+from eureka_agent.records import Attempt, CurvePoint, Diagnosis, Finding, Message
+from eureka_agent.report.blocks import (
+    Block,
+    Document,
+    Drawing,
+    Facts,
+    Folded,
+    Grid,
+    Items,
+    Quote,
+    Section,
+    Source,
+    Words,
+)
 from eureka_agent.report.sparkline import common_scale, sparkline
-from eureka_agent.report.terminal import PythonSource, panel, render_block, unbroken
+from eureka_agent.report.terminal import render_block
+from eureka_agent.text import clipped
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from eureka_agent.report.html.charts import Chart
 
 CURVE_WIDTH = 24
-STAGE_STYLES = {
-    Stage.TRAINED: "green",
-    Stage.REJECTED: "red",
-    Stage.FAILED: "yellow",
-    Stage.PROPOSED: "dim",
-    Stage.ACCEPTED: "dim",
-}
-
-
+MOST_COMPONENTS = 16
+"""Components of a reward in one chart."""
+MOST_EPISODES = 100
+MOST_MESSAGES = 30
+LONGEST_TEXT = 200_000
+"""Characters of a request or a reply."""
 COMPARED = {"choices": "by your choices", "model": "judged by a model from pictures"}
 
 
-def render_attempt(
+def attempt_document(
     attempt: Attempt,
     env_steps: int,
     points: Sequence[CurvePoint] = (),
+    *,
     folder: Path | None = None,
     fitness_origin: str = "",
-) -> RenderableType:
-    """Origin, source, verdict, curves and diagnosis of an attempt.
-
-    `env_steps`: those of a whole training; `points`: its curve, where it was trained.
-    """
-    proposal, style = attempt.proposal, STAGE_STYLES[attempt.stage]
-    facts = [origin(proposal), f"designer {proposal.reward.author}", f"seed {attempt.seed}"]
-    if proposal.drafts:
-        facts.append(drafts_words(proposal.drafts))
-    if attempt.retries:
-        facts.append(f"started again {wording.plural(attempt.retries, 'time')}")
-    if fitness_origin:
-        facts.append(fitness_origin)
-    heading = Text.assemble(
-        (f"attempt {attempt.id}", "bold"),
-        "  ",
-        (attempt.stage.value, style),
-        f"  {outcome_words(attempt, env_steps)}",
+    unit_note: str = "",
+    parents: Mapping[str, Attempt] = MappingProxyType({}),
+    messages: Sequence[Message] | None = None,
+) -> Document:
+    """Origin, source, verdict, curves and diagnosis of an attempt. `env_steps`: those of a whole
+    training; `points`: its curve, where it was trained; `parents`: those that the run has, by id;
+    `messages`: requests to models about it, None to leave them out."""
+    proposal, outcome = attempt.proposal, outcome_words(attempt, env_steps)
+    head = [Words(outcome, "strong")] if outcome else []
+    head += [Words(attempt.reason, "warn")] if attempt.reason else []
+    source, folder_text = proposal.reward.source.rstrip(), "" if folder is None else str(folder)
+    sections: dict[str, tuple[str, Sequence[Block]]] = {
+        "origin": ("Origin", _origin(attempt, fitness_origin)),
+        "source": (
+            f"Reward function of attempt {attempt.id}",
+            [Source(source) if source else Words("The designer's reply held no code.", "muted")],
+        ),
+        "verdict": ("Verdict of the critic", _verdict(attempt)),
+        "differences": ("Differences to its parents", _differences(attempt, parents)),
+        "reasoning": ("Reasoning of the designer", _quote(proposal.reasoning)),
+        "curves": ("Curves over the training, with exploration noise", _curves(points, unit_note)),
+        "diagnosis": ("Diagnosis", _diagnosis(attempt.diagnosis) if attempt.diagnosis else []),
+        "analysis": ("The analyst on its episodes", _quote(attempt.analysis)),
+        "episodes": ("Episodes", _episodes(attempt, unit_note)),
+        "requests": ("Prompts and replies", _requests(attempt, messages)),
+        "files": ("Files", [Source(folder_text, language="sh")] if folder_text else []),
+    }
+    return Document(
+        f"attempt {attempt.id}  {attempt.stage.value}",
+        head,
+        [Section(name, title, partial(tuple, made)) for name, (title, made) in sections.items()],
     )
+
+
+def render_attempt(document: Document) -> RenderableType:
+    """The document for a terminal."""
+    head = "  ".join([document.title, *(each.text for each in document.head)])
+    shown: list[RenderableType] = [Text(head, "bold")]
+    for section in document.sections:
+        if blocks := [part for block in section.blocks for part in render_block(block)]:
+            shown += [Text(), Text(section.title, "bold"), *blocks]
+    return Group(*shown)
+
+
+def _quote(text: str) -> list[Block]:
+    return [Quote(text)] if text.strip() else []
+
+
+def _curves(points: Sequence[CurvePoint], unit_note: str) -> list[Block]:
+    if not points:
+        return []
+    return [Drawing(partial(curve_charts, points, unit_note), curves_text(points))]
+
+
+def _origin(attempt: Attempt, fitness_origin: str) -> list[Block]:
+    proposal = attempt.proposal
+    facts = {
+        "origin": origin(proposal),
+        "designer": proposal.reward.author,
+        "seed": str(attempt.seed),
+        "drafts": drafts_words(proposal.drafts) if proposal.drafts else "",
+        "started again": wording.plural(attempt.retries, "time") if attempt.retries else "",
+        "metric": fitness_origin,
+    }
     trainings = training_lines(attempt) if attempt.repeats else []
-    parts: list[RenderableType] = [heading]
-    parts += [Text(line, style="dim") for line in (" · ".join(facts), *trainings)]
-    parts.append(Text())
-    if attempt.reason:
-        parts += [Text(attempt.reason, style=style), Text()]
-    parts.append(_source_panel(attempt))
-    if proposal.reasoning.strip():
-        parts += render_block(Quote(proposal.reasoning))
-    if attempt.verdict is not None:
-        parts.append(_verdict_panel(attempt.verdict))
-    if points:
-        title = "curves over the training, with exploration noise"
-        parts.append(panel(render_curves(points), title))
-    if attempt.diagnosis is not None:
-        parts.append(panel(Text(attempt.diagnosis.text.strip()), "diagnosis"))
-    if folder is not None:
-        parts.append(unbroken(f"files: {folder}", "dim"))
-    return Group(*parts)
+    shown = Facts({name: text for name, text in facts.items() if text})
+    return [shown, *(Words(line, "muted") for line in trainings)]
 
 
 def drafts_words(drafts: Sequence[float | None]) -> str:
@@ -100,20 +146,16 @@ def outcome_words(attempt: Attempt, env_steps: int) -> str:
         if rung_reached(attempt) is None:
             return ""
         return f"fitness {fitness_words(attempt, env_steps)} of its training"
+    solved = f"{outcome.success_rate:.0%} solved" if outcome.success_rate is not None else ""
     if attempt.strength is not None:
-        solved = f"{outcome.success_rate:.0%} solved" if outcome.success_rate is not None else ""
         strength = f"strength {merit_words(attempt)}, {COMPARED[attempt.strength.by]}"
         return ", ".join(filter(None, (strength, solved, early_ends(outcome))))
     if attempt.repeats:
         seeds = wording.plural(len(attempt.fitness_per_seed), "seed")
         return f"fitness {wording.number(attempt.fitness)} over {seeds}"
-    parts = [
-        f"fitness {wording.plus_minus(outcome.fitness, outcome.fitness_std)}"
-        f" over {wording.plural(outcome.evaluation_episodes, 'episode')}",
-        f"{outcome.success_rate:.0%} solved" if outcome.success_rate is not None else "",
-        early_ends(outcome),
-    ]
-    return ", ".join(filter(None, parts))
+    fitness = f"fitness {wording.plus_minus(outcome.fitness, outcome.fitness_std)}"
+    over = f"{fitness} over {wording.plural(outcome.evaluation_episodes, 'episode')}"
+    return ", ".join(filter(None, (over, solved, early_ends(outcome))))
 
 
 def training_lines(attempt: Attempt) -> list[str]:
@@ -132,7 +174,44 @@ def training_lines(attempt: Attempt) -> list[str]:
     return lines
 
 
-def render_curves(points: Sequence[CurvePoint]) -> Table:
+def _verdict(attempt: Attempt) -> list[Block]:
+    if (verdict := attempt.verdict) is None:
+        return []
+    word = "accepted" if verdict.accepted else "rejected"
+    steps = f" ({', '.join(verdict.steps_run)})" if verdict.steps_run else ""
+    found = finding_lines(verdict.findings)
+    return [Words(f"The critic {word} it{steps}."), *([Items(found)] if found else [])]
+
+
+def finding_lines(findings: Sequence[Finding]) -> list[str]:
+    """The critic's findings, a line each: `3:5 C102 unknown variable 'heigth'; did you mean …`."""
+    places = [f"{each.line}:{each.column or 0} " if each.line else "" for each in findings]
+    return [
+        "; ".join(filter(None, (f"{place}{each.code} {each.message}", each.hint)))
+        for place, each in zip(places, findings, strict=True)
+    ]
+
+
+def _differences(attempt: Attempt, parents: Mapping[str, Attempt]) -> list[Block]:
+    drawn = {
+        name: Drawing(partial(source_difference, each, attempt)) for name, each in parents.items()
+    }
+    return [Folded(f"Difference to its parent {name}", [each]) for name, each in drawn.items()]
+
+
+def source_difference(before: Attempt, after: Attempt) -> Markup:
+    """Difference of two sources as an element."""
+    from markupsafe import Markup
+
+    from eureka_agent.report.html.source import difference_to_parent
+
+    first, second = (
+        wording.without_trailing_comments(each.proposal.reward.source) for each in (before, after)
+    )
+    return difference_to_parent(first, second) or Markup("The two are equal.")
+
+
+def curves_text(points: Sequence[CurvePoint]) -> str:
     """Sparkline of every curve with its first, last and highest value. The reward and its
     components, which add up to it, have one scale."""
     curves: dict[str, list[float | None]] = {
@@ -140,7 +219,7 @@ def render_curves(points: Sequence[CurvePoint]) -> Table:
         "episode length": [point.episode_length for point in points],
         "reward": [point.reward for point in points],
     }
-    for name in dict.fromkeys(name for point in points for name in point.components):
+    for name in _components(points):
         curves[f"component {name}"] = [point.components.get(name) for point in points]
     parts = [name for name in curves if name == "reward" or name.startswith("component ")]
     scale = common_scale((curves[name] for name in parts), CURVE_WIDTH)
@@ -148,44 +227,116 @@ def render_curves(points: Sequence[CurvePoint]) -> Table:
         curves["action std"] = [point.action_std for point in points]
     else:  # discrete actions
         curves["entropy"] = [point.entropy for point in points]
-    table = Table.grid(padding=(0, 2))
-    table.add_column()
-    table.add_column(no_wrap=True)
-    for _ in range(3):
-        table.add_column(justify="right", no_wrap=True)
-    table.add_row("", "", *(Text(title, style="dim") for title in ("first", "last", "highest")))
+    rows: list[tuple[str, ...]] = [("", "", "first", "last", "highest")]
     for name, values in curves.items():
         known = [value for value in values if value is not None]
         numbers = [known[0], known[-1], max(known)] if known else [None] * 3
-        curve = sparkline(values, CURVE_WIDTH, scale=scale if name in parts else None)
-        table.add_row(name, Text(curve, style="cyan"), *map(wording.number, numbers))
-    return table
+        drawn = sparkline(values, CURVE_WIDTH, scale=scale if name in parts else None)
+        rows.append((name, drawn, *map(wording.number, numbers)))
+    widths = [max(len(row[place]) for row in rows) for place in range(5)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if place < 2 else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    )
 
 
-def render_findings(result: Verdict) -> RenderableType:
-    """The critic's findings, a line each with its hint below, like a linter's."""
-    lines = []
-    for finding in result.findings:
-        place = f"{finding.line}:{finding.column or 0} " if finding.line is not None else ""
-        style = "red" if finding.severity == "error" else "yellow"
-        lines.append(Text.assemble(place, (finding.code, style), f" {finding.message}"))
-        if finding.hint:
-            lines.append(Text(f"    {finding.hint}", style="dim"))
-    return Group(*lines)
+def curve_charts(points: Sequence[CurvePoint], unit_note: str) -> Markup:
+    """Figures of fitness, components and episode length over a training."""
+    from markupsafe import Markup
+
+    from eureka_agent.report.html.charts import Curve, Trainings, figure, learning_curves
+
+    steps = tuple(point.env_steps for point in points)
+
+    def lines(named: Mapping[str, Sequence[float | None]], label: str) -> Chart | None:
+        trainings = [
+            Trainings(name, "best" if name == "reward" else "attempt", (Curve(steps, tuple(each)),))
+            for name, each in named.items()
+        ]
+        chart = learning_curves(trainings, unit_note)
+        if chart is not None:
+            chart["y"] = {"label": label}
+        return chart
+
+    noise, fitness = "With exploration noise.", {"fitness": [point.fitness for point in points]}
+    lengths = {"episode length": [point.episode_length for point in points]}
+    terms: dict[str, list[float | None]] = {"reward": [point.reward for point in points]}
+    for name in _components(points)[:MOST_COMPONENTS]:
+        terms[name] = [point.components.get(name) for point in points]
+    parts = "Mean per step of the whole reward and of each of its parts."
+    figures = (
+        (lines(fitness, f"fitness{unit_note}"), "Fitness over the training", noise),
+        (lines(terms, "mean per step"), "Reward and its components", parts),
+        (lines(lengths, "control steps"), "Episode length", ""),
+    )
+    return Markup().join(figure(*each) for each in figures)
 
 
-def _verdict_panel(result: Verdict) -> Panel:
-    word = "accepted" if result.accepted else "thrown out"
-    steps = f"steps: {', '.join(result.steps_run)}" if result.steps_run else ""
-    body: RenderableType = Text(f"no findings; {steps}")
-    if result.findings:
-        body = Group(render_findings(result), Text(steps, style="dim"))
-    return panel(body, f"critic: {word}")
+def _components(points: Sequence[CurvePoint]) -> list[str]:
+    return list(dict.fromkeys(name for point in points for name in point.components))
 
 
-def _source_panel(attempt: Attempt) -> Panel:
-    title = f"reward function of attempt {attempt.id}"
-    source = attempt.proposal.reward.source.rstrip()
-    if not source:
-        return panel(Text("the designer's reply held no code", style="dim"), title, "none")
-    return panel(PythonSource(source), title, "none")
+def _diagnosis(diagnosis: Diagnosis) -> list[Block]:
+    """Findings and components for a browser, and the whole text for a terminal."""
+    titles = ("component", "share of the reward", "lowest", "mean", "highest")
+    rows = [
+        (each.name, f"{100 * each.share:.0f} %", *map(wording.number, values))
+        for each in diagnosis.components
+        for values in [(each.minimum, each.mean, each.maximum)]
+    ]
+    found = [f"{each.code}: {each.message} Try: {each.advice}." for each in diagnosis.findings]
+    text = diagnosis.text.strip()
+    blocks: list[Block] = [
+        Items(found) if found else Words("The analyzer found nothing wrong."),
+        Grid(titles, rows, numbers=titles[1:]),
+        *([Folded("What the designer is told of it", [Source(text, language="sh")])] * bool(text)),
+    ]
+
+    def html() -> Markup:
+        from eureka_agent.report.html.document import blocks_html
+
+        return blocks_html(blocks)
+
+    return [Drawing(html, text)]
+
+
+def _episodes(attempt: Attempt, unit_note: str) -> list[Block]:
+    scored = [each.evaluation for each in attempt.rungs if each.evaluation is not None]
+    if not scored:
+        return []
+    episodes = scored[-1].episodes
+    titles = ("episode", f"fitness{unit_note}", "control steps", "ended by")
+    rows = [
+        (str(place), wording.number(each.fitness), str(each.length), wording.words(each.ended_by))
+        for place, each in enumerate(episodes[:MOST_EPISODES], 1)
+    ]
+    count = wording.plural(len(episodes), "episode")
+    summary = f"{count} of its last score within the training, without noise"
+    return [Folded(summary, [Grid(titles, rows, numbers=titles[:3])])]
+
+
+def _requests(attempt: Attempt, messages: Sequence[Message] | None) -> list[Block]:
+    if messages is None:
+        return []
+    blocks: list[Block] = []
+    for each in messages[:MOST_MESSAGES]:
+        facts = [each.role, each.model, wording.money(each.cost.money)]
+        facts += [wording.duration(each.cost.seconds)] if each.cost.seconds else []
+        blocks.append(_request(" · ".join(facts), each.request, each.reply))
+    if len(messages) > MOST_MESSAGES:
+        more = wording.plural(len(messages) - MOST_MESSAGES, "request")
+        blocks.append(Words(f"and {more} more", "muted"))
+    proposal = attempt.proposal
+    if not messages and proposal.prompt.strip():
+        blocks.append(_request("Prompt and reply", proposal.prompt, proposal.reply))
+    return blocks or [Words("No model was asked for this attempt.", "muted")]
+
+
+def _request(summary: str, prompt: str, reply: str) -> Block:
+    blocks: list[Block] = []
+    for title, text in {"Prompt": prompt, "Reply": reply}.items():
+        blocks += [Words(title, "strong"), Source(clipped(text, LONGEST_TEXT), language="sh")]
+    return Folded(summary, blocks)

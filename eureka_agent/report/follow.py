@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from eureka_agent.archive.database import Archive
-from eureka_agent.archive.rows import brief_proposal
-from eureka_agent.archive.run_lock import is_held
+from eureka_agent.archive.files import is_held
+from eureka_agent.archive.tables import brief_proposal
 from eureka_agent.errors import RunFolderError
 from eureka_agent.journal.entries import (
     BaseEntry,

@@ -7,6 +7,7 @@ from pathlib import Path
 from eureka_agent.markup import Markup, code, escaped, fenced, quoted, table
 from eureka_agent.report.blocks import (
     Block,
+    Document,
     Drawing,
     Facts,
     Folded,
@@ -29,7 +30,11 @@ def write_report(path: Path, report: RunReport) -> None:
 
 def markdown(report: RunReport) -> str:
     """The report of a run."""
-    document = run_document(report)
+    return document_markdown(run_document(report))
+
+
+def document_markdown(document: Document) -> str:
+    """A document as a file."""
     head = " ".join(_words(each.text) for each in document.head)
     parts = [f"# {escaped(document.title)}", head, *map(_section, document.sections)]
     return "\n\n".join(filter(None, parts)) + "\n"

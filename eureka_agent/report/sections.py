@@ -26,7 +26,7 @@ from eureka_agent.attempt_words import (
     remark,
     rung_reached,
 )
-from eureka_agent.designer.differences import difference
+from eureka_agent.designer.source_tools import difference
 from eureka_agent.invocation import command, executable
 from eureka_agent.llm.replay import REPLAY
 from eureka_agent.ranking import ranked

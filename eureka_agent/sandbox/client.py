@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from eureka_agent.archive.files import storage_errors
 from eureka_agent.archive.safe_files import read_plain
-from eureka_agent.archive.storage_errors import storage_errors
 from eureka_agent.environment_files import ENVIRONMENT_FILE, source_folders
 from eureka_agent.errors import (
     EurekaError,

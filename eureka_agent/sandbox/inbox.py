@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from eureka_agent.archive.files import write_file
-from eureka_agent.archive.storage_errors import storage_errors
+from eureka_agent.archive.files import storage_errors, write_file
 from eureka_agent.array_files import check_arrays, open_tensors
 from eureka_agent.errors import EurekaError
 from eureka_agent.protocol.bounds import FileHeader

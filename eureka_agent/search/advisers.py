@@ -8,12 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from eureka_agent.analysis.analyst import Analyst
+from eureka_agent.analysis.diagnose import Analyst
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.review import Reviewer
 from eureka_agent.designer.distribution_writer import DistributionWriter
-from eureka_agent.designer.given import GivenDesigner
-from eureka_agent.designer.interface import Designer
+from eureka_agent.designer.interface import Designer, GivenDesigner
 from eureka_agent.designer.offline.designer import OfflineDesigner
 from eureka_agent.designer.offline.wishes import OfflineReader
 from eureka_agent.feedback.judge import ModelJudge

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any
 
-from eureka_agent.archive.baseline_cache import BaselineCache
+from eureka_agent.archive.cache import BaselineCache
 from eureka_agent.archive.run_folder import Run, cache_parent
 from eureka_agent.archive.safe_files import inside
 from eureka_agent.archive.snapshots import SnapshotStore

@@ -9,8 +9,7 @@ from eureka_agent.archive.artefacts import write_proposal, write_verdict
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.parse import EMPTY, NO_PYTHON
-from eureka_agent.designer.given import proposal_of
-from eureka_agent.designer.interface import Designer, DesignRequest, Rejection
+from eureka_agent.designer.interface import Designer, DesignRequest, Rejection, proposal_of
 from eureka_agent.designer.llm_designer import why_no_reward
 from eureka_agent.journal.entries import Judged, Observer, Proposed
 from eureka_agent.llm.budget import BudgetSpentError

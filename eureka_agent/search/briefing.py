@@ -6,17 +6,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from eureka_agent.analysis.text import without_findings
+from eureka_agent.analysis.diagnose import without_findings
 from eureka_agent.archive.artefacts import write_analysis
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.review import EXPLOIT
-from eureka_agent.designer.given import given_reward
 from eureka_agent.designer.interface import (
     DesignRequest,
     FailureSummary,
     Measured,
     ParentSummary,
     Told,
+    given_reward,
 )
 from eureka_agent.feedback.reading import measure_words, measured_attempts, measured_wishes
 from eureka_agent.feedback.standing import (

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from eureka_agent import wording
-from eureka_agent.archive.baseline_cache import BaselineCache
+from eureka_agent.archive.cache import BaselineCache
 from eureka_agent.archive.run_folder import runs_folder
 from eureka_agent.errors import SettingsError
 from eureka_agent.fleet.devices import Hardware

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from eureka_agent.archive.baseline_cache import trainer_files
+from eureka_agent.archive.cache import trainer_files
 from eureka_agent.archive.files import write_text
 from eureka_agent.archive.run_folder import Run, versions
 from eureka_agent.cards import (

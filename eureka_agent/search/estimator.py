@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from eureka_agent import wording
-from eureka_agent.archive.baseline_cache import baseline_context
-from eureka_agent.archive.driver_scratch import driver_scratch
-from eureka_agent.archive.record_cache import RecordCache
+from eureka_agent.archive.cache import RecordCache, baseline_context
 from eureka_agent.archive.run_folder import runs_folder
+from eureka_agent.archive.safe_files import driver_scratch
 from eureka_agent.base_record import Record
 from eureka_agent.environment_files import fingerprint_of, folder_files
 from eureka_agent.errors import EurekaError

@@ -15,13 +15,13 @@ from eureka_agent.archive.artefacts import (
     RANDOMISED,
     VIDEO,
     attempt_folder,
+    best_randomised,
+    check_not_pruned,
     repeat_folder,
     training_folder,
 )
-from eureka_agent.archive.pruned import check_not_pruned
 from eureka_agent.archive.run_folder import Run, unknown_attempt
 from eureka_agent.archive.safe_files import inside
-from eureka_agent.archive.stored_policies import best_randomised
 from eureka_agent.errors import EurekaError, RunFolderError, SettingsError
 from eureka_agent.fleet.film_maker import FilmMaker, FilmSettings, FilmSubject, ShownName
 from eureka_agent.fleet.jobs import Problem

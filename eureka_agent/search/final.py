@@ -18,7 +18,7 @@ from eureka_agent.archive.artefacts import (
     attempt_folder,
     training_folder,
 )
-from eureka_agent.archive.baseline_cache import BaselineCache
+from eureka_agent.archive.cache import BaselineCache
 from eureka_agent.archive.files import copy_file, write_text
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import inside

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from eureka_agent.analysis.coverage import Coverage, coverage
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.designer.differences import difference
+from eureka_agent.designer.source_tools import difference
 from eureka_agent.journal.state import RunState
 from eureka_agent.records import Attempt, DiagnosisFinding, Operator, Score, Stage
 from eureka_agent.search.scoring import score_table

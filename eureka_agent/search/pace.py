@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from eureka_agent import wording
-from eureka_agent.archive.baseline_cache import code_fingerprint
-from eureka_agent.archive.record_cache import RecordCache
+from eureka_agent.archive.cache import RecordCache, code_fingerprint
 from eureka_agent.archive.run_folder import runs_folder, versions
 from eureka_agent.cluster.ray_cluster import Cluster
 from eureka_agent.errors import EurekaError

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eureka_agent.archive.driver_scratch import driver_scratch
 from eureka_agent.archive.run_folder import Run, cache_parent, runs_folder
+from eureka_agent.archive.safe_files import driver_scratch
 from eureka_agent.cluster.ray_cluster import Cluster, connected
 from eureka_agent.critic.critic import Critic
-from eureka_agent.designer.given import GivenDesigner, given_reward
+from eureka_agent.designer.interface import GivenDesigner, given_reward
 from eureka_agent.errors import (
     EnvironmentLoadError,
     EurekaError,

@@ -27,12 +27,10 @@ from eureka_agent.archive.artefacts import (
     TRAJECTORIES,
     VIDEO,
 )
+from eureka_agent.archive.files import files_below, is_held, locked, size_of, storage_errors
 from eureka_agent.archive.run_folder import Run, open_run
-from eureka_agent.archive.run_lock import is_held, locked
 from eureka_agent.archive.safe_files import inside
-from eureka_agent.archive.sizes import files_below, size_of
 from eureka_agent.archive.snapshots import FOLDER as SNAPSHOTS
-from eureka_agent.archive.storage_errors import storage_errors
 from eureka_agent.journal.entries import Pruned
 from eureka_agent.records import RunStatus
 from eureka_agent.search.filming import VIDEOS

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from eureka_agent.analysis.analyst import Analyst
+from eureka_agent.analysis.diagnose import Analyst
 from eureka_agent.analysis.parameter_prior import prior_of, values_to_score
 from eureka_agent.critic.review import Reviewer
 from eureka_agent.designer.distribution_writer import DistributionRequest, DistributionWriter

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from eureka_agent.analysis.analyst import Analyst
+from eureka_agent.analysis.diagnose import Analyst
 from eureka_agent.archive.artefacts import JUDGED, SHEET, VIDEO, attempt_folder
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import inside

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from eureka_agent.archive.files import locked
 from eureka_agent.archive.run_folder import Run, create_run, open_run, versions
-from eureka_agent.archive.run_lock import locked
 from eureka_agent.archive.snapshots import SnapshotStore
-from eureka_agent.designer.given import GivenDesigner
+from eureka_agent.designer.interface import GivenDesigner
 from eureka_agent.errors import EurekaError, SettingsError
 from eureka_agent.invocation import resume_command
 from eureka_agent.journal.entries import FeedbackGiven, Notice, Observer, RunStarted

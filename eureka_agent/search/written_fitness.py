@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from eureka_agent.archive.database import Archive
-from eureka_agent.archive.files import dump_json, write_text
+from eureka_agent.archive.files import FILE_NAME, dump_json, storage_errors, write_text
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.archive.storage_errors import FILE_NAME, storage_errors
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.fitness_writer import FitnessWriter
-from eureka_agent.designer.given import GivenDesigner
+from eureka_agent.designer.interface import GivenDesigner
 from eureka_agent.errors import EurekaError, SettingsError
 from eureka_agent.feedback.judge import check_sight
 from eureka_agent.feedback_records import Judge

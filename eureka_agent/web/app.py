@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import math
-from collections.abc import AsyncIterator, Callable
-from pathlib import Path
+from collections.abc import Callable
 from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
@@ -22,13 +21,11 @@ from eureka_agent.errors import EurekaError, RunFolderError
 from eureka_agent.invocation import FIRST_SEARCH, command
 from eureka_agent.report.html.document import FOLDER as CHART_FILES
 from eureka_agent.web import attempt_page, batch_page, run_page
-from eureka_agent.web.access import Access
 from eureka_agent.web.live import MOST_WATCHING, Feeds, LiveRun, Parts
 from eureka_agent.web.refine.forms import RefineForms
-from eureka_agent.web.rendering import FOLDER, compile_all, render
+from eureka_agent.web.rendering import FOLDER, compile_all, media_type, render, video_file
 from eureka_agent.web.runs import OpenRun, OpenRuns, Reader, folder_of
-from eureka_agent.web.security import Guard, set_cookie
-from eureka_agent.web.videos import media_type, video_file
+from eureka_agent.web.security import Access, Guard, set_cookie
 
 RUNS_ON_A_PAGE = 50
 WRONG_PASSWORD_S = 1.0
@@ -63,11 +60,7 @@ class Page:
             Mount("/static/charts", StaticFiles(directory=CHART_FILES)),
             Mount("/static/page", StaticFiles(directory=FOLDER / "static")),
         ]
-        handlers = {
-            HTTPException: _failed,
-            EurekaError: _failed,
-            ClientDisconnect: _gone,
-        }
+        handlers = {HTTPException: _failed, EurekaError: _failed, ClientDisconnect: _gone}
         inner = Starlette(routes=routes, exception_handlers=handlers)
         inner.router.redirect_slashes = False
         self.app: ASGIApp = Guard(inner, access, self._refuse, _enter)
@@ -125,21 +118,16 @@ class Page:
         return HTMLResponse(await self._reader(lambda: self._batches.page(name)))
 
     async def _run(self, request: Request) -> Response:
-        def make(opened: OpenRun) -> str:
-            return run_page.run_page(opened.report())
-
-        return await self._page(request, make)
+        return await self._page(request, lambda opened: run_page.run_page(opened.report()))
 
     async def _attempts(self, request: Request) -> Response:
         order = request.query_params.get("order", "best")
         if order not in run_page.ORDERS:
             raise HTTPException(404, f"there is no order {order[:100]!r} of attempts")
         page = _number(request.query_params.get("page"))
-
-        def make(opened: OpenRun) -> str:
-            return run_page.attempts_page(opened.report(), order, page)
-
-        return await self._page(request, make)
+        return await self._page(
+            request, lambda opened: run_page.attempts_page(opened.report(), order, page)
+        )
 
     async def _attempt(self, request: Request) -> Response:
         name = str(request.path_params["attempt"])
@@ -185,11 +173,7 @@ class Page:
         await self._reader(lambda: self._runs.use(name, OpenRun.report))  # raises for no run
         if self.feeds.watching >= MOST_WATCHING:
             raise HTTPException(503, f"{MOST_WATCHING} pages are open\nclose some of them")
-        return StreamingResponse(self._stream(name), media_type="text/event-stream")
-
-    async def _stream(self, name: str) -> AsyncIterator[str]:
-        async for text in self.feeds.messages(name):
-            yield text
+        return StreamingResponse(self.feeds.messages(name), media_type="text/event-stream")
 
     def _parts(self, name: str, live: LiveRun, slow: bool) -> Parts:
         names = (*run_page.QUICK_PARTS, *(run_page.SLOW_PARTS if slow else ()))
@@ -198,10 +182,7 @@ class Page:
     async def _video(self, request: Request) -> Response:
         run, place, name = (str(request.path_params[key]) for key in ("run", "place", "name"))
 
-        def find() -> Path | None:
-            return video_file(folder_of(run), place, name)
-
-        file = await self._reader(find)
+        file = await self._reader(lambda: video_file(folder_of(run), place, name))
         if file is None:
             raise HTTPException(404, f"there is no {name} of {place} in the run {run}")
         return FileResponse(file, media_type=media_type(name))
@@ -214,15 +195,11 @@ def _prepare() -> None:
 
 
 def _shown(opened: OpenRun, name: str) -> attempt_page.Shown | None:
-    attempt = opened.attempt(name)
-    if attempt is None:
+    if (attempt := opened.attempt(name)) is None:
         return None
-    parents = {
-        parent: found
-        for parent in attempt.proposal.parents
-        if (found := opened.attempt(parent)) is not None
-    }
-    return attempt_page.read_shown(opened.folder, attempt, parents, opened.messages(name))
+    parents = {each: opened.attempt(each) for each in attempt.proposal.parents}
+    known = {each: found for each, found in parents.items() if found is not None}
+    return attempt_page.read_shown(opened.folder, attempt, known, opened.messages(name))
 
 
 def _unknown(opened: OpenRun, attempt: str) -> RunFolderError:
@@ -258,17 +235,13 @@ def _note(text: str, status: int) -> Response:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    match error:
-        case HTTPException():
-            fault, _, hint = error.detail.partition("\n")
-            status = error.status_code
-            if status == 404 and fault == "Not Found":
-                fault, hint = f"there is no page {request.url.path[:200]!r}", "see the list of runs"
-        case EurekaError():  # a run that is not there or cannot be read
-            status, fault, hint = 404, error.message, error.hint
-        case _:
-            raise error
-    return error_answer(request, status, fault, hint)
+    if isinstance(error, EurekaError):  # a run that is not there or cannot be read
+        return error_answer(request, 404, error.message, error.hint)
+    assert isinstance(error, HTTPException)
+    fault, _, hint = error.detail.partition("\n")
+    if fault == "Not Found":
+        fault, hint = f"there is no page {request.url.path[:200]!r}", "see the list of runs"
+    return error_answer(request, error.status_code, fault, hint)
 
 
 async def _gone(request: Request, error: Exception) -> Response:

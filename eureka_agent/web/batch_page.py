@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
+from eureka_agent.archive.files import is_held
 from eureka_agent.archive.run_folder import BATCH_FILE, list_batches
-from eureka_agent.archive.run_lock import is_held
 from eureka_agent.batch.folder import searches_of, state_in_words
 from eureka_agent.batch.intents import IntentsFile
 from eureka_agent.batch.summary import LEGEND, NUMBERS, Summary, by_column, counts

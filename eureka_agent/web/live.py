@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing, suppress
 from functools import partial
 from pathlib import Path
 
@@ -53,39 +53,6 @@ Render = Callable[[str, LiveRun, bool], Parts]
 """Makes the parts of a run's page on the reader's thread: all, or without True the quick ones."""
 
 
-class Watcher:
-    """One browser: the parts that it has not been sent yet, of each the newest."""
-
-    def __init__(self) -> None:
-        self._waiting: dict[str, str] = {}
-        self._news = asyncio.Event()
-        self._last: str | None = None
-        """Message at the end of the stream, once it has one."""
-
-    def tell(self, parts: Parts) -> None:
-        """Put parts in place of older ones."""
-        self._waiting.update(parts)
-        self._news.set()
-
-    def end(self, last: str = "") -> None:
-        """End the stream after what waits and a last message."""
-        self._last = last if self._last is None else self._last
-        self._news.set()
-
-    async def messages(self) -> AsyncIterator[str]:
-        """Messages of the stream, until it ends."""
-        while True:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), KEEP_ALIVE_S)
-            self._news.clear()
-            parts, self._waiting = self._waiting, {}
-            yield message(parts) if parts else ": still here\n\n"
-            if self._last is not None:
-                if self._last:
-                    yield self._last
-                return
-
-
 def pause_after(seconds: float) -> float:
     """Seconds between two slow parts, of which the last took so many."""
     return max(SLOW_PARTS_S, seconds / SLOW_SHARE)
@@ -106,44 +73,67 @@ def swaps(parts: Parts, style: str = "innerMorph") -> str:
 
 
 class Feed:
-    """The stream of one run."""
+    """The stream of one run: of each part the newest."""
 
     def __init__(
         self, name: str, reader: Reader, render: Render, ended: Callable[[Feed], None]
     ) -> None:
         self.name = name
+        self.watching = 0
+        """Number of browsers."""
         self._reader = reader
         self._render = render
         self._on_end = ended
-        self._watchers: set[Watcher] = set()
-        self._known: dict[str, str] = {}
+        self._parts: dict[str, tuple[int, str]] = {}
+        """HTML of each part, with the number of the news that brought it."""
+        self._number = 0
+        self._news = asyncio.Event()
+        self._last: str | None = None
+        """Message at the end of the stream, once it has one."""
         self._task: asyncio.Task[None] | None = None
 
-    @property
-    def watching(self) -> int:
-        """Number of browsers."""
-        return len(self._watchers)
-
-    def join(self) -> Watcher:
-        """Add a browser, which gets all known parts first."""
-        watcher = Watcher()
-        self._watchers.add(watcher)
-        if self._known:
-            watcher.tell(self._known)
-        if self._task is None:
+    async def messages(self) -> AsyncGenerator[str, None]:
+        """Messages for one browser, all known parts first. The feed ends with the last browser."""
+        self.watching += 1
+        if self._task is None and self._last is None:
             self._task = asyncio.get_running_loop().create_task(self._follow())
-        return watcher
+        sent = 0
+        try:
+            while self._last is None or sent < self._number:
+                if sent == self._number:
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._news.wait(), KEEP_ALIVE_S)
+                new = {name: html for name, (at, html) in self._parts.items() if at > sent}
+                sent = self._number
+                yield message(new) if new else ": still here\n\n"
+            if self._last:
+                yield self._last
+        finally:
+            self.watching -= 1
+            if not self.watching:
+                self.close()
 
-    def leave(self, watcher: Watcher) -> None:
-        """Remove a browser. The feed ends with the last one."""
-        self._watchers.discard(watcher)
-        if not self._watchers:
-            self.close()
+    def tell(self, parts: Parts) -> None:
+        """Put new parts in place of older ones."""
+        known = {name: html for name, (_, html) in self._parts.items()}
+        new = {name: html for name, html in parts.items() if known.get(name) != html}
+        if new:
+            self._number += 1
+            self._parts |= {name: (self._number, html) for name, html in new.items()}
+            self._wake()
+
+    def end(self, last: str = "") -> None:
+        """End all streams after what waits and a last message."""
+        self._last = last if self._last is None else self._last
+        self._wake()
+
+    def _wake(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
 
     def close(self) -> None:
         """End all streams, though the run has not ended."""
-        for watcher in self._watchers:
-            watcher.end()
+        self.end()
         if self._task is not None:
             self._task.cancel()
         self._on_end(self)
@@ -152,10 +142,9 @@ class Feed:
         try:
             await self._send_parts()
         except EurekaError as error:  # it was removed, or is damaged
-            self._tell({"fault": str(escape(error.message))})
+            self.tell({"fault": str(escape(error.message))})
         finally:
-            for watcher in self._watchers:
-                watcher.end(ENDED)
+            self.end(ENDED)
             self._on_end(self)
 
     async def _send_parts(self) -> None:
@@ -172,19 +161,12 @@ class Feed:
                 held, dirty = await self._reader(run.read_on), True
             slow = dirty and (not held or now >= slow_from)
             if slow or mark != before or now - quick_at >= CLOCKS_S:
-                self._tell(await self._reader(partial(self._render, self.name, run, slow)))
+                self.tell(await self._reader(partial(self._render, self.name, run, slow)))
                 quick_at = now
             if slow:
                 dirty, slow_from = False, now + pause_after(loop.time() - now)
             if held:
                 await asyncio.sleep(POLL_S)
-
-    def _tell(self, parts: Parts) -> None:
-        new = {name: html for name, html in parts.items() if self._known.get(name) != html}
-        self._known.update(new)
-        if new:
-            for watcher in self._watchers:
-                watcher.tell(new)
 
 
 class Feeds:
@@ -205,12 +187,9 @@ class Feeds:
         feed = self._feeds.get(name)
         if feed is None:
             feed = self._feeds[name] = Feed(name, self._reader, self._render, self._drop)
-        watcher = feed.join()
-        try:
-            async for text in watcher.messages():
+        async with aclosing(feed.messages()) as messages:
+            async for text in messages:
                 yield text
-        finally:
-            feed.leave(watcher)
 
     def _drop(self, feed: Feed) -> None:
         if self._feeds.get(feed.name) is feed:

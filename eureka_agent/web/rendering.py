@@ -1,8 +1,12 @@
-"""Templates. All that is filled in is escaped, and characters that cannot be seen are written out:
-sentences, code, names and replies come from people, models and environments."""
+"""Templates, a reward's source line by line, and the videos that a page may show. All that is
+filled in is escaped, and characters that cannot be seen are written out: sentences, code, names and
+replies come from people, models and environments."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -10,9 +14,17 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
 
 from eureka_agent import wording
+from eureka_agent.archive.artefacts import BEST, GIF, VIDEO, attempt_folder
+from eureka_agent.archive.safe_files import inside
 from eureka_agent.attempt_words import fitness_words, origin, remark
+from eureka_agent.errors import RunFolderError
+from eureka_agent.records import Finding
+from eureka_agent.report.html.source import LONGEST_SOURCE
 from eureka_agent.text import clipped, escape_unprintable, one_line
 
 FOLDER = Path(__file__).resolve().parent
@@ -51,21 +63,10 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "age": _age,
-        "count": wording.count,
-        "duration": wording.duration,
-        "fitness_words": fitness_words,
-        "money": wording.money,
-        "number": wording.number,
-        "one_line": one_line,
-        "origin": origin,
-        "plus_minus": wording.plus_minus,
-        "plural": wording.plural,
-        "remark": remark,
-        "title_words": wording.title,
-        "words": wording.words,
-    }
+    numbers = (wording.count, wording.duration, wording.money, wording.number, wording.plus_minus)
+    texts = (fitness_words, one_line, origin, remark, wording.plural, wording.words)
+    environment.filters |= {"age": _age, "title_words": wording.title}
+    environment.filters |= {each.__name__: each for each in (*numbers, *texts)}
     return environment
 
 
@@ -78,3 +79,57 @@ def compile_all() -> None:
 def render(name: str, **values: Any) -> str:
     """A template filled in."""
     return templates().get_template(name).render(values)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a source with the critic's findings on it."""
+
+    number: int
+    code: Markup
+    findings: tuple[Finding, ...]
+
+
+def code_lines(source: str, findings: Sequence[Finding]) -> list[Line]:
+    """Highlighted lines, each with the findings on it."""
+    shown = escape_unprintable(clipped(source.rstrip(), LONGEST_SOURCE), keep="\n\t")
+    code = highlight(shown, PythonLexer(stripnl=False), HtmlFormatter(nowrap=True))
+    at: dict[int | None, list[Finding]] = {}
+    for finding in findings:
+        at.setdefault(finding.line, []).append(finding)
+    return [
+        Line(number, Markup(line), tuple(at.get(number, ())))
+        for number, line in enumerate(code.rstrip("\n").split("\n"), 1)
+    ]
+
+
+def without_line(findings: Sequence[Finding], lines: Sequence[Line]) -> list[Finding]:
+    """Findings that are at none of these lines."""
+    return [each for each in findings if not 1 <= (each.line or 0) <= len(lines)]
+
+
+NAMES = {VIDEO: "video/mp4", GIF: "image/gif"}
+_CLIP = re.compile(r"clip-\d{1,6}\.mp4")
+"""Clips of a refinement; a page of it names them."""
+
+
+def media_type(name: str) -> str:
+    """Media type of a video's file; empty for a name that no video has."""
+    return NAMES.get(name) or (NAMES[VIDEO] if _CLIP.fullmatch(name) else "")
+
+
+def video_file(run: Path, place: str, name: str) -> Path | None:
+    """File of a video; None where there is none. `place`: an attempt, or `BEST`. Raises
+    RunFolderError for a path that leaves the run."""
+    if not media_type(name):
+        raise RunFolderError(
+            f"{name[:100]!r} is no video of a run", f"expected {' or '.join(NAMES)}"
+        )
+    folder = inside(run, BEST) if place == BEST else attempt_folder(run, place)
+    file = inside(folder, name)
+    return file if file.is_file() else None
+
+
+def videos_in(run: Path, place: str) -> tuple[str, ...]:
+    """Names of the videos of an attempt, or of the best one."""
+    return tuple(name for name in NAMES if video_file(run, place, name) is not None)

@@ -31,10 +31,8 @@ from eureka_agent.report.progress import Watched
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.sections import CURVES_NOTE, run_charts, run_document
 from eureka_agent.report.sparkline import common_scale, sparkline
-from eureka_agent.web.code import code_lines
 from eureka_agent.web.live import LiveRun, Parts
-from eureka_agent.web.rendering import render
-from eureka_agent.web.videos import videos_in
+from eureka_agent.web.rendering import code_lines, render, videos_in
 
 BOARD_ROWS = 20
 PAGE_ROWS = 50

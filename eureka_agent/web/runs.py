@@ -8,15 +8,14 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from eureka_agent.archive.growing import GrowingArchive
+from eureka_agent.archive.files import FILE_NAME, is_held
 from eureka_agent.archive.run_folder import (
     SETTINGS_FILE,
     Run,
@@ -25,8 +24,6 @@ from eureka_agent.archive.run_folder import (
     open_run,
     runs_folder,
 )
-from eureka_agent.archive.run_lock import is_held
-from eureka_agent.archive.storage_errors import FILE_NAME
 from eureka_agent.errors import EurekaError, RunFolderError
 from eureka_agent.records import Attempt, Message, Stage
 from eureka_agent.report.run_report import RunReport
@@ -40,6 +37,8 @@ MOST_CARDS = 2000
 """Runs of which the facts of the list stay in memory."""
 
 ResultT = TypeVar("ResultT")
+Card = Mapping[str, Any]
+"""Facts of a run for the list; `fault` and `hint` of one that cannot be opened."""
 Mark = tuple[int, int, int, bool]
 """File, size and time of change of an archive, and whether a process works on it."""
 
@@ -74,31 +73,6 @@ class Reader:
         self._executor.shutdown(wait=False, cancel_futures=True)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunCard:
-    """A run in the list."""
-
-    name: str
-    fault: str = ""
-    """Why it cannot be opened; the other fields are empty then."""
-    hint: str = ""
-    status: str = ""
-    sentence: str = ""
-    place: str = ""
-    """Environment and task."""
-    best: str = ""
-    human: str = ""
-    mark: str = ""
-    """Mark of a best fitness that is not by the task's own metric, one of `MARKS`."""
-    mark_meaning: str = ""
-    trained: int = 0
-    attempts: int = 0
-    started: str = ""
-    seconds: float = 0.0
-    money: Decimal | None = None
-    requests: int = 0
-
-
 def mark_of(folder: Path) -> Mark | None:
     """Mark of a run's archive, which changes with it; None where there is none."""
     try:
@@ -115,7 +89,7 @@ class OpenRun:
         self.folder = folder
         self.name = name
         self._files, self._first = _files(folder), mark_of(folder)  # before they are read
-        self.run: Run = open_run(folder, reading=True, archive=GrowingArchive)
+        self.run: Run = open_run(folder, reading=True)
         self._mark: Mark | None = None
         self._report: RunReport | None = None
 
@@ -157,13 +131,13 @@ class OpenRuns:
 
     def __init__(self) -> None:
         self._open: OrderedDict[str, OpenRun] = OrderedDict()
-        self._cards: OrderedDict[str, tuple[Mark | None, RunCard]] = OrderedDict()
+        self._cards: OrderedDict[str, tuple[Mark | None, Card]] = OrderedDict()
 
     def names(self) -> list[str]:
         """Names of all runs, newest first."""
         return [folder.name for folder in reversed(list_runs())]
 
-    def card(self, name: str) -> RunCard:
+    def card(self, name: str) -> Card:
         """Facts of a run for the list."""
         folder = runs_folder() / name
         mark = mark_of(folder)
@@ -203,30 +177,28 @@ class OpenRuns:
             dropped.run.archive.close()
 
 
-def _card(folder: Path) -> RunCard:
+def _card(folder: Path) -> Card:
     try:
         opened = OpenRun(folder, folder.name)
         with closing(opened.run.archive):
-            return _facts_of(opened.report())
+            report = opened.report()
     except EurekaError as error:
-        return RunCard(name=folder.name, fault=error.message, hint=error.hint)
-
-
-def _facts_of(report: RunReport) -> RunCard:
-    description, human = report.description, report.score("human")
-    return RunCard(
-        name=report.run_name,
-        status=report.status.value,
-        sentence=report.sentence,
-        place=f"{description.environment} · {description.task}",
-        best=best_fitness(report),
-        human="" if human is None else fitness_text(report, human.mean, human.std),
-        mark=(mark := fitness_mark(report)),
-        mark_meaning=MARKS.get(mark, ""),
-        trained=sum(attempt.stage is Stage.TRAINED for attempt in report.attempts),
-        attempts=len(report.attempts),
-        started=report.started,
-        seconds=report.seconds,
-        money=report.cost.money,
-        requests=report.cost.requests,
-    )
+        return {"name": folder.name, "fault": error.message, "hint": error.hint}
+    description, human, mark = report.description, report.score("human"), fitness_mark(report)
+    return {
+        "name": report.run_name,
+        "fault": "",
+        "status": report.status.value,
+        "sentence": report.sentence,
+        "place": f"{description.environment} · {description.task}",
+        "best": best_fitness(report),
+        "human": "" if human is None else fitness_text(report, human.mean, human.std),
+        "mark": mark,
+        "mark_meaning": MARKS.get(mark, ""),
+        "trained": sum(attempt.stage is Stage.TRAINED for attempt in report.attempts),
+        "attempts": len(report.attempts),
+        "started": report.started,
+        "seconds": report.seconds,
+        "money": report.cost.money,
+        "requests": report.cost.requests,
+    }

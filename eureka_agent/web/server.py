@@ -16,8 +16,8 @@ import uvicorn
 
 from eureka_agent.errors import EurekaError, system_reason
 from eureka_agent.invocation import command
-from eureka_agent.web.access import Access, check_reach, is_loopback
 from eureka_agent.web.app import Page
+from eureka_agent.web.security import Access, check_reach, is_loopback
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 8321

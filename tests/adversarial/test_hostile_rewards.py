@@ -19,7 +19,7 @@ from hostile_code import ATTACKS, GOT, TRAINED, Attack, filled_in
 from safetensors.numpy import load_file
 from training_pool import TrainingPool
 
-from eureka_agent.designer.given import given_reward
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.jobs import Problem, TrainingResult
 from eureka_agent.sandbox.wall import Limits, Wall

@@ -15,7 +15,7 @@ from hostile_code import ATTACKS, Attack, body, filled_in
 from eureka_agent.critic.allow_list import check_allow_list
 from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.parse import parse
-from eureka_agent.designer.given import given_reward
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.protocol.events import Scored
 from eureka_agent.records import Finding, TaskDescription
 from eureka_agent.rewards import RewardSpecification

@@ -14,7 +14,7 @@ from script_wall import ScriptWall
 from training_pool import TrainingPool
 
 from eureka_agent.archive.snapshots import SnapshotStore
-from eureka_agent.designer.given import given_reward
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import WorkerDiedError, WorkerFaultError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.evaluator import Evaluator

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from script_wall import ScriptWall
 from test_hostile_workers import BEGINS
 
-from eureka_agent.archive.baseline_cache import BaselineCache
+from eureka_agent.archive.cache import BaselineCache
 from eureka_agent.errors import WorkerDiedError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.jobs import Problem

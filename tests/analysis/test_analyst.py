@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from scripted_gateway import Cut, NamedModel, ScriptedGateway
 
-from eureka_agent.analysis.analyst import CUT_OFF_NOTE, LONGEST_ANALYSIS, Analyst, clean_analysis
-from eureka_agent.designer.given import given_reward
+from eureka_agent.analysis.diagnose import CUT_OFF_NOTE, LONGEST_ANALYSIS, Analyst, clean_analysis
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import FinishReason, LanguageModelError, Role
@@ -88,11 +86,6 @@ async def test_what_was_cut_off_is_kept_and_says_so(description: TaskDescription
     )
 
 
-async def test_a_model_out_of_reach_is_the_searchs_business(description: TaskDescription) -> None:
-    with pytest.raises(LanguageModelError):
-        await analysed(description, LanguageModelError("no such model"))
-
-
 @pytest.mark.parametrize(
     ("reply", "clean"),
     [
@@ -111,19 +104,7 @@ def test_only_plain_text_is_kept(reply: str, clean: str) -> None:
 def test_an_endless_analysis_is_bounded() -> None:
     text = clean_analysis("it fell again " * 20_000)
     assert len(text) <= LONGEST_ANALYSIS + len(CUT_OFF_NOTE) + 1
-    assert set(text.removesuffix(CUT_OFF_NOTE).split()) == {
-        "it",
-        "fell",
-        "again",
-    }, "no word is cut in two"
-    assert len(clean_analysis("x" * 200_000)) <= LONGEST_ANALYSIS + len(CUT_OFF_NOTE) + 1
-
-
-@pytest.mark.parametrize("gap", [" " * 200_000, "\t" * 200_000, "\n" * 200_000, " \n" * 100_000])
-def test_a_gap_in_the_words_is_read_in_one_pass(gap: str) -> None:
-    begin = time.process_time()
-    assert clean_analysis(f"{gap}it{gap}fell{gap}").split() in (
-        ["it", "fell"],
-        ["it", CUT_OFF_NOTE[:4], *CUT_OFF_NOTE[5:].split()],
+    assert set(text.removesuffix(CUT_OFF_NOTE).split()) == {"it", "fell", "again"}, (
+        "no word is cut in two"
     )
-    assert time.process_time() - begin < 5.0
+    assert len(clean_analysis("x" * 200_000)) <= LONGEST_ANALYSIS + len(CUT_OFF_NOTE) + 1

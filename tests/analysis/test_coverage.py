@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 from curve_makers import outcome, points
 
-from eureka_agent.analysis.coverage import (
-    CODE,
-    Coverage,
-    coverage,
-    nothing_told_apart,
-    visited,
-)
+from eureka_agent.analysis.coverage import CODE, Coverage, coverage, nothing_told_apart, visited
 from eureka_agent.analysis.curves import gather
 from eureka_agent.analysis.findings import all_findings
 from eureka_agent.records import (
@@ -67,18 +61,6 @@ def test_what_was_paid_once_can_be_learned(
     sparse: TaskDescription, checkpoints: list[float | None], played: tuple[float, ...]
 ) -> None:
     assert CODE not in codes(sparse, checkpoints, evaluation(*played))
-
-
-def test_a_constant_that_is_not_zero_needs_a_level_to_be_missed(sparse: TaskDescription) -> None:
-    steps = [-200.0] * 6
-    assert CODE in codes(sparse, [*steps], evaluation(-200.0))
-    unknown = sparse.model_copy(update={"success_fitness": None})
-    assert CODE not in codes(unknown, [*steps], evaluation(-200.0))
-
-
-def test_a_search_without_a_metric_lacks_nothing(description: TaskDescription) -> None:
-    unmeasured = description.model_copy(update={"fitness_variables": ("terminated",)})
-    assert CODE not in codes(unmeasured, [0.0] * 6, evaluation(0.0))
 
 
 def test_ranges_are_those_of_both_episodes(sparse: TaskDescription) -> None:
@@ -144,16 +126,6 @@ def test_where_a_baseline_or_one_attempt_came_there_rewards_can_too(
     lucky = make_attempt(1, 0, 0.1)
     assert coverage([make_attempt(0, 0, 0.0, diagnosis=never(0, 1)), lucky], [], sparse, 9) is None
     assert coverage([], [], sparse, 9) is None
-
-
-def test_an_end_that_cuts_most_episodes_short_is_named(
-    make_attempt: MakeAttempt, sparse: TaskDescription
-) -> None:
-    attempt = make_attempt(0, 0, 0.0, diagnosis=never(0.0, 1.0, "left_the_rail"))
-    lacking = coverage([attempt], [], sparse, 9)
-    assert lacking is not None
-    assert "farther from left_the_rail" in " / ".join(lacking.proposals)
-    assert "longer episodes" not in " / ".join(lacking.proposals)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from curve_makers import outcome, point, points
 
-from eureka_agent.analysis.diagnose import diagnose
-from eureka_agent.analysis.text import without_findings
+from eureka_agent.analysis.diagnose import diagnose, without_findings
 from eureka_agent.analysis.trajectories import read_trajectories
 from eureka_agent.errors import RunFolderError
 from eureka_agent.records import EpisodeSummary, Evaluation, TaskDescription
@@ -89,13 +88,6 @@ def test_a_training_that_broke_off_is_diagnosed_from_its_points(
     assert "not-a-number: the total was NaN" in diagnosis.text
 
 
-def test_a_training_without_a_point_is_diagnosed_too(description: TaskDescription) -> None:
-    diagnosis = diagnose(None, [], None, description, "timeout: one call took longer than 5 s")
-    assert diagnosis.components == ()
-    assert diagnosis.findings == ()
-    assert diagnosis.text.startswith("The training ended before its first checkpoint.")
-
-
 def test_episodes_are_shown_with_their_end(description: TaskDescription, tmp_path: Path) -> None:
     path = tmp_path / "trajectories.npz"
     position = np.linspace(0.0, 0.99, 100)
@@ -121,19 +113,6 @@ def test_episodes_are_shown_with_their_end(description: TaskDescription, tmp_pat
     assert "secret" not in text
 
 
-def test_episodes_that_are_alike_are_shown_once(
-    description: TaskDescription, tmp_path: Path
-) -> None:
-    path = tmp_path / "trajectories.npz"
-    position = np.linspace(0.0, 0.99, 500)
-    np.savez(path, **{"worst/cart_position": position, "best/cart_position": position})
-    text = diagnose(outcome([1.0]), points(), EVALUATION, description, trajectories=path).text
-    assert text.count("cart_position [m]") == 1
-    assert text.endswith(
-        "\n\nBest episode (fitness 5, ended by time_out after 500 steps):\nas the worst one"
-    )
-
-
 def test_a_finding_is_taken_out_of_the_text_too(description: TaskDescription) -> None:
     sizes = {"centred": 0.9, "effort": 0.1}
     curve = points(
@@ -153,16 +132,6 @@ def test_a_finding_is_taken_out_of_the_text_too(description: TaskDescription) ->
     assert len(left.text) < len(diagnosis.text)
     assert "Findings" not in without_findings(diagnosis, diagnosis.findings).text
     assert without_findings(diagnosis, ()) is diagnosis
-
-
-def test_a_score_without_its_episodes_is_of_the_last_point(description: TaskDescription) -> None:
-    scored = outcome([1.0, 2.0]).model_copy(update={"fitness": 4.5})
-    text = diagnose(scored, points(), None, description).text
-    assert (
-        "The policy at the last of these points, acting without exploration noise: mean fitness"
-        " 4.5 s." in text
-    )
-    assert "kept" not in text
 
 
 def test_a_file_that_is_no_trajectory_is_an_error(tmp_path: Path) -> None:

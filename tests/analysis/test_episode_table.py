@@ -7,12 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from eureka_agent.analysis.episode_table import (
-    MOST_ROWS,
-    Episode,
-    moments,
-    trajectory_tables,
-)
+from eureka_agent.analysis.episode_table import MOST_ROWS, Episode, moments, trajectory_tables
 from eureka_agent.array_files import failed
 from eureka_agent.records import TaskDescription, VariableSpec
 
@@ -161,17 +156,6 @@ def test_what_swings_is_a_mean_since_the_column_before(description: TaskDescript
     ]
 
 
-def test_of_many_joints_the_mean_size_is_shown(description: TaskDescription) -> None:
-    """The same row in every training, whichever joints moved most."""
-    joints = (
-        np.tile([[3.0, -1.0, 0.0, 0.0, 0.0, 0.0]], (100, 1))
-        * np.where(np.arange(100) < 50, 1.0, -2.0)[:, None]
-    )
-    table = trajectory_table({"joints": joints}, seeing(description, joints=(6,)))
-    # (3 + 1) / 6 = 0.667, twice that in the second half
-    assert table.split("\n")[1] == "mean |joints| [m]  0.667  0.667  0.667  0.667  1.33  1.33"
-
-
 def test_both_episodes_have_the_same_rows(description: TaskDescription) -> None:
     """A variable that stands still in one episode moves in the other."""
     moves, rests = np.sin(np.arange(80.0)), np.zeros(80)
@@ -199,29 +183,6 @@ def test_the_fitness_of_a_step_has_no_row_where_a_velocity_says_it(
     assert "mean fitness a step" in trajectory_table({"speed": speed, "fitness": fitness**2}, seen)
 
 
-def test_a_long_vector_that_moves_with_another_is_not_shown(description: TaskDescription) -> None:
-    joints = np.random.default_rng(4).normal(size=(60, 8))
-    episode = {
-        "joints": joints,
-        "scaled": (joints - 0.5) / np.arange(1.0, 9.0),
-        "nearness": np.abs(joints - 0.5) * 2.0,
-    }
-    table = trajectory_table(episode, seeing(description, joints=(8,), scaled=(8,), nearness=(8,)))
-    assert rows_of(table) == [
-        "time [s]",
-        "mean |joints| [m]",
-        "left out, with what says the same: scaled (joints[0]), nearness (|scaled[0]|)",
-    ]
-
-
-def test_the_fitness_of_a_step_and_the_end_need_no_variable(description: TaskDescription) -> None:
-    ended = np.zeros(10)
-    ended[-1] = 1.0
-    episode = {"place": np.arange(10.0) ** 3, "terminated": ended, "fitness": np.full(10, 0.25)}
-    table = trajectory_table(episode, seeing(description, place=(), terminated=()))
-    assert rows_of(table) == ["time [s]", "place [m]", "constant: fitness a step 0.25"]
-
-
 def test_a_table_is_bounded(description: TaskDescription) -> None:
     generator = np.random.default_rng(2)
     names = [f"v{number}" for number in range(100)]
@@ -241,15 +202,6 @@ def test_a_camera_is_compared_in_a_moment(description: TaskDescription) -> None:
     assert time.process_time() - began < 5.0
     assert len(rows_of(table)) == 3
     assert "camera5 (camera0[" in table
-
-
-def test_numbers_beyond_all_bounds_are_compared_too(description: TaskDescription) -> None:
-    wild = np.array([0.0, np.inf, -np.inf, 1e308, np.nan, 3.0])
-    with np.errstate(all="raise"):
-        table = trajectory_table(
-            {"a": wild, "b": wild[::-1].copy()}, seeing(description, a=(), b=())
-        )
-    assert rows_of(table)[:2] == ["time [s]", "a [m]"]
 
 
 def test_arrays_that_do_not_fit_are_left_out(description: TaskDescription) -> None:

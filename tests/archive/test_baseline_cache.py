@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from eureka_agent.archive.baseline_cache import BaselineCache
+from eureka_agent.archive.cache import BaselineCache
 from eureka_agent.records import CheckpointRecord, Outcome, TaskDescription
 from eureka_agent.rewards import baseline
 from eureka_agent.settings import SearchSettings

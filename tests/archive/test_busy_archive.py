@@ -13,12 +13,9 @@ from stored_attempts import store_attempt
 
 from eureka_agent.archive import database, sqlite_files
 from eureka_agent.archive.database import UNSTORED, Archive
-from eureka_agent.archive.run_folder import Run
 from eureka_agent.errors import RunFolderError
-from eureka_agent.journal.entries import BaseEntry, Notice, RunCreated, RunEnded
-from eureka_agent.records import Attempt, Cost, Message, RunStatus, TaskDescription
-from eureka_agent.search.recorder import Recorder
-from eureka_agent.settings import SearchSettings
+from eureka_agent.journal.entries import Notice, RunCreated
+from eureka_agent.records import Attempt, Cost, Message
 
 REPLY = Message(
     role="designer", model="openai/tiny", request="q", reply="paid", cost=Cost(money="1")
@@ -159,20 +156,3 @@ def test_a_reply_beside_the_archive_that_is_none_is_one_clear_error(
     (archive.folder / UNSTORED / "a.json").write_bytes(content)
     with pytest.raises(RunFolderError, match="the reply"):
         Archive(archive.folder)
-
-
-def test_a_search_shows_that_it_waits(archive: Archive, description: TaskDescription) -> None:
-    shown: list[BaseEntry] = []
-
-    def show(entry: BaseEntry) -> None:
-        shown.append(entry)
-        if len(shown) == 1:
-            threading.Timer(0.05, let_go).start()
-
-    recorder = Recorder(Run(archive.folder, SearchSettings(), description, archive), show)
-    with held(archive.folder, READS) as let_go:
-        recorder(RunEnded(status=RunStatus.FINISHED))
-    waits, ended = shown
-    assert isinstance(waits, Notice)
-    assert "the run goes on when it lets go" in waits.text
-    assert isinstance(ended, RunEnded)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from eureka_agent.archive.record_cache import RecordCache
+from eureka_agent.archive.cache import RecordCache
 from eureka_agent.base_record import Record
 
 

@@ -10,17 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from eureka_agent.archive.files import write_file, write_text
-from eureka_agent.archive.run_folder import (
-    create_run,
-    find_run,
-    list_runs,
-    open_run,
-    runs_folder,
-)
-from eureka_agent.archive.run_lock import locked
+from eureka_agent.archive.files import locked, write_file, write_text
+from eureka_agent.archive.run_folder import create_run, find_run, open_run
 from eureka_agent.errors import RunFolderError, SettingsError
-from eureka_agent.journal.entries import RunCreated
 from eureka_agent.records import RunStatus, TaskDescription
 from eureka_agent.settings import SearchSettings
 
@@ -41,14 +33,6 @@ def test_a_run_opens_with_the_settings_and_the_task_that_it_was_made_with(
     assert opened.description == description
     assert opened.sentence == "keep the cart at the centre"
     assert opened.archive.state.began.command == ("eureka", "search")
-
-
-def test_two_runs_in_the_same_second_get_folders_of_their_own(
-    runs: Path, description: TaskDescription
-) -> None:
-    made = [create_run(SearchSettings(), description, []).folder for _ in range(3)]
-    assert len(set(made)) == 3
-    assert set(list_runs()) == set(made)
 
 
 @pytest.mark.parametrize("missing", ["settings.yaml", "environment.json", "archive.sqlite"])
@@ -91,7 +75,7 @@ def test_a_run_that_another_process_holds_cannot_be_entered(tmp_path: Path) -> N
         [
             sys.executable,
             "-c",
-            "import sys, pathlib; from eureka_agent.archive.run_lock import locked\n"
+            "import sys, pathlib; from eureka_agent.archive.files import locked\n"
             "with locked(pathlib.Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()",
             str(tmp_path),
         ],
@@ -144,7 +128,7 @@ def test_looking_at_a_run_does_not_keep_others_from_entering_it(tmp_path: Path) 
         [
             sys.executable,
             "-c",
-            "import sys, pathlib; from eureka_agent.archive.run_lock import is_held\n"
+            "import sys, pathlib; from eureka_agent.archive.files import is_held\n"
             "folder = pathlib.Path(sys.argv[1]); print('looking', flush=True)\n"
             "while True: is_held(folder)",
             str(tmp_path),
@@ -160,15 +144,6 @@ def test_looking_at_a_run_does_not_keep_others_from_entering_it(tmp_path: Path) 
     finally:
         looker.kill()
         looker.communicate()
-
-
-def test_first_facts_are_there_as_soon_as_the_archive_is(
-    runs: Path, description: TaskDescription
-) -> None:
-    folder = create_run(
-        SearchSettings(), description, [], RunCreated(given_source="def compute_reward(): ...")
-    ).folder
-    assert open_run(folder).archive.state.began.given_source == "def compute_reward(): ..."
 
 
 @pytest.mark.parametrize(
@@ -189,13 +164,6 @@ def test_an_edited_environment_is_told_in_words(
     with pytest.raises(RunFolderError) as caught:
         open_run(folder, reading=True)
     assert caught.value.message == f"{str(path)!r} does not describe an environment: {reason}"
-
-
-def test_an_empty_variable_for_the_runs_folder_counts_as_not_set(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("EUREKA_RUNS", "")
-    assert runs_folder() == Path("runs")
 
 
 def test_a_folder_in_the_place_of_a_file_is_named(tmp_path: Path) -> None:

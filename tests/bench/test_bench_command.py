@@ -62,7 +62,6 @@ def test_a_suite_is_run_once_and_read_again(folder: Path) -> None:
         rows = list(csv.DictReader(file))
     assert {row["task"] for row in rows} == {"lift-up"}
     assert "| lift-up |" in (place / "bench.md").read_text()
-    assert (place / "bench.svg").read_text().startswith("<svg")
     again = bench(folder, "small.yaml", "--envs", "environments")
     assert again.returncode == 0, again.stderr
     assert "nothing is left to do" in again.stdout
@@ -115,7 +114,7 @@ def test_ctrl_c_names_the_command_that_goes_on(folder: Path) -> None:
     again = "eureka bench small.yaml --envs environments --seeds 1 --folder 'my place'"
     assert f"Stopped. Go on with:  {again}\n" in output
     results = bench(folder, "small.yaml", *flags, "--results")
-    assert f"Go on with: `{again}`" in results.stdout
+    assert f"- **next**: go on with it: `{again}`" in results.stdout
     assert "eureka resume" not in results.stdout
     answered = subprocess.run(
         [sys.executable, "-m", "eureka_agent.cli.main", "batch", "stop", "my place"],

@@ -12,13 +12,7 @@ from eureka_agent.batch.faults import BatchFileError
 from eureka_agent.batch.folder import plan_searches
 from eureka_agent.batch.intents import IntentsFile
 from eureka_agent.bench.searches import check_benchmark, planned_searches, task_case
-from eureka_agent.bench.suite import (
-    Suite,
-    SuiteError,
-    built_in_suites,
-    read_suite,
-    with_choices,
-)
+from eureka_agent.bench.suite import Suite, SuiteError, read_suite, with_choices
 from eureka_agent.errors import EurekaError
 from eureka_agent.settings import SearchSettings
 from eureka_agent.simulation.catalogue import list_environments
@@ -246,20 +240,6 @@ def test_another_benchmark_does_not_begin_in_its_folder(tmp_path: Path) -> None:
     )
 
 
-def test_searches_have_their_task_s_name_in_theirs(tmp_path: Path) -> None:
-    """By it their results are found again."""
-    long = tmp_path / ("an_environment_" * 4)
-    write_lift(long)
-    tasks = ("ant:wave_leg", "gymnasium:Hopper-v5", f"{long}:up")
-    names = {each.name for each in planned_searches(suite(tasks=tasks))[1]}
-    assert names == {
-        f"{task_case(task)['name']}-{method}-seed{seed}"
-        for task in tasks
-        for method in METHODS
-        for seed in range(2)
-    }
-
-
 def test_a_folder_of_environments_takes_the_place_of_the_tasks(tmp_path: Path) -> None:
     write_lift(tmp_path / "lift")
     chosen = with_choices(suite(), tmp_path, (), 5, ("openai/x",))
@@ -284,13 +264,3 @@ def test_mistakes_are_one_line_with_a_next_step(tmp_path: Path) -> None:
     with pytest.raises(SuiteError, match="has no tasks of its own") as empty:
         planned_searches(suite(tasks=()))
     assert "--envs" in empty.value.hint
-
-
-@pytest.mark.parametrize("name", sorted(built_in_suites()))
-def test_built_in_suites_expand(name: str, tmp_path: Path) -> None:
-    read = read_suite(name)
-    if not read.tasks:
-        write_lift(tmp_path / "lift")
-        read = with_choices(read, tmp_path, (), None, ())
-    _, searches = planned_searches(read)
-    assert len(searches) == len(read.tasks) * len(read.methods) * read.seeds

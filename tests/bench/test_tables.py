@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
-import re
-from xml.etree import ElementTree
 
 import pytest
 
-from eureka_agent.bench.plot import plot
 from eureka_agent.bench.results import Cell, Results, TaskScale
 from eureka_agent.bench.summary import summaries
 from eureka_agent.bench.tables import (
     as_csv,
     as_json,
-    markdown,
+    document,
     method_table,
-    render,
-    task_table,
 )
-from eureka_agent.report.terminal import CleanConsole
+from eureka_agent.report.markdown import document_markdown
+from eureka_agent.report.terminal import CleanConsole, render_sections
 
 
 def cell(task: str, method: str, seed: int, *fitness: float, **facts: object) -> Cell:
@@ -76,7 +72,7 @@ def test_counts_are_of_the_searches(results: Results) -> None:
 
 
 def test_tables_refuse_and_say_why(results: Results) -> None:
-    text = markdown(results, "Benchmark mine", "eureka bench mine")
+    text = document_markdown(document(results, "Benchmark mine", "eureka bench mine"))
     assert "| noise | 0.500 ± 0.707 | 0.500 ± 0.141 | refused | 1.00 | 0.500 |" in text
     assert "- noise: human and sparse are the same" in text
     assert "- failed, no key: noise greedy seed 1" in text
@@ -100,12 +96,12 @@ def test_an_unfinished_benchmark_says_what_is_missing_and_how_to_go_on() -> None
     )
     assert [cell.executable for cell in cells] == [None, None, 2 / 3]
     assert summaries(results)[0].executable == 2 / 3
-    text = markdown(results, "Benchmark mine", "eureka bench mine --seeds 2")
+    text = document_markdown(document(results, "Benchmark mine", "eureka bench mine --seeds 2"))
     for line in ("- stopped: run a seed 0", "- waiting: run a seed 1", "- running: fly a seed 0"):
         assert f"{line}\n" in text
     assert "eureka resume" not in text
-    assert text.endswith("\nGo on with: `eureka bench mine --seeds 2`\n")
-    assert "| run (lap) [m] |" in text
+    assert text.endswith("\n- **next**: go on with it: `eureka bench mine --seeds 2`\n")
+    assert r"| run (lap) \[m\] |" in text
     assert [(each["task"], each["human"]) for each in as_json(results)["tasks"]] == [
         ("run", ()),
         ("fly", ()),
@@ -115,25 +111,14 @@ def test_an_unfinished_benchmark_says_what_is_missing_and_how_to_go_on() -> None
 
 
 @pytest.mark.parametrize("width", [80, 200])
-def test_tables_fit_a_terminal_and_lose_nothing(results: Results, width: int) -> None:
+def test_tables_fit_a_terminal(results: Results, width: int) -> None:
     stream = io.StringIO()
-    console = CleanConsole(file=stream, width=width)
-    console.print(render(results, "Benchmark mine", "eureka bench mine", width))
+    told = document(results, "Benchmark mine", "eureka bench mine")
+    CleanConsole(file=stream, width=width).print(*render_sections(told.sections))
     lines = stream.getvalue().splitlines()
     assert max(map(len, lines)) <= width
-    assert not any(line.startswith("|") for line in lines)
-    heads = [
-        re.split(r"\s{2,}", line.strip()) for line in lines if line.startswith(("method", "task"))
-    ]
-    shown = [head for each in heads for head in each]
-    expected = [*method_table(summaries(results))[0], *task_table(results)[0]]
-    assert set(shown) == set(expected)
-    assert len(heads) == (2 if width == 200 else 4)
-    assert any(re.search(r"failed, no key: noise greedy seed 1", line) for line in lines)
-
-
-def test_the_plot_has_a_dot_for_each_normalised_search(results: Results) -> None:
-    drawing = ElementTree.fromstring(plot(results))
-    assert sum(each.tag.endswith("circle") for each in drawing.iter()) == 4
-    words = [each.text for each in drawing.iter() if each.tag.endswith("text")]
-    assert words[:4] == ["sparse", "human", "best-of-n", "greedy"]
+    (head,) = [line for line in lines if line.startswith("method")]
+    grid = method_table(summaries(results))
+    shown = {title for title in grid.titles if title in head}
+    assert shown == set(grid.titles) - (set(grid.spare) if width == 80 else set())
+    assert any("failed, no key: noise greedy seed 1" in line for line in lines)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,6 @@ from click.testing import CliRunner
 from faulty_environments import RESET, REWARD, TASK, line_of, write_lift
 
 from eureka_agent.cli.envs import envs
-from eureka_agent.cli.output import said_if_slow
-from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.resources import resource_folder
 from eureka_agent.simulation import catalogue
 from eureka_agent.simulation.catalogue import list_environments
@@ -77,19 +74,6 @@ def test_a_thread_of_an_environment_does_not_keep_the_command(
     result = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
     assert result.returncode == status, result.stderr
     assert said in result.stdout
-
-
-def test_a_program_that_calls_the_command_goes_on(tmp_path: Path) -> None:
-    """It may have threads of its own."""
-    script = (
-        "import sys, threading\nfrom eureka_agent.cli.main import main\nends = threading.Event()\n"
-        "threading.Thread(target=ends.wait).start()\nsys.argv = ['eureka', 'envs', 'cartpole']\n"
-        "try:\n    main()\nexcept SystemExit as end:\n    print('ended with', end.code)\nends.set()"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120
-    )
-    assert result.stdout.splitlines()[-1:] == ["ended with None"], result.stderr
 
 
 def check(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -199,41 +183,3 @@ def test_one_that_cannot_be_reset_is_shown_all_the_same(chatty: Path) -> None:
     text = shown(str(chatty))
     assert "cart_position (batch,) m world -3 … 3 position of the cart" in text
     assert json.loads(shown(str(chatty), "--format", "json"))["measured"] is None
-
-
-@pytest.mark.parametrize("reference", ["cartpole:swingup", "cartpole/swingup"])
-def test_an_environment_with_its_task_says_how_to_name_the_task(reference: str) -> None:
-    result = CliRunner().invoke(envs, [reference])
-    assert isinstance(result.exception, EnvironmentLoadError)
-    assert result.exception.message == f"{reference!r} names an environment and a task in one"
-    assert "envs cartpole --task swingup`, or --env cartpole --task swingup" in (
-        result.exception.hint
-    )
-
-
-@pytest.mark.parametrize("arguments", [(), ("--check",)])
-def test_mujoco_s_warnings_are_one_line_and_no_file(
-    tmp_path: Path, arguments: tuple[str, ...]
-) -> None:
-    """The half-cheetah's model has a deprecated attribute, of which each copy would warn."""
-    command = [sys.executable, "-m", "eureka_agent.cli.main", "envs", *arguments]
-    command += ["gymnasium:HalfCheetah-v5", "--format", "json"]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
-    json.loads(result.stdout)
-    assert result.stderr.count("settotalmass") == 1
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_slow_command_says_what_it_does_and_a_quick_one_nothing(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    def timer() -> threading.Timer:
-        return next(each for each in threading.enumerate() if isinstance(each, threading.Timer))
-
-    with said_if_slow("reading it", seconds=0.2):
-        timer().join(10.0)
-    with said_if_slow("nothing", seconds=60.0):
-        waiting = timer()
-    waiting.join(10.0)
-    assert not waiting.is_alive()
-    assert capsys.readouterr().err == "reading it\n"

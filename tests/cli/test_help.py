@@ -10,7 +10,7 @@ import pytest
 
 from eureka_agent.cli.command import OTHER_OPTIONS, Command, Group
 from eureka_agent.cli.main import COMMANDS, cli
-from eureka_agent.cli.option_groups import OPTION_GROUPS
+from eureka_agent.cli.options import OPTION_GROUPS
 from eureka_agent.settings import SearchSettings
 
 
@@ -59,10 +59,7 @@ def test_the_help_of_a_search_begins_with_the_ten_options_to_know() -> None:
     assert titles == [*OPTION_GROUPS, OTHER_OPTIONS]
     assert re.findall(
         r"^  (?:-h, )?(--[a-z-]+)", help_text.partition(f"{OTHER_OPTIONS}:")[2], re.MULTILINE
-    ) == [
-        "--format",
-        "--help",
-    ]
+    ) == ["--format", "--help"]
     first = help_text.partition(f"{titles[0]}:")[2].partition(f"{titles[1]}:")[0]
     assert re.findall(r"^  (--[a-z-]+)", first, re.MULTILINE) == [
         f"--{name.replace('_', '-')}" for name in OPTION_GROUPS[titles[0]]

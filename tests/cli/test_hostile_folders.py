@@ -17,9 +17,8 @@ from stored_attempts import entries_of
 from stranger import assert_one_clear_error, attempt, eureka, make_run, shown_json
 
 from eureka_agent.archive.artefacts import write_proposal
-from eureka_agent.archive.files import copy_file, write_text
+from eureka_agent.archive.files import copy_file, locked, write_text
 from eureka_agent.archive.run_folder import open_run
-from eureka_agent.archive.run_lock import locked
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.archive.sqlite_files import check_files
 from eureka_agent.errors import EurekaError, RunFolderError

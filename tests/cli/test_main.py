@@ -57,13 +57,6 @@ def test_every_command_has_help(tmp_path: Path, command: str) -> None:
     assert result.stdout.startswith(f"Usage: eureka {command}")
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_script_names_the_program(tmp_path: Path, shell: str) -> None:
-    result = eureka("completion", shell, cwd=tmp_path)
-    assert result.returncode == 0
-    assert "_EUREKA_COMPLETE" in result.stdout
-
-
 def test_completing_a_value_imports_nothing_heavy(tmp_path: Path) -> None:
     script = (
         "import sys\nfrom eureka_agent.cli.main import main\ntry:\n    main()\nexcept SystemExit:\n"
@@ -84,17 +77,6 @@ def test_completing_a_value_imports_nothing_heavy(tmp_path: Path) -> None:
             text=True,
         )
         assert result.stdout.splitlines()[-1] == "[]", result.stderr
-
-
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_a_completion_script_asks_the_program_by_a_name_that_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: str
-) -> None:
-    monkeypatch.setenv("EUREKA_PROGRAM", "./eureka")
-    script = eureka("completion", shell, cwd=tmp_path).stdout
-    assert f"_EUREKA_COMPLETE={shell}_complete" in script
-    assert " ./eureka)" in script
-    assert "commands[eureka]" not in script
 
 
 def test_bash_completion_completes_commands_flags_and_values(tmp_path: Path) -> None:

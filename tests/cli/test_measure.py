@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -88,28 +87,3 @@ def test_a_stopped_measurement_goes_on_and_then_makes_its_card(lift: Path) -> No
     assert card is not None
     assert card.env_steps == 20_000
     assert card.minutes == {}  # not those of the run that made the card
-
-
-@pytest.mark.slow
-def test_a_run_of_the_baselines_alone_says_what_it_was(lift: Path) -> None:
-    arguments = ("--env", "./lift", "--iterations", "0", "--final-seeds", "3", "--format", "json")
-    ran = eureka(lift, "search", *arguments)
-    assert ran.returncode == 0, ran.stderr
-    report = json.loads(ran.stdout)
-    assert report["attempts"] == []
-    assert report["best"] is None
-    assert len(report["human"]["fitness_per_seed"]) == 3
-    assert report["human"]["mean"] > report["sparse"]["mean"]
-    assert "offline designer" not in ran.stderr
-    text = " ".join(eureka(lift, "show", "latest").stdout.split())
-    assert "best no search (--iterations 0): human" in text
-    assert "against human is" in text
-    assert "search for a better reward: " in text
-    assert "--iterations 2" in text
-
-
-def test_baselines_alone_without_baselines_are_refused(lift: Path) -> None:
-    ran = eureka(lift, "search", "--env", "./lift", "--iterations", "0", "--no-baselines")
-    assert ran.returncode == 2
-    assert "--iterations 0" in ran.stderr
-    assert "Traceback" not in ran.stderr

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,10 +11,10 @@ from pathlib import Path
 import pytest
 from thoroughness import third
 
-from eureka_agent.cli.new_environment import KINDS
+from eureka_agent.cli.own_environment import KINDS
 from eureka_agent.conformance.check import check_environment
 from eureka_agent.errors import EnvironmentLoadError
-from eureka_agent.simulation.catalogue import kinds, write_new_environment
+from eureka_agent.simulation.catalogue import write_new_environment
 from eureka_agent.simulation.loading import describe, load_environment
 
 
@@ -74,10 +72,6 @@ def test_a_template_is_trained_as_it_is(tmp_path: Path, kind: str) -> None:
     assert json.loads(result.stdout)["best"] is not None
 
 
-def test_kinds_are_the_templates_that_there_are() -> None:
-    assert set(KINDS) == set(kinds())
-
-
 def test_nothing_is_written_over(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes").write_text("mine")
@@ -90,25 +84,3 @@ def test_nothing_is_written_over(tmp_path: Path) -> None:
     assert result.returncode == 2
     assert "--kind" in result.stderr
     assert not (tmp_path / "other").exists()
-
-
-@pytest.mark.parametrize("there", [True, False])
-def test_nothing_stays_of_a_folder_that_the_disk_had_no_room_for(
-    tmp_path: Path, there: bool
-) -> None:
-    folder = tmp_path / "mine"
-    if there:
-        folder.mkdir()
-    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
-    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(
-        resource.RLIMIT_FSIZE, (1000, limit[1])
-    )  # a longer file fails, as on a full disk
-    try:
-        with pytest.raises(EnvironmentLoadError, match="cannot write the environment"):
-            write_new_environment(folder, "torch")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-        signal.signal(signal.SIGXFSZ, before)
-    assert folder.exists() == there
-    assert not there or list(folder.iterdir()) == []

@@ -25,33 +25,6 @@ def test_lists_of_numbers_are_typed_with_commas(
     assert given(flag, text) == {flag[2:].replace("-", "_"): expected}
 
 
-@pytest.mark.parametrize(
-    ("flag", "text", "message"),
-    [
-        (
-            "--hidden-sizes",
-            "64,0.5",
-            "is '64,0.5', expected whole numbers with commas between them, such as 64,64",
-        ),
-        (
-            "--hidden-sizes",
-            "64,",
-            "is '64,', expected whole numbers with commas between them, such as 64,64",
-        ),
-        ("--rungs", "late", "is 'late', expected numbers with commas between them, such as 0.7"),
-        (
-            "--rungs",
-            "0.4,,0.7",
-            "is '0.4,,0.7', expected numbers with commas between them, such as 0.7",
-        ),
-    ],
-)
-def test_what_is_no_list_of_numbers_is_shown(flag: str, text: str, message: str) -> None:
-    result = CliRunner().invoke(command([]), [flag, text])
-    assert result.exit_code == 2
-    assert message in result.output
-
-
 def test_a_flag_counts_more_than_the_file(tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text("samples: 5\niterations: 4\n")

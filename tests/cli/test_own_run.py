@@ -50,17 +50,3 @@ def test_nothing_is_asked_of_the_user_s_own_run(tmp_path: Path) -> None:
         False,
     )
     assert "over 64 episodes" in result.stdout
-
-
-def test_a_search_without_a_place_for_the_secret_says_so_once(tmp_path: Path) -> None:
-    (tmp_path / "read-only").write_text("a file where the folder would be")
-    variables = {"XDG_STATE_HOME": str(tmp_path / "read-only")}
-    result = eureka(*SEARCH, "--no-baselines", cwd=tmp_path, timeout=300, **variables)
-    assert result.returncode == 0, result.stderr
-    assert result.stdout.count("this run is not signed") == 1
-    result = eureka("resume", "latest", cwd=tmp_path, **variables)
-    assert (result.returncode, "--trust" in result.stderr) == (2, True)
-    cause = f"'{tmp_path}/read-only/eureka_agent/secret': a part of the path is a file"
-    assert all(each in result.stderr for each in (cause, "set HOME or XDG_STATE_HOME")), (
-        result.stderr
-    )

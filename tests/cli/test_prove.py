@@ -87,9 +87,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[CommandLine, dict
     return eureka, run
 
 
-def test_rewards_lead_where_they_led_here(
-    trained: tuple[CommandLine, dict[str, Any]],
-) -> None:
+def test_rewards_lead_where_they_led_here(trained: tuple[CommandLine, dict[str, Any]]) -> None:
     eureka, run = trained
     proved = eureka.json("prove", run["folder"], "--seeds", "1")
     scores = {score["name"]: score for score in proved["scores"]}

@@ -21,7 +21,7 @@ from stranger import KEY, assert_one_clear_error, attempt, edit_settings, eureka
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.archive.signature import Signer, secret_path, user_signer
-from eureka_agent.cli.trust import UntrustedRunError, trust_to_resume
+from eureka_agent.cli.questions import UntrustedRunError, trust_to_resume
 from eureka_agent.records import TaskDescription
 from eureka_agent.rewards import baseline
 from eureka_agent.settings import REACHING

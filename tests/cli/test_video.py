@@ -90,7 +90,7 @@ def test_the_report_holds_the_video_and_a_new_one(folder: Path, run: Path) -> No
     video = run / "best" / "video.mp4"
     before = video.read_bytes()
     assert clip_in_the_report(run) == before
-    eureka(folder, "video", "latest", "--episode", "worst", "--seconds", "0.2", "--no-gif")
+    eureka(folder, "video", "latest", "--episode", "worst", "--seconds", "0.2")
     assert clip_in_the_report(run) == video.read_bytes() != before
 
 
@@ -118,14 +118,14 @@ def test_the_video_lies_where_it_is_asked_for(folder: Path) -> None:
     told = eureka(
         folder,
         *("video", "latest", "--episode", "1", "--seconds", "0.3", "--size", "128x96"),
-        *("--no-gif", "--no-terms", "--output", str(output)),
+        *("--output", str(output)),
     ).stdout
     assert "chosen episode (number 1)" in told
     assert str(output) in told
     shown = frames(output)
-    assert (shown[0].width, shown[0].height) == (128, 24 + 96 + 24)
+    assert shown[0].width == 128
     assert len(shown) == 9 + 15  # 0.3 s, and half a second is held
-    assert not output.with_suffix(".gif").exists()
+    assert output.with_suffix(".gif").exists()
 
 
 @pytest.mark.parametrize(
@@ -161,26 +161,3 @@ def test_an_environment_that_changed_is_refused(folder: Path, tmp_path: Path) ->
         path.write_text(source)
     assert "has changed since this run" in " ".join(told.stderr.split())
     assert not (tmp_path / "v.mp4").exists()
-
-
-@pytest.mark.parametrize(("flag", "variable"), [("--no-video", ""), ("--video", "off")])
-def test_videos_can_be_left_out(folder: Path, tmp_path: Path, flag: str, variable: str) -> None:
-    variables = {"EUREKA_VIDEO": variable, "EUREKA_RUNS": str(tmp_path / "runs")}
-    few = ("--finalists", "0", "--confirm", "0")
-    eureka(folder, "search", "--env", "./puck", *SMALL[:4], *STEPS, *few, flag, **variables)
-    (best,) = (tmp_path / "runs").glob("*/best")
-    assert {path.name for path in best.iterdir()} == {"policy.safetensors", "reward.py"}
-
-
-def test_a_search_that_cannot_be_drawn_says_so_in_a_line(folder: Path, tmp_path: Path) -> None:
-    shutil.copytree(folder / "puck", tmp_path / "puck")
-    path = tmp_path / "puck" / "env.py"
-    source = path.read_text()
-    begin, end = source.index("    def draw("), source.index("    def reset_idx(")
-    path.write_text(source[:begin] + source[end:])
-    few = ("--finalists", "0", "--confirm", "0")
-    told = eureka(tmp_path, "search", "--env", "./puck", *SMALL[:4], *STEPS, *few)
-    said = " ".join((told.stdout + told.stderr).split())
-    assert said.count("no video: PointMass cannot be drawn: it has no `draw`") == 1
-    (best,) = (tmp_path / "runs").glob("*/best")
-    assert not (best / "video.mp4").exists()

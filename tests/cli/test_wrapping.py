@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from eureka_agent.cli.wrapping import wrapped
+from eureka_agent.cli.output import wrapped
 
 COMMAND = [sys.executable, "-m", "eureka_agent.cli.main"]
 
@@ -70,15 +70,6 @@ def test_an_error_is_broken_at_words_and_its_hint_is_indented(tmp_path: Path, co
     assert " ".join(line.strip() for line in lines) == " ".join(
         line.strip() for line in in_a_pipe.splitlines()
     )
-
-
-@pytest.mark.parametrize(("variable", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
-def test_no_escape_sequence_where_no_colour_is_wanted(
-    tmp_path: Path, variable: str, value: str
-) -> None:
-    assert "\x1b[31m" in on_terminal(tmp_path, 80, ["serch"])[1]
-    for arguments in (["serch"], ["runs"], ["envs"]):
-        assert "\x1b[3" not in on_terminal(tmp_path, 80, arguments, **{variable: value})[1]
 
 
 class _Terminal:

@@ -31,11 +31,6 @@ class CorpusFile:
     def name(self) -> str:
         return self.path.stem
 
-    @property
-    def style(self) -> str:
-        """Source whose habits the reward has: the first word of its name."""
-        return self.name.partition("_")[0]
-
 
 def corpus_files(folder: str) -> list[CorpusFile]:
     """Files of `working` or `broken`, sorted by name."""

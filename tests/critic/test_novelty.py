@@ -6,9 +6,8 @@ import textwrap
 
 import pytest
 
-from eureka_agent.critic.memory import KnownReward
-from eureka_agent.critic.novelty import canonical_form, find_same_source
-from eureka_agent.designer.given import given_reward
+from eureka_agent.critic.memory import KnownReward, canonical_form, find_same_source
+from eureka_agent.designer.interface import given_reward
 
 FIRST = '''
 import torch

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from eureka_agent.critic.memory import KnownEpisodes
-from eureka_agent.critic.order import LEAST_PAIRS, episode_order
+from eureka_agent.critic.memory import LEAST_PAIRS, KnownEpisodes, episode_order
 from eureka_agent.records import EpisodeOrder
 
 

@@ -8,13 +8,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from reward_codes import CODES
 from scripted_gateway import Cut, NamedModel, ScriptedGateway
 
 from eureka_agent.critic.critic import Critic
-from eureka_agent.critic.review import Reviewer, line_of, said_in
-from eureka_agent.critic.review_reply import Contradiction, Review, read_review
-from eureka_agent.designer.given import given_reward
+from eureka_agent.critic.review import (
+    Contradiction,
+    Review,
+    Reviewer,
+    line_of,
+    read_review,
+    said_in,
+)
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import FinishReason, LanguageModelError, Role
@@ -145,13 +150,6 @@ async def test_what_is_not_proved_is_a_warning(
     assert doubt in found.hint
 
 
-async def test_words_of_the_fitness_prove_it_too(description: TaskDescription) -> None:
-    (found,) = await reviewed(
-        description, answer(blames(task="seconds within 0.1 m of the centre"))
-    )
-    assert found.severity == "error"
-
-
 async def test_three_exploits_are_warnings_of_one_line(description: TaskDescription) -> None:
     exploits = [f"way {number}\n\x1b[31mred\u202e {'x' * 900}" for number in range(5)]
     found = await reviewed(description, answer(None, exploits))
@@ -228,14 +226,6 @@ def test_sloppy_json_is_read(reply: str) -> None:
 )
 def test_ways_to_say_nothing(nothing: object) -> None:
     assert read_review(answer(nothing, nothing)) == Review(None, ())
-
-
-def test_a_contradiction_in_a_block_of_its_own_is_read() -> None:
-    found = read_review(
-        f'```json\n{{"exploits": []}}\n```\nand\n```json\n{json.dumps(blames())}\n```'
-    )
-    assert found is not None
-    assert found.contradiction == Contradiction("outward", "still at the centre", WHY)
 
 
 async def test_the_request_is_the_same_for_the_same_reward(description: TaskDescription) -> None:
@@ -372,11 +362,3 @@ async def test_a_model_out_of_reach_is_the_searchs_business(description: TaskDes
         await critic_of(description, ScriptedGateway(LanguageModelError("no such model"))).review(
             given_reward(SOURCE), WARNED, ""
         )
-
-
-async def test_without_a_reviewer_there_is_no_review(description: TaskDescription) -> None:
-    assert await Critic(description, Passes()).review(given_reward(SOURCE), WARNED, "") is WARNED
-
-
-def test_the_codes_are_listed() -> None:
-    assert {"R701", "R702", "R703"} <= CODES.keys()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eureka_agent.designer.differences import compact, difference, terms
+from eureka_agent.designer.source_tools import compact, difference, terms
 
 PARENT = """import torch
 from torch import Tensor

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from eureka_agent.designer.fitness_reply import FitnessWords, parse_fitness_reply
+from eureka_agent.designer.fitness_writer import FitnessWords, parse_fitness_reply
 
 SOURCE = (
     "def compute_reward(cart_position):\n    near = (1.0 - cart_position.abs()).clamp(0.0, 1.0)\n  "
@@ -24,10 +24,6 @@ def reply(words: str = WORDS, source: str = SOURCE) -> str:
 
 def with_words(**changed: object) -> str:
     return reply(json.dumps({**json.loads(WORDS), **changed}))
-
-
-def codes(text: str) -> list[str]:
-    return [finding.code for finding in parse_fitness_reply(text).findings]
 
 
 def test_a_whole_reply() -> None:
@@ -97,16 +93,6 @@ def test_missing_words_are_named_each_by_itself() -> None:
     ]  # without `success` no episode counts as solved
 
 
-def test_without_success_no_episode_counts_as_solved() -> None:
-    for text in (
-        with_words(success=None),
-        reply('{"doc": "share", "unit": "", "reduction": "sum"}'),
-    ):
-        found = parse_fitness_reply(text)
-        assert found.words is not None
-        assert (found.words.success, found.words.unit) == (None, "1")
-
-
 @pytest.mark.parametrize(
     ("text", "code", "part"),
     [
@@ -136,21 +122,8 @@ def hiding(character: str) -> str:
     return SOURCE.replace("near, {", f"near, {{  # {character}harmless\n    ")
 
 
-@pytest.mark.parametrize("character", ["\x1b[31m", "\u202e", "\u200b", "\x08"])
-def test_what_a_terminal_would_obey_is_not_in_the_source(character: str) -> None:
-    found = parse_fitness_reply(reply(source=hiding(character)))
-    assert found.findings == ()
-    assert found.source == hiding("")
-
-
 def test_a_source_must_not_hold_what_its_reader_cannot_see() -> None:
     found = parse_fitness_reply(reply(source=hiding("\u00ad")))
     (finding,) = found.findings
     assert (finding.code, finding.line) == ("F702", 3)
     assert "U+00AD" in finding.message
-
-
-def test_words_are_one_plain_line() -> None:
-    found = parse_fitness_reply(with_words(doc="share\nof \x1b[31msteps\u202e", unit=" s\n"))
-    assert found.words is not None
-    assert (found.words.doc, found.words.unit) == ("share of steps", "s")

@@ -6,7 +6,7 @@ import pytest
 
 from eureka_agent.designer.fitness_writer import FitnessNotWrittenError, FitnessWriter
 from eureka_agent.llm.gateway import ConfiguredModel
-from eureka_agent.llm.interface import CompletionRequest, LanguageModel, Role, message_key
+from eureka_agent.llm.interface import CompletionRequest, LanguageModel, Role
 from eureka_agent.records import Finding, Message, TaskDescription, Verdict, WrittenFitness
 from eureka_agent.rewards import RewardSpecification, baseline
 
@@ -137,17 +137,6 @@ async def test_a_rejected_fitness_goes_back_with_all_that_is_wrong_with_it(
     assert "  2      away = cart_positoin.abs().clamp(0.0, 1.0)" in told
 
 
-async def test_a_model_that_repeats_itself_is_asked_anew_each_time(
-    description: TaskDescription,
-) -> None:
-    gateway = QueuedGateway(*[BROKEN] * 4)
-    with pytest.raises(FitnessNotWrittenError):
-        await writer(gateway).write(description, SENTENCE)
-    # equal requests would be answered from the store
-    assert len({message_key("openai/tiny", request) for request in gateway.requests}) == 4
-    assert [len(request.messages) for request in gateway.requests] == [2, 4, 6, 8]
-
-
 async def test_it_goes_back_three_times_and_then_the_findings_are_told(
     description: TaskDescription,
 ) -> None:
@@ -178,11 +167,3 @@ async def test_why_a_reply_is_not_whole_is_told(description: TaskDescription) ->
         description, SENTENCE
     )
     assert fitness.source == SOURCE
-
-
-async def test_a_revision_of_a_reply_without_code_asks_for_it(description: TaskDescription) -> None:
-    gateway = QueuedGateway("I would measure the distance.", REPLY)
-    await writer(gateway).write(description, SENTENCE)
-    told = gateway.requests[1].messages[3].content
-    assert "F701" in told
-    assert "With line numbers" not in told

@@ -153,10 +153,7 @@ def test_alive_pays_unless_the_episode_fails(boat: TaskDescription) -> None:
 
 
 def test_failure_costs_once(boat: TaskDescription) -> None:
-    assert component(term("failure", "failure", 8.0), boat, terminated=[0.0, 1.0]) == [
-        0.0,
-        -8.0,
-    ]
+    assert component(term("failure", "failure", 8.0), boat, terminated=[0.0, 1.0]) == [0.0, -8.0]
 
 
 def test_a_gate_multiplies(boat: TaskDescription) -> None:

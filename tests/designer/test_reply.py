@@ -17,19 +17,6 @@ def test_prose_then_one_block() -> None:
     assert reply.reasoning == "Height is what counts."
 
 
-def test_prose_around_stays_the_reasoning() -> None:
-    reply = parse_reply(f"First.\n```\n{FUNCTION}\n```\nLast.")
-    assert reply.reasoning == "First.\n\nLast."
-
-
-def test_helpers_and_constants_before_the_function_in_one_block_are_kept() -> None:
-    source = (
-        "SCALE = 2.0\n\n\ndef bounded(x):\n    return x.clamp(0,"
-        f" SCALE)\n\n\n@torch.jit.script\n{FUNCTION}\n"
-    )
-    assert parse_reply(f"```python\n{source}```").source == source
-
-
 def test_helpers_in_a_block_of_their_own_are_joined() -> None:
     text = (
         "A constant:\n```python\nSCALE = 2.0\n```\nA helper:\n```python\ndef bounded(x):\n   "
@@ -44,12 +31,6 @@ def test_helpers_in_a_block_of_their_own_are_joined() -> None:
     assert names["compute_reward"](3.0)[0] == 6.0  # type: ignore[operator]
 
 
-def test_the_last_of_several_versions_counts() -> None:
-    draft = "def compute_reward(height):\n    return 0 * height, {}"
-    reply = parse_reply(f"A draft:\n```python\n{draft}\n```\nBetter:\n```python\n{FUNCTION}\n```\n")
-    assert reply.source == FUNCTION + "\n"
-
-
 def test_an_example_of_usage_after_the_function_is_left_out() -> None:
     reply = parse_reply(
         f"```python\n{FUNCTION}\n```\nUse it:\n```python\nreward, parts ="
@@ -62,19 +43,6 @@ def test_a_block_that_was_cut_off_is_kept_for_the_critic() -> None:
     assert parse_reply(
         "Here:\n```python\ndef compute_reward(height):\n    return height, {'hei"
     ).source.endswith("{'hei\n")
-
-
-def test_thinking_aloud_is_not_the_answer() -> None:
-    reply = parse_reply(
-        "<think>Maybe\n```python\ndef compute_reward(x):\n    return"
-        f" x\n```\n</think>Done.\n```python\n{FUNCTION}\n```"
-    )
-    assert (reply.source, reply.reasoning) == (FUNCTION + "\n", "Done.")
-
-
-@pytest.mark.parametrize("fence", ["~~~", "````"])
-def test_other_fences(fence: str) -> None:
-    assert parse_reply(f"{fence}py\n{FUNCTION}\n{fence}").source == FUNCTION + "\n"
 
 
 def test_an_indented_block_in_a_list_and_windows_line_ends() -> None:
@@ -99,11 +67,6 @@ def test_code_without_a_fence() -> None:
 )
 def test_no_code_is_no_source(text: str) -> None:
     assert parse_reply(text).source == ""
-
-
-def test_other_fenced_languages_do_not_confuse() -> None:
-    reply = parse_reply(f'```json\n{{"a": 1}}\n```\n```python\n{FUNCTION}\n```')
-    assert reply.source == FUNCTION + "\n"
 
 
 # ── several blocks ────────────────────────────────────────────────────────────────────────────────
@@ -152,16 +115,6 @@ def test_helpers_after_the_function_and_helpers_of_helpers_are_joined() -> None:
     assert names["compute_reward"](5.0)[0] == 3.0  # type: ignore[operator]
 
 
-def test_a_shell_block_stays_out() -> None:
-    text = (
-        f"```bash\nrm -rf / height\n```\n```python\n{FUNCTION}\n```\n```sh\nrm -rf ~\n```\nNow run:"
-        " rm -rf ~"
-    )
-    reply = parse_reply(text)
-    assert reply.source == WHOLE
-    assert reply.reasoning == "Now run: rm -rf ~"
-
-
 # ── fences ────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -184,14 +137,6 @@ def test_a_block_in_a_block(text: str) -> None:
 )
 def test_whatever_the_fence_says(language: str) -> None:
     assert parse_reply(f"Here:\n```{language}\n{FUNCTION}\n```").source == WHOLE
-
-
-def test_a_block_that_nobody_closed_ends_at_the_next() -> None:
-    text = (
-        "```python\ndef compute_reward(x):\n    return x,"
-        f" {{}}\n\nBetter:\n\n```python\n{FUNCTION}\n```\nDone."
-    )
-    assert parse_reply(text).source == WHOLE
 
 
 def test_fences_behind_the_marks_of_lists_and_quotations() -> None:
@@ -251,11 +196,6 @@ def test_a_diff_without_a_fence(head: str) -> None:
     assert parse_reply(f"{head}{change}").source == ""
 
 
-def test_a_diff_of_a_few_lines_is_no_reward() -> None:
-    diff = "@@ -4,1 +4,1 @@\n-    return height\n+    return height, {'height': height}"
-    assert parse_reply(f"Only this changes:\n```diff\n{diff}\n```").source == ""
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -292,38 +232,6 @@ def test_characters_that_python_does_not_take_are_replaced(code: str) -> None:
     assert parse_reply(f"```python\n{code}\n```").source == WHOLE
 
 
-def test_typographic_characters_in_strings_and_comments_stay() -> None:
-    source = (
-        "def compute_reward(height):  # “up” – 2 × as high\n    return height, {'Höhe – ‘up’':"
-        " height}\n"
-    )
-    assert parse_reply(f"```python\n{source}```").source == source
-
-
-def test_a_minus_sign_and_mixed_tabs() -> None:
-    code = "def compute_reward(height):\n\tup = \u22122.0 × height\n        return up, {'up': up}"
-    names: dict[str, object] = {}
-    exec(parse_reply(f"```python\n{code}\n```").source, names)
-    assert names["compute_reward"](3.0)[0] == -6.0  # type: ignore[operator]
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("奖励函数（高度）如下：", "以上就是答案。"),
-        ("هذه هي المكافأة:", "هذا كل شيء."),
-        ("Вот награда:", "Готово."),
-    ],
-)
-@pytest.mark.parametrize("fence", ["```", ""])
-def test_prose_in_other_languages(before: str, after: str, fence: str) -> None:
-    reply = parse_reply(
-        f"{before}\n\n{fence}{'python' if fence else ''}\n{FUNCTION}\n{fence}\n\n{after}"
-    )
-    assert reply.source == WHOLE
-    assert reply.reasoning == f"{before}\n\n{after}"
-
-
 def test_what_a_terminal_would_obey_is_not_kept() -> None:
     reply = parse_reply(
         f"\x1b]0;owned\x07It \x1b[2Jpays\x9b31m.\x08\u202e\n```python\n{FUNCTION}\n```"
@@ -332,32 +240,6 @@ def test_what_a_terminal_would_obey_is_not_kept() -> None:
 
 
 # ── thinking, and code without a fence ────────────────────────────────────────────────────────────
-
-DRAFT = "```python\ndef compute_reward(x):\n    return x, {}\n```"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"{DRAFT}\n</think>\nSo:\n```python\n{FUNCTION}\n```",
-        f"<thinking>{DRAFT}</thinking><think>{DRAFT}</think>So:\n```python\n{FUNCTION}\n```",
-        f"So:\n```python\n{FUNCTION}\n```\n<think>or perhaps {DRAFT}",
-    ],
-)
-def test_drafts_of_a_thinking_model(text: str) -> None:
-    reply = parse_reply(text)
-    assert (reply.source, reply.reasoning) == (WHOLE, "So:")
-
-
-def test_a_model_that_forgets_to_stop_thinking() -> None:
-    assert parse_reply(f"<think>Height pays.\n```python\n{FUNCTION}\n```\n").source == WHOLE
-
-
-def test_constants_and_comments_before_the_function_without_a_fence() -> None:
-    code = f"import torch\n\nSCALE: float = 2.0\n# of height\nLIMIT = 3.0\n\n\n{FUNCTION}"
-    reply = parse_reply(f"<answer>\n{code}\n</answer>\nDone\n")
-    assert reply.source == code + "\n"
-    assert reply.reasoning == "", "nothing after the end of a tagged answer counts"
 
 
 def test_an_indented_listing() -> None:

@@ -13,7 +13,7 @@ from reward_codes import CODES
 
 import eureka_agent
 from eureka_agent.critic.critic import Critic
-from eureka_agent.designer.given import given_reward
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.jobs import Problem
 from eureka_agent.sandbox.choose import choose_wall

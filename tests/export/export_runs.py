@@ -12,8 +12,7 @@ from torch import Tensor
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.export.contents import Exported, text_files
-from eureka_agent.export.folder import WrittenExport, write_export
-from eureka_agent.export.policy_description import Statistics, policy_description
+from eureka_agent.export.folder import Statistics, WrittenExport, policy_description, write_export
 from eureka_agent.records import TaskDescription
 from eureka_agent.search.summary import run_report
 from eureka_agent.simulation.loading import describe, load_environment

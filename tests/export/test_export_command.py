@@ -95,23 +95,6 @@ def test_the_example_trains_on_the_wrapped_environment(pendulum: Eureka, exporte
     assert -2000.0 < value < 0.0
 
 
-@pytest.mark.in_turns(2)
-@pytest.mark.skipif(
-    importlib.util.find_spec("stable_baselines3") is None
-    or importlib.util.find_spec("minigrid") is None,
-    reason="stable-baselines3 or minigrid is not installed",
-)
-def test_the_example_trains_on_entries_and_choices(tmp_path: Path) -> None:
-    """MiniGrid: a Dict with a text in it, and discrete actions."""
-    eureka = search(tmp_path, "find the way", "gymnasium:minigrid:MiniGrid-Empty-5x5-v0")
-    folder = tmp_path / eureka.json("export", "latest")["folder"]
-    assert len((folder / "example.py").read_text().splitlines()) < 45
-    printed = run_example(folder, "128")
-    assert re.search(r"total_timesteps +\| 128 ", printed)
-    value = float(printed.splitlines()[-1].rpartition(": ")[2])
-    assert 0.0 <= value < 1.0
-
-
 def test_the_command_lists_what_it_wrote(pendulum: Eureka, exported: Any) -> None:
     assert exported["missing"] == {}
     assert exported["run"].endswith("Pendulum-v1_native")
@@ -191,12 +174,3 @@ print(total / 32)
     assert float(result.stdout) == pytest.approx(
         scored["mean"], abs=5.0 * scored["std"] * (2 / 32) ** 0.5
     )
-
-
-def test_the_example_of_another_environment_acts_and_scores(tmp_path: Path) -> None:
-    eureka = search(tmp_path, "balance the pole", "cartpole")
-    folder = tmp_path / eureka.json("export", "latest")["folder"]
-    assert len((folder / "example.py").read_text().splitlines()) < 40
-    printed = run_example(folder)
-    assert "rewards: tensor([" in printed
-    assert "| 0 | `cart_position` | m | world | 1 |" in (folder / "README.md").read_text()

@@ -3,8 +3,6 @@ is."""
 
 from __future__ import annotations
 
-import resource
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -153,24 +151,3 @@ def test_a_damaged_policy_leaves_no_half_export(
     with pytest.raises(RunFolderError, match="cannot read the policy"):
         write_export(run, run_report(run), None, default_folder(run.folder, None))
     assert not (run.folder / export_folder.EXPORT).exists()
-
-
-def test_nothing_stays_of_an_export_that_could_not_be_written(
-    make_run: MakeRun, description: TaskDescription, tmp_path: Path
-) -> None:
-    run, earlier = make_run(SOURCE, description), tmp_path / "earlier"
-    export_of(run, earlier)
-    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
-    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(
-        resource.RLIMIT_FSIZE, (4000, limit[1])
-    )  # a longer file fails, as on a full disk
-    try:
-        for folder in (tmp_path / "new", earlier):
-            with pytest.raises(RunFolderError, match="cannot write the export"):
-                export_of(run, folder)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-        signal.signal(signal.SIGXFSZ, before)
-    assert not (tmp_path / "new").exists()
-    assert "policy.pt" in names(earlier)  # what was there before is not taken away

@@ -381,26 +381,6 @@ def test_actions_go_to_the_environment_and_back(
     assert one_ulp.contains(module.environment_action(one_ulp, np.float32([-1.0])))
 
 
-def test_a_reward_of_one_number_is_put_on_an_environment_of_choices(
-    export_texts: ExportTexts, load: LoadModule
-) -> None:
-    """A run on the built-in cart-pole, whose action is a number in [-1, 1]."""
-    source = """
-def compute_reward(pole_angle, actions):
-    return pole_angle, {"index": actions[:, 0]}
-"""
-    module = load(export_texts(source, described("cartpole")), "gymnasium_wrapper")
-    environment = module.RewardWrapper(
-        gymnasium.make("CartPole-v1"),
-        lambda env, observed, info, action: {"pole_angle": observed[2]},
-    )
-    environment.reset(seed=0)
-    for index in (1, 0):
-        assert environment.step(index)[-1]["reward_components"] == {"index": index}
-    with pytest.raises(ValueError, match=r"gives 1 in \[-1, 1\], and .* takes Discrete\(2\)"):
-        module.environment_action(environment.action_space, np.float32([0.4]))
-
-
 def test_choices_go_to_the_environment_and_back(
     export_texts: ExportTexts, load: LoadModule
 ) -> None:
@@ -419,29 +399,6 @@ def test_choices_go_to_the_environment_and_back(
     assert module.policy_action(several, None).tolist() == [0.0, 0.0]
     binary = gymnasium.spaces.MultiBinary(2)
     assert binary.contains(module.environment_action(binary, np.array([1, 0])))
-
-
-def test_a_run_from_when_choices_were_vectors_is_exported_as_it_was(
-    export_texts: ExportTexts, load: LoadModule
-) -> None:
-    source = "def compute_reward(actions):\n    return actions[:, 0], {}\n"
-    now = described("gymnasium:CartPole-v1")
-    old = [
-        each.model_copy(update={"shape": (2,)}) if each.name == "actions" else each
-        for each in now.variables
-    ]
-    description = now.model_copy(
-        update={
-            "action_choices": (),
-            "num_actions": 2,
-            "variables": tuple(old),
-            "action_channels": (),
-        }
-    )
-    module = load(export_texts(source, description), "gymnasium_wrapper")
-    discrete = gymnasium.spaces.Discrete(3, start=5)
-    assert module.environment_action(discrete, [-1.0, 0.2, 0.1]) == 6
-    assert module.policy_action(discrete, 6).tolist() == [0.0, 1.0, 0.0]
 
 
 @pytest.mark.filterwarnings(

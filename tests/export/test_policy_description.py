@@ -15,7 +15,7 @@ import pytest
 import torch
 from export_runs import MakeRun, described, export_of, write_texts
 
-from eureka_agent.export.policy_description import Statistics, policy_description
+from eureka_agent.export.folder import Statistics, policy_description
 from eureka_agent.records import TaskDescription
 from eureka_agent.simulation.loading import load_environment
 from eureka_agent.training.policy import load_policy
@@ -106,14 +106,6 @@ def test_columns_without_names_are_said_to_be_so(
     ).read_text()
     assert "The environment does not name them." in readme
     assert "| 0 | `observation[0]` | ? | ? | 1 | 0.5 | 2 |  |" in readme
-
-
-def test_names_that_do_not_fit_the_policy_are_left_out() -> None:
-    cartpole = described("cartpole")
-    # five numbers are named, the policy takes six
-    found = policy_description(cartpole, Statistics([0.0] * 6, [1.0] * 6), {})
-    assert (found["observation"]["named"], found["observation"]["shape"]) == (False, ["batch", 6])
-    assert found["observation"]["columns"][5]["name"] == "observation[5]"
 
 
 def test_what_gymnasium_knows_of_the_columns_is_told() -> None:

@@ -94,23 +94,6 @@ def test_the_onnx_file_is_whole_valid_and_names_no_path_of_this_machine(tmp_path
     assert str(Path(policy_files.__file__).parents[1]).encode() not in content
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("choices", [(), (2,)])
-def test_the_files_are_made_without_a_word(
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-    recwarn: pytest.WarningsRecorder,
-    choices: tuple[int, ...],
-) -> None:
-    path = tmp_path / "policy.safetensors"
-    words = Categorical(choices).metadata if choices else {}
-    save_policy(path, policy_tensors((3, 8, 2)), {"activation": "tanh", **words})
-    policy_files.torchscript(path)
-    policy_files.onnx_model(path)
-    assert capfd.readouterr() == ("", "")
-    assert [str(warning.message) for warning in recwarn] == []
-
-
 def test_what_is_no_policy_is_refused(tmp_path: Path) -> None:
     (tmp_path / "policy.safetensors").write_bytes(b"no")
     with pytest.raises(RunFolderError, match=r"policy\.safetensors"):

@@ -50,17 +50,6 @@ class Cart:
         self.reset_buf[:] = (self.position > 3.0).long()
 
 
-class CartThatResetsAtOnce(Cart):
-    """Rows are reset after their reward, in the same step, as legged_gym has it."""
-
-    def step(self, actions: Tensor) -> None:
-        self.actions[:] = actions.unsqueeze(-1)
-        self.position += actions
-        self.progress_buf += 1
-        self.compute_reward(self.actions)
-        self.restart(self.reset_buf.nonzero().squeeze(-1))
-
-
 def rewarded(module: Any, base: type[Cart]) -> Any:
     class Rewarded(module.RewardMixin, base):  # type: ignore[misc, name-defined]
         def reward_variables(self) -> dict[str, Tensor]:
@@ -90,19 +79,6 @@ def test_rewards_are_as_by_hand_also_in_a_row_just_reset(
     assert components["before"].tolist() == [1.0, 0.0]
     assert components["constant"].tolist() == [0.5, 0.5]
     assert task.reset_buf.tolist() == [1, 0]
-
-
-def test_a_class_that_resets_after_the_reward(
-    export_texts: ExportTexts, load: LoadModule, description: TaskDescription
-) -> None:
-    task = rewarded(load(export_texts(SOURCE, description), "vec_task"), CartThatResetsAtOnce)(1)
-    rewards = []
-    for action in (2.0, 1.5, 0.5, 0.25):
-        task.step(torch.tensor([action]))
-        rewards.append(float(task.rew_buf[0]))
-    # 2, 3.5 (ends), then from 0: 0.5 is the first that is seen of the new episode, 0.75
-    #   20, 150 + 15 + 2, 0 + 5 + 0, 25 + 2.5 + 0.5
-    assert rewards == [20.0, 167.0, 5.0, 28.0]
 
 
 def test_wrong_variables_are_told(

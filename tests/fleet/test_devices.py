@@ -16,7 +16,7 @@ from types import ModuleType
 import pytest
 from training_pool import TrainingPool
 
-from eureka_agent.designer.given import given_reward
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.devices import (
     CPU,

@@ -15,7 +15,7 @@ import pytest_asyncio
 from policy_files import save_random_policy
 from training_pool import TrainingPool
 
-from eureka_agent.designer.given import given_reward
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import (
     EnvironmentFaultError,
     EurekaError,

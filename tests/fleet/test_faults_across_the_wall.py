@@ -12,7 +12,7 @@ from faulty_environments import PHYSICS, REWARD, after_steps, line_of, write_lif
 from policy_files import save_random_policy
 from training_pool import TrainingPool
 
-from eureka_agent.designer.given import given_reward
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EnvironmentFaultError, WorkerFaultError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.evaluator import Evaluator

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eureka_agent.designer.given import given_reward
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet import kernels
 from eureka_agent.fleet.devices import CPU, Device, Hardware

@@ -17,7 +17,7 @@ from safetensors.numpy import load_file, save_file
 from training_pool import TrainingPool
 
 from eureka_agent.archive.snapshots import FOLDER, SnapshotStore
-from eureka_agent.designer.given import given_reward
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.jobs import Problem, TrainingResult
 from eureka_agent.records import CurvePoint, Evaluation

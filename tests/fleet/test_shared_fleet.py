@@ -9,7 +9,7 @@ from pathlib import Path
 from faulty_environments import after_steps, write_lift
 from safetensors.numpy import load_file
 
-from eureka_agent.designer.given import given_reward
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EnvironmentFaultError
 from eureka_agent.fleet.fleet import Fleet
 from eureka_agent.fleet.jobs import Population, Problem, TrainingResult

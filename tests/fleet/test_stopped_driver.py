@@ -14,7 +14,7 @@ DRIVER = """
 import asyncio, sys
 from pathlib import Path
 from eureka_agent.sandbox.process_wall import ProcessWall
-from eureka_agent.designer.given import given_reward
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.fleet.fleet import Fleet
 from eureka_agent.fleet.jobs import Population
 from eureka_agent.fleet.jobs import Problem

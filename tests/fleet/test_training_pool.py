@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 from training_pool import TrainingPool
 
-from eureka_agent.designer.given import given_reward
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.jobs import Problem, TrainingJob, TrainingResult

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
-from eureka_agent.designer.given import given_reward
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.fleet.fleet import Fleet
 from eureka_agent.fleet.jobs import Population, Problem, Share, TrainingJob, Turns
 from eureka_agent.protocol.commands import Train

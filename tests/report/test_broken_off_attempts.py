@@ -15,7 +15,7 @@ from eureka_agent.attempt_words import early_ends
 from eureka_agent.journal.entries import RungScored
 from eureka_agent.records import Attempt, RungScore, Stage
 from eureka_agent.report.as_json import attempt_to_json
-from eureka_agent.report.attempt_page import render_attempt
+from eureka_agent.report.attempt_page import attempt_document, render_attempt
 from eureka_agent.report.markdown import markdown
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.tables import render_run
@@ -75,7 +75,7 @@ def test_the_table_of_attempts_is_broken_between_words(earlier: RunReport, width
 
 def test_one_attempt_and_its_json_have_the_score(stopped: Attempt) -> None:
     console = Console(file=StringIO(), width=100)
-    console.print(render_attempt(stopped, 1000))
+    console.print(render_attempt(attempt_document(stopped, 1000)))
     assert "attempt 1-04  failed  fitness 7.89 at 70 % of its training" in console.file.getvalue()  # type: ignore[attr-defined]
     content = attempt_to_json(stopped)
     assert content["fitness"] is None

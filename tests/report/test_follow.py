@@ -19,8 +19,8 @@ from rich.console import Console
 from told import ended, judged, progress, proposed
 
 from eureka_agent.archive.database import ENTRIES_AT_ONCE, Archive
+from eureka_agent.archive.files import is_held, locked
 from eureka_agent.archive.run_folder import Run, create_run
-from eureka_agent.archive.run_lock import is_held, locked
 from eureka_agent.errors import RunFolderError
 from eureka_agent.journal.entries import (
     BaseEntry,

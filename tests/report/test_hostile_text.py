@@ -18,7 +18,7 @@ from markdown_it.token import Token
 
 from eureka_agent.archive.artefacts import write_analysis, write_diagnosis, write_proposal
 from eureka_agent.export.contents import Exported, text_files
-from eureka_agent.export.policy_description import Statistics, policy_description
+from eureka_agent.export.folder import Statistics, policy_description
 from eureka_agent.markup import LONGEST_QUOTATION, escaped, quoted
 from eureka_agent.records import (
     Attempt,

@@ -15,7 +15,11 @@ from rich.console import Console, RenderableType
 from eureka_agent.markup import fenced
 from eureka_agent.records import Attempt, CurvePoint, RunStatus, Score, Stage
 from eureka_agent.report.as_json import attempt_in_full_to_json, to_json
-from eureka_agent.report.attempt_page import render_attempt, render_curves
+from eureka_agent.report.attempt_page import (
+    attempt_document,
+    curves_text,
+    render_attempt,
+)
 from eureka_agent.report.html.document import html_report
 from eureka_agent.report.markdown import markdown, write_report
 from eureka_agent.report.run_report import RunReport
@@ -175,7 +179,7 @@ def test_curves_that_add_up_are_on_one_scale(point: Callable[..., CurvePoint]) -
     ]
     lines = {
         line.split()[-5] if "component" in line else line.split()[0]: line
-        for line in printed(render_curves(points)).splitlines()
+        for line in curves_text(points).splitlines()
     }
     # from 0 to 7: 6 is the seventh of eight blocks, 1 the second one
     assert "▁█" in lines["reward"]
@@ -309,7 +313,7 @@ def test_comments_below_the_code_are_not_shown(report: RunReport) -> None:
     assert "# first" in text
     assert "# data" not in text
     assert commented.best is not None
-    assert "# data" in printed(render_attempt(commented.best, 1000))
+    assert "# data" in printed(render_attempt(attempt_document(commented.best, 1000)))
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -323,13 +327,12 @@ def test_a_run_lists_its_attempts(report: RunReport, width: int) -> None:
 def test_an_attempt_shows_verdict_curves_and_reflection(
     report: RunReport, point: Callable[..., CurvePoint]
 ) -> None:
-    trained = printed(
-        render_attempt(report.attempts[0], 1000, [point(512, 0.0), point(1024, 7.0)]), 80
-    )
+    points = [point(512, 0.0), point(1024, 7.0)]
+    trained = printed(render_attempt(attempt_document(report.attempts[0], 1000, points)), 80)
     assert "component effort ▁▁ -0.125 -0.125 -0.125" in " ".join(trained.split())
     assert "reflection on 1-01" in trained
-    rejected = printed(render_attempt(report.attempts[1], 1000), 80)
-    assert "critic: thrown out" in rejected
+    rejected = printed(render_attempt(attempt_document(report.attempts[1], 1000)), 80)
+    assert "The critic rejected it" in rejected
     assert "3:0 C102 unknown variable 'heigth'" in rejected
 
 
@@ -343,7 +346,7 @@ def test_an_attempt_that_was_trained_again_shows_every_training_and_their_mean(
     attempt: Callable[..., Attempt], confirm: Callable[..., Attempt]
 ) -> None:
     again = confirm(attempt("1-01", Stage.TRAINED, 8.0), 2.0, None)
-    text = printed(render_attempt(again, 1000))
+    text = printed(render_attempt(attempt_document(again, 1000)))
     assert "fitness 5.00 over 2 seeds" in text
     assert "first training, seed 7: fitness 8.00" in text
     assert "trained again after iteration 1, seed 11: fitness 2.00" in text

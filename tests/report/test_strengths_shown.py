@@ -15,7 +15,7 @@ from eureka_agent.feedback_records import Comparison, Feedback, Given, Judge, Ju
 from eureka_agent.journal.entries import FeedbackGiven, IterationEnded
 from eureka_agent.records import Attempt, TaskDescription
 from eureka_agent.report.as_json import best_to_json, to_json
-from eureka_agent.report.attempt_page import render_attempt
+from eureka_agent.report.attempt_page import attempt_document, render_attempt
 from eureka_agent.report.html.document import html_report
 from eureka_agent.report.live import PlainLog
 from eureka_agent.report.markdown import markdown
@@ -96,7 +96,7 @@ def test_reports_show_strengths_and_no_fitness(strong: RunReport) -> None:
     assert f"strength {best}, judged by openai/eye in 3 comparisons" in verdict(strong).best
     assert "if the model sees what you would see" in verdict(strong).certainty
     assert strong.best is not None
-    alone = printed(render_attempt(strong.best, 1000))
+    alone = printed(render_attempt(attempt_document(strong.best, 1000)))
     assert f"strength {best}, judged by a model from pictures" in alone
 
 

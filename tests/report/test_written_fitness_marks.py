@@ -18,7 +18,7 @@ from eureka_agent.records import (
     WrittenFitness,
 )
 from eureka_agent.report.as_json import attempt_in_full_to_json, to_json
-from eureka_agent.report.attempt_page import render_attempt
+from eureka_agent.report.attempt_page import attempt_document, render_attempt
 from eureka_agent.report.live import LiveView, PlainLog
 from eureka_agent.report.markdown import markdown
 from eureka_agent.report.run_report import RunReport
@@ -73,7 +73,9 @@ def test_every_report_says_it_once_and_others_never(report: RunReport, written: 
         lambda run: markdown(run),
         lambda run: printed(render_run(run)),
         lambda run: printed(render_end(run)),
-        lambda run: printed(render_attempt(run.best, 1000, fitness_origin=run.fitness_origin)),
+        lambda run: printed(
+            render_attempt(attempt_document(run.best, 1000, fitness_origin=run.fitness_origin))
+        ),
     ):
         assert say(written).lower().count(ORIGIN) == 1
         assert "fitness written by" not in say(report).lower()

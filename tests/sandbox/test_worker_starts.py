@@ -10,7 +10,7 @@ import pytest
 from training_pool import TrainingPool
 
 from eureka_agent.archive.snapshots import SnapshotStore
-from eureka_agent.designer.given import given_reward
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.wall import Limits, WorkerHandle

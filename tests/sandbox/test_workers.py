@@ -14,7 +14,7 @@ import pytest
 from faulty_environments import write_lift
 from script_wall import ScriptWall
 
-from eureka_agent.designer.given import given_reward
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.jobs import Problem
@@ -124,7 +124,7 @@ async def test_a_worker_sees_no_key_and_dies_with_what_it_started(
 DRIVER = """
 import asyncio, sys
 from pathlib import Path
-from eureka_agent.designer.given import given_reward
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.jobs import Problem

@@ -13,10 +13,10 @@ from typing import Any
 from outcomes import make_outcome
 
 from eureka_agent.archive.artefacts import POLICY
-from eureka_agent.archive.baseline_cache import BaselineCache
+from eureka_agent.archive.cache import BaselineCache
 from eureka_agent.archive.files import write_text
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.critic.critic import Critic, Reviews
+from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.memory import NOTHING_KNOWN, Memory
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.journal.entries import Observer
@@ -145,7 +145,7 @@ class TableTrials:
 class CountingCritic(Critic):
     """The real critic behind a fuse."""
 
-    def __init__(self, run: Run, fuse: Fuse, reviewer: Reviews | None = None) -> None:
+    def __init__(self, run: Run, fuse: Fuse, reviewer: Any | None = None) -> None:
         settings = run.settings
         super().__init__(
             run.description,
@@ -197,7 +197,7 @@ class ScriptedSearch:
         deadline: Deadline | None = None,
         strategy: Strategy | None = None,
         analyst: RunAnalyst | None = None,
-        reviewer: Reviews | None = None,
+        reviewer: Any | None = None,
         spent: Callable[[], bool] = lambda: False,
         judge: Callable[[Run, Observer], Judging] | None = None,
         writer: Any = None,

@@ -11,7 +11,7 @@ import pytest
 from command_line import CommandLine
 from outcomes import make_outcome
 
-from eureka_agent.archive.baseline_cache import trainer_files
+from eureka_agent.archive.cache import trainer_files
 from eureka_agent.archive.run_folder import versions
 from eureka_agent.cards import TRAINER, TRAINER_FILES, Card, CardReward, card_path, read_card
 from eureka_agent.journal.entries import RunCreated, RunStarted

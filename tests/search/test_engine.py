@@ -19,8 +19,7 @@ from scripted_search import (
 )
 
 from eureka_agent.archive.run_folder import Run, open_run
-from eureka_agent.designer.given import given_reward
-from eureka_agent.designer.interface import DesignRequest
+from eureka_agent.designer.interface import DesignRequest, given_reward
 from eureka_agent.errors import EnvironmentFaultError, EurekaError
 from eureka_agent.journal.entries import IterationEnded, IterationStarted, Notice
 from eureka_agent.llm.interface import LanguageModelError

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from training_pool import TrainingPool
 
-from eureka_agent.designer.given import given_reward
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.fleet import Fleet
 from eureka_agent.fleet.jobs import Population, Problem

@@ -10,8 +10,8 @@ import pytest
 from command_line import CommandLine
 from stored_attempts import store_attempt
 
+from eureka_agent.archive.files import locked
 from eureka_agent.archive.run_folder import Run, open_run
-from eureka_agent.archive.run_lock import locked
 from eureka_agent.errors import RunFolderError
 from eureka_agent.feedback_records import Comparison
 from eureka_agent.journal.entries import (

@@ -16,7 +16,7 @@ from thoroughness import third
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.designer.distribution_writer import DistributionRequest
-from eureka_agent.designer.given import given_reward
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import SettingsError
 from eureka_agent.fleet.devices import Hardware
 from eureka_agent.fleet.jobs import TrainingResult

@@ -54,7 +54,7 @@ def test_a_search_without_a_model(eureka: CommandLine) -> None:
     assert means != pytest.approx(
         load_file(folder / "best" / "policy.safetensors")["observation_mean"].tolist(), rel=1e-5
     )
-    short = ("--episode", "0", "--seconds", "0.2", "--size", "128x96", "--no-gif")
+    short = ("--episode", "0", "--seconds", "0.2", "--size", "128x96")
     filmed = eureka.json("video", "latest", "randomised", *short)
     name = f"{run['best']['id']}+d1"
     assert [each["policy"] for each in filmed["episodes"]] == [f"attempt {name}"]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from eureka_agent.archive.driver_scratch import driver_scratch
 from eureka_agent.archive.run_folder import create_run, open_run
+from eureka_agent.archive.safe_files import driver_scratch
 from eureka_agent.errors import SettingsError
 from eureka_agent.records import TaskDescription
 from eureka_agent.search.resumption import (
@@ -130,7 +130,7 @@ def test_the_scratch_of_a_killed_driver_is_removed_at_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = (
-        "import os, signal; from eureka_agent.archive.driver_scratch import driver_scratch\n"
+        "import os, signal; from eureka_agent.archive.safe_files import driver_scratch\n"
         "with driver_scratch() as folder:\n"
         "    print(folder, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
     )

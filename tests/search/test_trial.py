@@ -13,7 +13,7 @@ import pytest
 from training_pool import TrainingPool
 
 from eureka_agent.archive.snapshots import SnapshotStore
-from eureka_agent.designer.given import given_reward
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.jobs import Problem, TrainingResult
 from eureka_agent.journal.entries import BaseEntry

@@ -11,7 +11,7 @@ import pytest
 
 from eureka_agent.archive.database import Archive
 from eureka_agent.archive.run_folder import Run, list_runs
-from eureka_agent.designer.given import GivenDesigner, given_reward
+from eureka_agent.designer.interface import GivenDesigner, given_reward
 from eureka_agent.errors import SettingsError
 from eureka_agent.journal.entries import BaseEntry, Notice, RunCreated
 from eureka_agent.llm.budget import Limits

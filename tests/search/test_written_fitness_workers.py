@@ -14,7 +14,7 @@ from policy_files import save_random_policy
 from training_pool import TrainingPool
 
 from eureka_agent.critic.critic import Critic
-from eureka_agent.designer.given import given_reward
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EurekaError, WorkerFaultError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.evaluator import Evaluator

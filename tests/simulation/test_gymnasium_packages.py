@@ -15,7 +15,7 @@ import torch
 from faulty_environments import table
 
 from eureka_agent import libraries
-from eureka_agent.cli import health
+from eureka_agent.cli import doctor as health
 from eureka_agent.conformance.check import check_environment
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.invocation import install_extra

@@ -10,7 +10,7 @@ import pytest
 import torch
 from training_environments import PointMass, run
 
-from eureka_agent.designer.given import given_reward
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.records import WrittenFitness
 from eureka_agent.rewards import baseline
 from eureka_agent.settings import TrainingSettings

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import httpx
 
 from eureka_agent.archive.run_folder import RUNS_VARIABLE
-from eureka_agent.web.access import Access
+from eureka_agent.web.security import Access
 from eureka_agent.web.server import Server, access_of, bind
 
 if TYPE_CHECKING:

@@ -51,8 +51,7 @@ def test_the_list_links_to_the_batch_and_the_batch_to_its_runs(client: httpx.Cli
 
 
 @pytest.mark.parametrize(
-    "path",
-    ["/batches/day", "/runs/night%3Aother", "/runs/%3Ajumper", "/runs/..%3Aruns"],
+    "path", ["/batches/day", "/runs/night%3Aother", "/runs/%3Ajumper", "/runs/..%3Aruns"]
 )
 def test_what_is_not_there_is_not_found(client: httpx.Client, path: str) -> None:
     assert client.get(path).status_code == 404

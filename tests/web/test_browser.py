@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from browsers import cut_off, watched
+from browsers import watched
 from page_runs import HOSTILE, add_trained, finish, new_run
 from page_server import PageServer, serving
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
-from eureka_agent.archive.run_lock import locked
+from eureka_agent.archive.files import locked
 
 pytestmark = pytest.mark.browser
 PLAIN = "/runs/20260101-000000_jumper_jump"
@@ -109,21 +109,6 @@ def test_no_page_is_wider_than_a_phone_and_all_are_dark_at_night(
     context.close()
 
 
-@pytest.mark.parametrize("width", [1200, 800, 390])
-def test_no_table_has_columns_out_of_sight(
-    browser: Browser, server: PageServer, width: int
-) -> None:
-    context = browser.new_context(viewport={"width": width, "height": 800})
-    context.add_cookies([cookie(server)])  # type: ignore[list-item]
-    paths = ["/", PLAIN, f"{PLAIN}/attempts", f"{PLAIN}/attempts/2-01"]
-    paths += [f"{PLAIN}/compare?attempt=1-01&attempt=2-01"]
-    with watched(context, server.origin) as page:
-        for path in paths:
-            page.goto(f"{server.origin}{path}")
-            assert cut_off(page) == [], path
-    context.close()
-
-
 def test_arrow_keys_lead_to_neighbours_and_focus_is_seen(page: Page, server: PageServer) -> None:
     page.goto(f"{server.origin}{PLAIN}/attempts/1-01")
     for key, name in (("ArrowRight", "1-02"), ("ArrowLeft", "1-01")):
@@ -195,21 +180,6 @@ def test_a_run_grows_in_the_browser_and_keeps_what_the_person_opened(
         context.close()
 
 
-def test_a_lost_connection_is_told(browser: Browser, tmp_path: Path) -> None:
-    folder, archive = new_run(tmp_path)
-    context = browser.new_context()
-    with locked(folder), serving(tmp_path) as server:
-        context.add_cookies([cookie(server)])  # type: ignore[list-item]
-        page = context.new_page()
-        page.goto(f"{server.origin}/runs/{folder.name}")
-        expect(page.locator("#part-now")).to_contain_text("Nothing is training")
-        # as Ctrl-C does: streams are ended, not broken off
-        server.stop()
-        expect(page.locator("#part-fault")).to_contain_text("is lost", timeout=10_000)
-    archive.close()
-    context.close()
-
-
 def test_a_stream_begins_however_late_its_script_comes(browser: Browser, tmp_path: Path) -> None:
     """htmx begins by itself, and would not know of an extension that is loaded after that."""
     folder, archive = new_run(tmp_path)
@@ -228,17 +198,3 @@ def test_a_stream_begins_however_late_its_script_comes(browser: Browser, tmp_pat
         page.close()
     archive.close()
     context.close()
-
-
-def test_the_password_is_asked_and_lets_in(browser: Browser, runs: Path) -> None:
-    with serving(runs, "correct horse") as server:
-        context = browser.new_context()
-        page = context.new_page()
-        page.goto(server.access.address)
-        page.get_by_label("Password").fill("wrong horse")
-        page.get_by_role("button", name="Enter").click()
-        expect(page.get_by_role("alert")).to_have_text("that is not the password")
-        page.get_by_label("Password").fill("correct horse")
-        page.get_by_role("button", name="Enter").click()
-        expect(page.get_by_role("heading", name="Runs")).to_be_visible()
-        context.close()

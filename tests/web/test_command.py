@@ -18,9 +18,7 @@ from page_runs import make_plain_run, new_run
 from page_server import serving
 from playwright.sync_api import Browser, expect
 
-from eureka_agent.archive.run_lock import locked
-from eureka_agent.cli.ui import ui
-from eureka_agent.web.server import DEFAULT_PORT
+from eureka_agent.archive.files import locked
 
 Start = Callable[..., subprocess.Popen[str]]
 
@@ -111,22 +109,6 @@ def test_a_mistake_is_one_clear_error(start: Start, arguments: tuple[str, ...], 
     assert fault in " ".join(errors.split())
     assert "Traceback" not in errors
     assert output == ""
-
-
-def test_beyond_loopback_the_address_has_no_token(start: Start) -> None:
-    process = start("ui", "--no-browser", "--host", "0.0.0.0", EUREKA_UI_PASSWORD="correct horse")
-    url = httpx.URL(address_of(process))
-    assert url.query == b""
-    assert process.stdout is not None
-    assert "not encrypted" in process.stdout.readline()
-    answer = httpx.get(f"http://127.0.0.1:{url.port}/")
-    assert answer.status_code == 401
-    assert 'type="password"' in answer.text
-
-
-def test_the_help_names_the_default_port() -> None:
-    (port,) = (each for each in ui.params if each.name == "port")
-    assert str(DEFAULT_PORT) in str(port.help)  # type: ignore[attr-defined]
 
 
 @pytest.mark.slow

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from page_runs import add_trained, finish, new_run
 
-from eureka_agent.archive.run_lock import locked
+from eureka_agent.archive.files import locked
 from eureka_agent.journal import progress
 from eureka_agent.journal.state import Recorded, RunState
 from eureka_agent.report.html.charts import Curve
 from eureka_agent.web import live
-from eureka_agent.web.live import ENDED, Feeds, LiveRun, Parts, Watcher, message
+from eureka_agent.web.live import ENDED, Feed, Feeds, LiveRun, Parts, message
 from eureka_agent.web.run_page import under_way
 from eureka_agent.web.runs import Reader
 
@@ -122,12 +122,14 @@ async def test_a_run_that_vanishes_is_told_and_ends_the_stream(
     reader.close()
 
 
-async def test_a_slow_browser_gets_the_newest_of_each_part_only() -> None:
-    watcher = Watcher()
+async def test_a_slow_browser_gets_the_newest_of_each_part_only(views: Views) -> None:
+    reader = Reader()
+    feed = Feed("run", reader, views, lambda feed: None)
     for number in range(1000):
-        watcher.tell({"now": f"<p>{number}</p>", "log": "line"})
-    watcher.end(ENDED)
-    texts = [text async for text in watcher.messages()]
+        feed.tell({"now": f"<p>{number}</p>", "log": "line"})
+    feed.end(ENDED)
+    texts = [text async for text in feed.messages()]
+    reader.close()
     assert len(texts) == 2
     assert "<p>999</p>" in texts[0]
     assert texts[0].count("<hx-partial") == 2

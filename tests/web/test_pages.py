@@ -243,18 +243,6 @@ def test_an_unknown_run_is_one_clear_line(client: httpx.Client, name: str) -> No
     assert "<script>" not in answer.text.replace("<script src", "")
 
 
-def test_an_unknown_attempt_names_a_close_one(client: httpx.Client) -> None:
-    answer = client.get(f"{PLAIN}/attempts/2-02")
-    assert answer.status_code == 404
-    assert "has no attempt" in answer.text
-
-
-def test_an_unreadable_run_says_why(client: httpx.Client) -> None:
-    answer = client.get("/runs/20260103-000000_jumper_jump")
-    assert answer.status_code == 404
-    assert "settings.yaml" in answer.text
-
-
 @pytest.mark.parametrize(
     ("file", "content", "fault"),
     [

@@ -18,8 +18,8 @@ from page_runs import add_trained, new_run
 from page_server import PageServer, serving
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from eureka_agent.archive.files import locked
 from eureka_agent.archive.run_folder import open_run
-from eureka_agent.archive.run_lock import locked
 from eureka_agent.feedback_records import (
     Choice,
     Comparison,

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 from reward_codes import CODES
 
-from eureka_agent.designer.given import given_reward
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import ProcessStartError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.jobs import Problem

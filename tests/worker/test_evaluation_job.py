@@ -12,7 +12,7 @@ import torch
 from policy_files import random_tensors, save_policy, save_random_policy
 
 from eureka_agent.cli.command import Number
-from eureka_agent.cli.evaluate import evaluate as evaluate_command
+from eureka_agent.cli.train import evaluate as evaluate_command
 from eureka_agent.protocol.bounds import MAX_LINE_BYTES
 from eureka_agent.protocol.commands import Evaluate, PolicyFile
 from eureka_agent.protocol.events import Evaluated, PolicyScore

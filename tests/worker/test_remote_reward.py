@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 
-from eureka_agent.designer.given import given_reward
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import ProcessStartError, RewardLoadError
 from eureka_agent.simulation.time_limit import TimeLimitError
 from eureka_agent.task import Constant, Variable

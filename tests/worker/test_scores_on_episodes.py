@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.memory import KnownEpisodes, KnownReward, Memory
-from eureka_agent.designer.given import given_reward
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.jobs import Problem
 from eureka_agent.records import EpisodeOrder, Verdict

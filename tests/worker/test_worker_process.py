@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load
 
-from eureka_agent.designer.given import given_reward
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.protocol.bounds import MAX_LINE_BYTES, FileHeader
 from eureka_agent.protocol.commands import (
     Command,

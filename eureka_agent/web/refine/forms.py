@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from eureka_agent.archive.run_folder import open_run
-from eureka_agent.designer.named_constants import tunable_constants, with_constants
+from eureka_agent.designer.source_tools import tunable_constants, with_constants
 from eureka_agent.errors import EurekaError
 from eureka_agent.feedback.standing import choices_of
 from eureka_agent.feedback_records import ANSWERS

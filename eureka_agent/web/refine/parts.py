@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from eureka_agent.designer.named_constants import tunable_constants
+from eureka_agent.designer.source_tools import tunable_constants
 from eureka_agent.errors import EurekaError
 from eureka_agent.feedback.standing import choices_of, what_ranks
 from eureka_agent.feedback_records import ANSWERS
@@ -15,10 +15,9 @@ from eureka_agent.report.html.document import blocks_html
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.search import board
 from eureka_agent.settings import judge_of
-from eureka_agent.web.code import code_lines, without_line
 from eureka_agent.web.live import Parts
 from eureka_agent.web.refine.session import RefineSession
-from eureka_agent.web.rendering import render
+from eureka_agent.web.rendering import code_lines, render, without_line
 from eureka_agent.web.run_page import address, now_values
 
 PARTS = ("clips", "pair", "words", "order", "edit", "board", "said")

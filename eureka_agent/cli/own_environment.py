@@ -1,16 +1,21 @@
-"""`eureka envs --measure`: difficulty cards of an environment's tasks."""
+"""`eureka envs --new` and `--measure`: a template of an environment, and the difficulty cards of
+its tasks."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from eureka_agent.cards import card_path
-from eureka_agent.cli.foreign_code import foreign_code
+from eureka_agent.cli.command import UsageError
+from eureka_agent.cli.interruption import foreign_code
 from eureka_agent.cli.output import print_json, say
+from eureka_agent.invocation import command
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,6 +23,30 @@ if TYPE_CHECKING:
     from eureka_agent.archive.run_folder import Run
     from eureka_agent.cards import Card
     from eureka_agent.journal.entries import Observer
+
+KINDS = ("torch", "mujoco", "gymnasium")
+
+
+def new_environment(folder: Path, kind: str | None, output_format: str) -> None:
+    """Write a template and print the next steps. Raises EnvironmentLoadError."""
+    from eureka_agent.simulation.catalogue import write_new_environment
+
+    if kind is None:
+        kinds = "|".join(KINDS)
+        raise UsageError("--new was given without --kind", f"name the kind: --kind {kinds}")
+    files = write_new_environment(folder, kind)
+    if output_format == "json":
+        print_json({"folder": str(folder), "kind": kind, "files": [str(path) for path in files]})
+        return
+    for path in files:
+        say(f"  {path}")
+    # a bare name would be a built-in environment
+    place = shlex.quote(str(folder) if "/" in str(folder) else f"./{folder}")
+    say(
+        "It works as it is; lines to change are marked CHANGE. Then:\n"
+        f"  {command(f'envs --check {place}')}\n"
+        f"  {command(f'search --env {place}')}"
+    )
 
 
 def measure_tasks(

@@ -1,11 +1,18 @@
-"""A benchmark's plot: normalised scores of each method, with their intervals, as SVG."""
+"""A benchmark's plot, as SVG: normalised scores of each method, with their intervals.
+
+python benchmarks/plot_bench.py quick runs/bench-quick > docs/bench-quick.svg
+"""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from xml.sax.saxutils import escape
 
-from eureka_agent.bench.results import Results
-from eureka_agent.bench.summary import normalised_scores, normalised_tasks, summaries
+from eureka_agent.bench.results import Results, read_results
+from eureka_agent.bench.searches import task_case
+from eureka_agent.bench.suite import read_suite
+from eureka_agent.bench.summary import summaries
 
 _LEFT, _WIDTH, _ROW, _TOP, _BOTTOM = 130, 560, 44, 34, 30
 _COLOURS = ("#1f6feb", "#d2691e", "#2e8b57", "#8a2be2", "#b8860b", "#c71585")
@@ -16,9 +23,12 @@ def plot(results: Results) -> str:
     at 1 are the sparse and the human reward."""
     rows = []
     for summary in summaries(results):
-        tasks = normalised_tasks(results, summary.method)
-        scores = normalised_scores(results, summary.method, tasks)
-        rows.append((summary, [value for each in scores for value in each]))
+        scores = [
+            results.scale(task).normalised(mean)
+            for task in results.tasks
+            for mean in results.means(task, summary.method)
+        ]
+        rows.append((summary, [value for value in scores if value is not None]))
     values = [value for _, dots in rows for value in dots] + [0.0, 1.0]
     # wild searches are drawn at the edge
     low, high = max(min(values), -1.0), min(max(values), 3.0)
@@ -60,3 +70,9 @@ def plot(results: Results) -> str:
     caption = "human-normalised score: searches (dots), interquartile mean with 95 % interval"
     parts.append(f'<text x="{_LEFT}" y="{height - 9}" fill="#555">{escape(caption)}</text></svg>')
     return "\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    suite = read_suite(sys.argv[1])
+    names = [task_case(task)["name"] for task in suite.tasks]
+    print(plot(read_results(Path(sys.argv[2]), names, list(suite.methods))), end="")

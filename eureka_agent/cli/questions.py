@@ -1,10 +1,14 @@
-"""Question to the user before another person's run folder decides about code, walls or keys."""
+"""Questions to a person: whether a written fitness is taken, and whether another person's run
+folder may decide about code, walls and keys."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
 
 import click
 
@@ -14,11 +18,90 @@ from eureka_agent.cli.output import say
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import show_command
 from eureka_agent.llm.access import shown_address
+from eureka_agent.records import Verdict, WrittenFitness
 from eureka_agent.sandbox.choose import AUTO, WALL_VARIABLE, WALLS
 from eureka_agent.sandbox.client import built_in_folder, environment_folder
 from eureka_agent.search.models import OFF, REPLAY
 from eureka_agent.search.resumption import is_own
+from eureka_agent.search.written_fitness import FITNESS_SOURCE, Acceptance, Confirm
 from eureka_agent.settings import SearchSettings, judge_of
+
+
+async def line(prompt: str = "", *, on_stderr: bool = False) -> str | None:
+    """A line without its end; None at the end of the input. `input` would block the loop, which
+    handles Ctrl-C."""
+    if prompt:
+        click.echo(prompt, nl=False, err=on_stderr)
+    loop = asyncio.get_running_loop()
+    readable = asyncio.Event()
+    try:
+        loop.add_reader(sys.stdin, readable.set)
+    except PermissionError:  # a file, which keeps nobody waiting
+        readable.set()
+    try:
+        await readable.wait()
+    finally:
+        with suppress(ValueError, OSError):
+            loop.remove_reader(sys.stdin)
+    text = sys.stdin.readline()
+    return text.rstrip("\r\n") if text else None
+
+
+async def is_yes(question: str, *, on_stderr: bool = False) -> bool:
+    """True for a yes; the end of the input means no."""
+    while True:
+        answer = (await line(f"{question} [y/N] ", on_stderr=on_stderr) or "").strip().lower()
+        if answer in ("y", "yes"):
+            return True
+        if answer in ("", "n", "no"):
+            return False
+        click.echo("y or n, please", err=on_stderr)
+
+
+QUESTION = "Take this fitness for the run?"
+
+
+class NoTerminalError(EurekaError):
+    """A fitness to confirm without a terminal."""
+
+
+def confirmation(
+    yes: bool, output_format: str, paused: Callable[[], AbstractContextManager[object]]
+) -> Confirm:
+    """Function that asks for consent. `yes`: do not ask; `paused`: frees the terminal."""
+
+    async def confirm(fitness: WrittenFitness, verdict: Verdict, kept: Path) -> Acceptance | None:
+        from rich.text import Text
+
+        from eureka_agent.report.attempt_page import finding_lines
+        from eureka_agent.report.sections import fitness_blocks
+        from eureka_agent.report.terminal import CleanConsole, panel, render_block
+
+        on_stderr = output_format == "json" or not sys.stdout.isatty()
+        output = sys.stderr if on_stderr else sys.stdout
+        if not yes and not (sys.stdin.isatty() and output.isatty()):
+            raise NoTerminalError(
+                f"{fitness.author} wrote a fitness, and there is no terminal to ask whether it is"
+                " taken",
+                f"read {str(kept / FITNESS_SOURCE)!r}, then give the same command with --yes: it is"
+                " not written again",
+            )
+        with paused():
+            console = CleanConsole(stderr=on_stderr)
+            console.print(
+                *(part for each in fitness_blocks(fitness) for part in render_block(each))
+            )
+            if verdict.findings:
+                title = "what the critic remarks (it calls it a reward)"
+                console.print(
+                    panel(Text("\n".join(finding_lines(verdict.findings))), title, "yellow")
+                )
+            if yes:
+                return "accepted by --yes at the start"
+            accepted = await is_yes(QUESTION, on_stderr=on_stderr)
+            return "accepted by a person at the start" if accepted else None
+
+    return confirm
 
 
 class UntrustedRunError(EurekaError):
@@ -34,29 +117,25 @@ class NotTrustedError(EurekaError):
 def trust_to_evaluate(run: Run, trust: bool) -> None:
     """Ask before a policy of `run` is scored; the run is not signed, so the next evaluation asks
     again. Raises UntrustedRunError without a terminal, NotTrustedError for a no."""
-    if not (trust or is_own(run, attempts=False)):
-        _ask(run, [*_wall(run.settings), *_code(run)])
+    _trust(run, trust, attempts=False)
 
 
 def trust_to_film(run: Run, trust: bool) -> None:
     """Ask before episodes of `run` are played and its rewards run for the lines below them. Raises
     the same errors."""
-    if not (trust or is_own(run, attempts=True)):
-        rewards = f"run the reward functions in it, behind the wall {run.settings.sandbox!r}"
-        _ask(run, [*_wall(run.settings), *_code(run), rewards])
+    _trust(run, trust, f"run the reward functions in it, behind the wall {run.settings.sandbox!r}")
 
 
 def trust_to_resume(run: Run, trust: bool) -> None:
     """Ask before `run` is resumed: its rewards are trained, its models asked. The resumed run is
     signed as the user's own. Raises the same errors."""
-    if not (trust or is_own(run, attempts=True)):
-        rewards = f"train the reward functions in it, behind the wall {run.settings.sandbox!r}"
-        outside = (*_cluster(run.settings), *_models(run.settings))
-        _ask(run, [*_wall(run.settings), *_code(run), rewards, *outside])
+    rewards = f"train the reward functions in it, behind the wall {run.settings.sandbox!r}"
+    _trust(run, trust, rewards, *_cluster(run.settings), *_models(run.settings))
 
 
-def _ask(run: Run, would: list[str]) -> None:
-    if not would:
+def _trust(run: Run, trust: bool, *acts: str, attempts: bool = True) -> None:
+    would = [*_wall(run.settings), *_code(run), *acts]
+    if trust or not would or is_own(run, attempts=attempts):
         return
     why = (
         "it was made by somebody else, or before runs were signed, or where it could not be"
