@@ -31,7 +31,7 @@ from reward_table import TABLES
 from surrogate import read
 
 from eureka_agent.posterior import counted_on, posterior
-from eureka_agent.report.comparison import Comparison, compare, lead
+from eureka_agent.report.comparison import ScoreComparison, compare, lead
 from eureka_agent.search import final
 
 DRAWS = 60
@@ -114,7 +114,7 @@ def replayed(fitness: np.ndarray, seed: int, rule: Callable[[Draw, int], Found])
     ]
 
 
-def holds(interval: Comparison, truth: float) -> bool:
+def holds(interval: ScoreComparison, truth: float) -> bool:
     """True where the interval contains the true difference."""
     return interval.low - 1e-9 <= truth <= interval.high + 1e-9
 

@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 
 from eureka_agent.llm.access import ModelAccess
 from eureka_agent.llm.breaker import Breakers, Retries, RetryPolicy
-from eureka_agent.llm.budget import Budget, Limits
+from eureka_agent.llm.budget import Budget, ModelLimits
 from eureka_agent.llm.clients import language_model
 from eureka_agent.llm.gateway import Gateway
 from eureka_agent.llm.interface import LanguageModel, MessageStore
@@ -82,7 +82,7 @@ class Search:
         self.model: LanguageModel = language_model(name, access)
         assert self.model.retries is not None
         self.retries: Retries = self.model.retries
-        budget = Budget(Limits(tokens=100_000), {})
+        budget = Budget(ModelLimits(tokens=100_000), {})
         self.gateway = Gateway(store, budget, concurrency)
         clock.gateways.append(self.gateway)
 

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from eureka_agent.archive.files import FILE_NAME
 from eureka_agent.archive.run_folder import BATCH_FILE
-from eureka_agent.batch.faults import BatchFileError, Fault
+from eureka_agent.batch.faults import BatchFileError, FileFault
 from eureka_agent.batch.file import BatchFile, BatchSettings
 from eureka_agent.batch.limits import TimeLeft
 from eureka_agent.batch.machine_trouble import trouble_in
@@ -76,7 +76,7 @@ async def plan_batch(
 
     async def each(ask: Callable[[Mapping[str, Any]], Awaitable[Any]]) -> list[Any]:
         found: list[Any] = []
-        faults: dict[Fault, list[str]] = {}
+        faults: dict[FileFault, list[str]] = {}
         for search in searches:
             try:
                 found.append(await ask({**search.values, **shared}))
@@ -109,7 +109,7 @@ async def plan_batch(
     return BatchPlan(tuple(zip(searches, plans, strict=True)), total, tuple(notes))
 
 
-def _fault(file: BatchFile, search: PlannedSearch, error: EurekaError) -> Fault:
+def _fault(file: BatchFile, search: PlannedSearch, error: EurekaError) -> FileFault:
     """The error at the setting that it is about: one whose flag or value its text has."""
     text = f"{error.message} {error.hint or ''}"
     flags = [flag.replace("-", "_") for flag in re.findall(r"--([a-z][a-z-]*)", error.message)]

@@ -13,7 +13,7 @@ Place = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
-class Fault:
+class FileFault:
     """One mistake in a batch file."""
 
     place: Place
@@ -33,16 +33,16 @@ class Fault:
         return f"{where}{key}{self.message}" + (f" ({self.hint})" if self.hint else "")
 
 
-def located(lines: Mapping[Place, int], place: Place, message: str, hint: str = "") -> Fault:
+def located(lines: Mapping[Place, int], place: Place, message: str, hint: str = "") -> FileFault:
     """A fault with the line of its place, or of the nearest one around it."""
     around = next((place[:end] for end in range(len(place), 0, -1) if place[:end] in lines), ())
-    return Fault(place, message, hint, lines.get(around))
+    return FileFault(place, message, hint, lines.get(around))
 
 
 class BatchFileError(EurekaError):
     """A batch file with mistakes."""
 
-    def __init__(self, file: str, faults: Sequence[Fault]) -> None:
+    def __init__(self, file: str, faults: Sequence[FileFault]) -> None:
         """`faults`: at least one."""
         self.faults = sorted(faults, key=lambda fault: fault.line or 0)
         if len(faults) == 1:

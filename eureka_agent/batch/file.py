@@ -24,7 +24,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from eureka_agent.batch.faults import Fault, Place, located
+from eureka_agent.batch.faults import FileFault, Place, located
 from eureka_agent.batch.intents import NAME
 from eureka_agent.errors import SettingsError, did_you_mean
 from eureka_agent.search.budget import wall_time
@@ -171,12 +171,12 @@ class BatchFile:
     """Groups by name; without a name the matrix at the top of the file."""
     lines: Mapping[Place, int]
     """Line of every key and list member, from 1."""
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[FileFault, ...] = ()
     """Mistakes in its form; `expand` raises them with those in what it expands."""
     text: str | None = None
     """Its text, where a command made it; None for that of `path`."""
 
-    def fault(self, place: Place, message: str, hint: str = "") -> Fault:
+    def fault(self, place: Place, message: str, hint: str = "") -> FileFault:
         """A fault with the line of its place, or of the nearest one around it."""
         return located(self.lines, place, message, hint)
 
@@ -202,11 +202,13 @@ def batch_from(path: Path, values: Mapping[str, Any], lines: Mapping[Place, int]
         groups = {"": SearchGroup.model_validate(top), **groups}
     if not groups and not faults:
         hint = "write `matrix:` with lists of settings, such as `env: [cartpole, hopper]`"
-        faults.append(Fault((), "it names no search", hint))
+        faults.append(FileFault((), "it names no search", hint))
     return BatchFile(path, settings, content.defaults, groups, lines, tuple(faults))
 
 
-def _content(values: Mapping[str, Any], lines: Mapping[Place, int]) -> tuple[_Content, list[Fault]]:
+def _content(
+    values: Mapping[str, Any], lines: Mapping[Place, int]
+) -> tuple[_Content, list[FileFault]]:
     """The file's content without its faulty parts, and their faults."""
     sound = deepcopy(dict(values))
     try:
@@ -234,7 +236,7 @@ def _place(error: ErrorDetails) -> Place:
     return inside[:-1] if error["type"] == "missing" else inside
 
 
-def _fault(error: ErrorDetails, lines: Mapping[Place, int]) -> Fault:
+def _fault(error: ErrorDetails, lines: Mapping[Place, int]) -> FileFault:
     place = _place(error)
     match error["type"]:
         case "missing":

@@ -17,7 +17,7 @@ from typing import Any
 from eureka_agent.archive.database import Archive
 from eureka_agent.archive.files import FILE_NAME, is_held
 from eureka_agent.archive.run_folder import BATCH_FILE, list_batches, list_runs, runs_folder
-from eureka_agent.batch.intents import Asked, IntentsFile
+from eureka_agent.batch.intents import IntentsFile, SearchIntent
 from eureka_agent.batch.limits import cut_short
 from eureka_agent.batch.matrix import PlannedSearch
 from eureka_agent.errors import RunFolderError, SettingsError, did_you_mean
@@ -72,7 +72,7 @@ def searches_of(intents: IntentsFile, running: bool | None = None) -> tuple[Batc
     )
 
 
-def _state(folder: Path, name: str, asked: Asked, works: bool) -> tuple[SearchState, str]:
+def _state(folder: Path, name: str, asked: SearchIntent, works: bool) -> tuple[SearchState, str]:
     """The state of a search, and what there is to say about it."""
     if works and asked.under_way:
         state = SearchState.PAUSED if asked.paused else SearchState.RUNNING
@@ -162,7 +162,7 @@ def plan_searches(intents: IntentsFile, searches: Sequence[PlannedSearch]) -> No
     if planned == {name: each.settings for name, each in known.items() if each.in_file}:
         return
     now = {
-        name: Asked(settings=values, cancelled=name in known and known[name].cancelled)
+        name: SearchIntent(settings=values, cancelled=name in known and known[name].cancelled)
         for name, values in planned.items()
     }
     left = {name: each for name, each in known.items() if name not in planned}

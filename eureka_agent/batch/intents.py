@@ -54,7 +54,7 @@ class BatchEvent(BaseModel):
     text: _Text = ""
 
 
-class Asked(BaseModel):
+class SearchIntent(BaseModel):
     """What is asked of one search, and what was decided on it in this call of the command."""
 
     model_config = ConfigDict(extra="forbid", validate_assignment=True)
@@ -91,7 +91,7 @@ class Intents(BaseModel):
     """True while a request waits for the process that works on the batch."""
     trainings: int = Field(0, ge=0)
     """Trainings under way, as that process has told last."""
-    searches: dict[_Name, Asked] = {}
+    searches: dict[_Name, SearchIntent] = {}
     """All searches: first those of the batch file, in its order."""
     events: list[BatchEvent] = []
     """The last events, oldest first."""
@@ -145,7 +145,7 @@ class IntentsFile:
         return found.st_ino, found.st_mtime_ns, found.st_size
 
     def record(self, kind: str, text: str = "", search: str | None = None, **changes: Any) -> None:
-        """Store changes of a search's `Asked`, or of the batch's `Intents`, with an event where it
+        """Store changes of a search's `SearchIntent`, or of the batch's `Intents`, with an event where it
         has a kind. Raises DiskFullError where there is no room: then they hold in this process."""
         with locked(self.folder, "batch", "try again", _CHANGES_LOCK):
             if self._stamp is not None:

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from eureka_agent.batch.file import BatchSettings, seconds_of
 from eureka_agent.journal.state import RunState
-from eureka_agent.llm.budget import Budget, Limits
+from eureka_agent.llm.budget import Budget, ModelLimits
 from eureka_agent.llm.prices import Price
 from eureka_agent.records import Message
 from eureka_agent.search.budget import TimeLimit
@@ -111,7 +111,7 @@ def shared_budget(
     return Budget(limits_on_models(settings), prices, spent)
 
 
-def limits_on_models(settings: BatchSettings) -> Limits:
+def limits_on_models(settings: BatchSettings) -> ModelLimits:
     """Limits of what all searches together may spend on models."""
     origin = {"money": "max_cost of the batch", "tokens": "max_tokens of the batch"}
-    return Limits(money=settings.max_cost, tokens=settings.max_tokens, origin=origin)
+    return ModelLimits(money=settings.max_cost, tokens=settings.max_tokens, origin=origin)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from eureka_agent.batch.faults import BatchFileError, Fault, Place
+from eureka_agent.batch.faults import BatchFileError, FileFault, Place
 from eureka_agent.batch.file import BatchFile
 from eureka_agent.errors import EurekaError, did_you_mean
 from eureka_agent.settings import SearchSettings, parse_settings
@@ -55,7 +55,7 @@ def expand(file: BatchFile) -> tuple[PlannedSearch, ...]:
         searches += found if chain else []
     _check_names(file, searches, faults)
     if not searches and not faults:
-        faults.append(Fault((), "no search is left: all are templates or skipped"))
+        faults.append(FileFault((), "no search is left: all are templates or skipped"))
     if faults:
         raise BatchFileError(str(file.path), faults)
     return tuple(searches)
@@ -65,7 +65,7 @@ def _place(group: str) -> Place:
     return ("groups", group) if group else ()
 
 
-def _chain(file: BatchFile, group: str, faults: list[Fault]) -> list[str]:
+def _chain(file: BatchFile, group: str, faults: list[FileFault]) -> list[str]:
     """The group and those that it extends, the most general first; empty for a faulty chain."""
     chain = [group]
     while (name := file.groups[chain[-1]].extends) is not None:
@@ -90,7 +90,9 @@ def _placed(settings: Mapping[str, Any], place: Place) -> _Placed:
     return {name: (value, (*place, name)) for name, value in settings.items()}
 
 
-def _searches(file: BatchFile, chain: Sequence[str], faults: list[Fault]) -> list[PlannedSearch]:
+def _searches(
+    file: BatchFile, chain: Sequence[str], faults: list[FileFault]
+) -> list[PlannedSearch]:
     """The searches of a group, whose chain of groups is given."""
     groups = [(file.groups[name], _place(name)) for name in chain]
     name, place = chain[-1], groups[-1][1]
@@ -165,7 +167,7 @@ def _check_settings(
     file: BatchFile,
     search: PlannedSearch,
     checked: set[tuple[Place, str]],
-    faults: list[Fault],
+    faults: list[FileFault],
 ) -> None:
     """Check each setting once where it stands."""
     for name, value in search.values.items():
@@ -189,7 +191,7 @@ def _check_settings(
             faults.append(file.fault(place, message, hint))
 
 
-def _check_names(file: BatchFile, searches: list[PlannedSearch], faults: list[Fault]) -> None:
+def _check_names(file: BatchFile, searches: list[PlannedSearch], faults: list[FileFault]) -> None:
     names = Counter(search.name.lower() for search in searches)  # some disks ignore capitals
     for search in {each.name.lower(): each for each in searches}.values():
         message, hint = f"two searches have the name {search.name!r}", ""

@@ -26,7 +26,7 @@ from eureka_agent.batch.folder import (
     searches_of,
     state_in_words,
 )
-from eureka_agent.batch.intents import Asked, BatchEvent, IntentsFile
+from eureka_agent.batch.intents import BatchEvent, IntentsFile, SearchIntent
 from eureka_agent.batch.limits import shared_budget
 from eureka_agent.batch.matrix import PlannedSearch
 from eureka_agent.batch.summary import BatchView, Summary, SummaryRow
@@ -104,7 +104,9 @@ async def run_batch(
             intents.observer = observe
             limits = file.settings.model_dump(mode="json", exclude_none=True)
             anew = {
-                name: Asked(settings=each.settings, in_file=each.in_file, cancelled=each.cancelled)
+                name: SearchIntent(
+                    settings=each.settings, in_file=each.in_file, cancelled=each.cancelled
+                )
                 for name, each in intents.now.searches.items()
             }
             now: dict[str, Any] = {

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from eureka_agent.archive.files import FILE_NAME
 from eureka_agent.archive.run_folder import BATCH_FILE
-from eureka_agent.batch.faults import BatchFileError, Fault, Place
+from eureka_agent.batch.faults import BatchFileError, FileFault, Place
 from eureka_agent.batch.file import BatchFile, BatchSettings, batch_from
 from eureka_agent.batch.folder import differences_of
 from eureka_agent.batch.intents import IntentsFile
@@ -132,7 +132,7 @@ def _has_task(text: str) -> bool:
     return ":" in text.removeprefix(GYMNASIUM_PREFIX)
 
 
-def _own_faults(suite: Suite) -> list[Fault]:
+def _own_faults(suite: Suite) -> list[FileFault]:
     """Faults that the batch file does not show."""
     found = [
         suite.fault(("batch", str(key)), f"unknown key {key!r}", did_you_mean(str(key), _LIMITS))
@@ -165,7 +165,7 @@ _LIMITS = BatchSettings.model_fields
 
 
 def _samples(
-    suite: Suite, name: str, settings: Mapping[str, Any], faults: list[Fault]
+    suite: Suite, name: str, settings: Mapping[str, Any], faults: list[FileFault]
 ) -> int | None:
     """Samples that fill the trainings of a method's search; None where a setting is faulty.
 
@@ -202,7 +202,7 @@ def _samples(
     return samples
 
 
-def _moved(suite: Suite, fault: Fault) -> Fault:
+def _moved(suite: Suite, fault: FileFault) -> FileFault:
     """A fault of the batch file at its place in the suite."""
     place = _place(suite, fault.place)
     hint = fault.hint.replace(AT_THE_TOP, "under `batch:`")

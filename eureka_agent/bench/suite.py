@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from eureka_agent.batch.faults import BatchFileError, Fault, Place, located
+from eureka_agent.batch.faults import BatchFileError, FileFault, Place, located
 from eureka_agent.errors import EurekaError, close_match, did_you_mean
 from eureka_agent.invocation import command
 from eureka_agent.settings import Amount, value_fault
@@ -80,11 +80,11 @@ class Suite(BaseModel):
     flags: Mapping[str, str] = Field(default_factory=dict, exclude=True)
     """Flags that replaced `tasks` or `model`, by these names."""
 
-    def fault(self, place: Place, message: str, hint: str = "") -> Fault:
+    def fault(self, place: Place, message: str, hint: str = "") -> FileFault:
         """A fault with its line."""
         return located(self.lines, place, message, hint)
 
-    def refusal(self, faults: Sequence[Fault]) -> EurekaError:
+    def refusal(self, faults: Sequence[FileFault]) -> EurekaError:
         """The error for faults of this suite, or of the flags alone where they have any."""
         of_flags = [each for each in faults if str((*each.place, "")[0]).startswith("--")]
         if not of_flags:
@@ -130,7 +130,7 @@ def _no_suite(word: str, path: Path) -> SuiteError:
     return SuiteError(f"there is no suite {word!r}", hint)
 
 
-def _fault(error: ErrorDetails, lines: Mapping[Place, int]) -> Fault:
+def _fault(error: ErrorDetails, lines: Mapping[Place, int]) -> FileFault:
     """A fault of form where it stands."""
     first, *inside = (part for part in error["loc"] if part != "[key]")
     place: Place = (first, *(part if first == "tasks" else str(part) for part in inside))

@@ -110,7 +110,7 @@ class BadValueError(click.BadParameter):
         self.hint = hint
 
 
-class Choice(click.Choice[str]):
+class NamedChoice(click.Choice[str]):
     """One of a few words."""
 
     def convert(

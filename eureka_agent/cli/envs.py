@@ -13,7 +13,7 @@ import click
 
 from eureka_agent.cards import CARD_SEEDS, read_card
 from eureka_agent.cli import completing
-from eureka_agent.cli.command import Choice, Command, Number, UsageError
+from eureka_agent.cli.command import Command, NamedChoice, Number, UsageError
 from eureka_agent.cli.interruption import foreign_code
 from eureka_agent.cli.output import FORMAT, is_dumb, print_json, said_if_slow, wrapped
 from eureka_agent.cli.own_environment import KINDS, measure_tasks, new_environment
@@ -24,7 +24,7 @@ from eureka_agent.wording import plural
 
 if TYPE_CHECKING:
     from eureka_agent.cards import Card
-    from eureka_agent.conformance.check import CheckResult, Observer
+    from eureka_agent.conformance.check import CheckObserver, CheckResult
 
 
 ALL = "all"
@@ -87,7 +87,7 @@ class NonconformingError(EurekaError):
     type=click.Path(path_type=Path),
     help="Write a template of your own to FOLDER.",
 )
-@click.option("--kind", type=Choice(KINDS), help="Kind of template that --new writes.")
+@click.option("--kind", type=NamedChoice(KINDS), help="Kind of template that --new writes.")
 @click.option(
     "--task",
     help="Task to show, check or measure; default: the first one (shown), every one (else).",
@@ -285,15 +285,15 @@ def _counted(results: Sequence[CheckResult]) -> str:
     return ", ".join(filter(None, (plural(len(results), "check"), _findings(results))))
 
 
-def _progress(silent: bool, out: TextIO) -> Observer:
+def _progress(silent: bool, out: TextIO) -> CheckObserver:
     """Observer that prints results like a linter's, and on a terminal the current check."""
-    from eureka_agent.conformance.check import Observer
+    from eureka_agent.conformance.check import CheckObserver
     from eureka_agent.text import printable
 
     on_terminal = sys.stderr.isatty() and not is_dumb()
     colours = {"ok": "green", "warning": "yellow", "error": "red"}
 
-    class Lines(Observer):
+    class Lines(CheckObserver):
         """Prints each result; `silent`: only progress, on standard error."""
 
         task = ""

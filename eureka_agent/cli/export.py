@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from eureka_agent.cli import completing
-from eureka_agent.cli.command import FILE, Choice, Command, Number
+from eureka_agent.cli.command import FILE, Command, NamedChoice, Number
 from eureka_agent.cli.output import FORMAT, TRUST, print_json, say
 from eureka_agent.libraries import LIBRARIES, LibraryName
 from eureka_agent.settings import MOST_ENV_STEPS
@@ -60,7 +60,12 @@ def export(run: str, attempt: str | None, out: Path | None, output_format: str) 
 @click.argument("run", shell_complete=completing.runs)
 @click.argument("attempt", required=False, shell_complete=completing.attempts)
 @click.option(
-    "--with", "library", type=Choice(LIBRARIES), default="sb3", show_default=True, help="Library."
+    "--with",
+    "library",
+    type=NamedChoice(LIBRARIES),
+    default="sb3",
+    show_default=True,
+    help="Library.",
 )
 @click.option(
     "--seeds", type=Number(int, 1, 100), default=3, show_default=True, help="Trainings of each."

@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 from eureka_agent import settings, syntax
 from eureka_agent.amounts import whole_number
 from eureka_agent.cli import completing
-from eureka_agent.cli.command import BadValueError, Choice, Number
+from eureka_agent.cli.command import BadValueError, NamedChoice, Number
 from eureka_agent.errors import SettingsError
 from eureka_agent.settings import THE_FLAGS, SearchSettings, TrainingSettings, parse_settings
 from eureka_agent.settings_files import read_settings_file
@@ -87,7 +87,7 @@ def _option(
         return option(f"{flag}/--no-{name.replace('_', '-')}", name, default=None)
     complete = COMPLETED.get(name)
     if get_origin(kind) is Literal:
-        return option(flag, name, type=Choice([*map(str, get_args(kind))]), default=None)
+        return option(flag, name, type=NamedChoice([*map(str, get_args(kind))]), default=None)
     if kind is Decimal:  # checked by the settings, for a better error
         return option(flag, name, type=str, default=None, metavar="NUMBER")
     if get_origin(kind) is tuple and get_args(kind)[0] is str:

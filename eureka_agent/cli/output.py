@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from eureka_agent.cli.command import Choice
+from eureka_agent.cli.command import NamedChoice
 from eureka_agent.invocation import program
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _cells(text: str) -> int:
 FORMAT = click.option(
     "--format",
     "output_format",
-    type=Choice(["text", "json"]),
+    type=NamedChoice(["text", "json"]),
     default="text",
     help="How to print it.",
     show_default=True,

@@ -85,7 +85,7 @@ class CheckResult:
         return self.severity != "error"
 
 
-class Observer:
+class CheckObserver:
     """Receives the progress of checks; this one ignores it."""
 
     def begins(self, task: str, name: str, seconds: float) -> None:
@@ -101,13 +101,13 @@ def check_environment(
     *,
     limit_s: float = LIMIT_SECONDS,
     rollout_s: float = ROLLOUT_SECONDS,
-    observer: Observer | None = None,
+    observer: CheckObserver | None = None,
 ) -> list[CheckResult]:
     """Run all checks on an environment and one of its tasks (None: all); results in order. A fault,
     also a check longer than `limit_s` seconds, is a failed result. Checks end after a failure to
     load or a timeout, and none train after an error."""
     torch.set_num_threads(1)  # as in a worker
-    return list(_Checking(reference, limit_s, rollout_s, observer or Observer()).results(task))
+    return list(_Checking(reference, limit_s, rollout_s, observer or CheckObserver()).results(task))
 
 
 @dataclass
@@ -117,7 +117,7 @@ class _Checking:
     _reference: str
     _limit_s: float
     _rollout_s: float
-    _observer: Observer
+    _observer: CheckObserver
     _loaded: LoadedEnvironment | None = None
     _broken: set[tuple[str, str]] = field(default_factory=set)
     """Tasks and names of failed checks."""

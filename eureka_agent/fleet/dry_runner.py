@@ -11,8 +11,14 @@ from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.fleet.jobs import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
 from eureka_agent.protocol.bounds import EPISODES_PREFIX, MOST_CREDITED
-from eureka_agent.protocol.commands import DryRun, GiveCredit, Measure, ScoreTransitions
-from eureka_agent.protocol.events import Credited, DryRunDone, Measured, Opened, Scored
+from eureka_agent.protocol.commands import DryRun, GiveCredit, MeasureTask, ScoreTransitions
+from eureka_agent.protocol.events import (
+    Credited,
+    DryRunDone,
+    Opened,
+    TaskMeasured,
+    TransitionsScored,
+)
 from eureka_agent.records import Credit, Finding, Measurements, TaskDescription
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.sandbox.wall import Limits, Wall
@@ -97,11 +103,13 @@ class DryRunner:
         """Measure start states, and with `scores` the scores of zero and random actions, for
         `description`. Raises WorkerDiedError or WorkerFaultError."""
         async with self._worker.turn:
-            command = Measure(job=self._worker.new_job("measure"), scores=scores)
-            answer = await self._worker.ask(command, Measured, timeout_s)
+            command = MeasureTask(job=self._worker.new_job("measure"), scores=scores)
+            answer = await self._worker.ask(command, TaskMeasured, timeout_s)
             self._measured = answer.measurements
 
-    async def score(self, reward: RewardSpecification, episodes: Mapping[str, Path]) -> Scored:
+    async def score(
+        self, reward: RewardSpecification, episodes: Mapping[str, Path]
+    ) -> TransitionsScored:
         """Returns of a reward on stored episodes, in the order of `episodes`.
 
         `episodes` are trajectory files (npz) by name. A name always has the same content and can be
@@ -115,15 +123,21 @@ class DryRunner:
                 command = ScoreTransitions(
                     job=job, reward=reward, transitions=names, timeout_s=timeout_s
                 )
-                answer = await self._worker.ask(command, Scored, timeout_s + _GRACE_SECONDS)
+                answer = await self._worker.ask(
+                    command, TransitionsScored, timeout_s + _GRACE_SECONDS
+                )
             except _NO_ANSWER as error:
-                return Scored(job=job, reason=error.message.splitlines()[0])
+                return TransitionsScored(job=job, reason=error.message.splitlines()[0])
         # the process that wrote them ran the reward, so they are not trusted
         sums = [value for each in answer.returns for value in each.values()]
         is_whole = len(answer.returns) == (0 if answer.reason else len(episodes)) and all(
             value is None or math.isfinite(value) for value in sums
         )
-        return answer if is_whole else Scored(job=job, reason="its worker sent an invalid answer")
+        return (
+            answer
+            if is_whole
+            else TransitionsScored(job=job, reason="its worker sent an invalid answer")
+        )
 
     async def credits(
         self, rewards: Sequence[RewardSpecification], episodes: Mapping[str, Path]

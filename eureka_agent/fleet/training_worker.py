@@ -159,7 +159,7 @@ class TrainingWorker:
         if isinstance(event, events.Fault) and (event.job is None or event.environment):
             raise raised_by(event, WorkerDiedError, self.population.problem.environment)
         match event:
-            case events.Progress():
+            case events.CurvePoints():
                 return self._take_progress(event)
             case events.Saved():
                 return await self._take_saved(client, event)
@@ -181,7 +181,7 @@ class TrainingWorker:
         on_slot_free()
         return progress
 
-    def _take_progress(self, event: events.Progress) -> bool:
+    def _take_progress(self, event: events.CurvePoints) -> bool:
         """Add curve points to their jobs. True if there is a new one. Raises WorkerDiedError for
         more points than a training has."""
         self._timers = event.timers

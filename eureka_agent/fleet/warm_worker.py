@@ -30,7 +30,7 @@ AnsweredCommand = (
     | commands.Evaluate
     | commands.Film
     | commands.Prove
-    | commands.Measure
+    | commands.MeasureTask
 )
 Answer = TypeVar("Answer", bound=Record)
 

@@ -26,7 +26,7 @@ class BudgetSpentError(EurekaError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class ModelLimits:
     """Limits of a run's spending on models; None: unlimited."""
 
     money: Decimal | None = None
@@ -91,7 +91,7 @@ class Budget:
 
     def __init__(
         self,
-        limits: Limits,
+        limits: ModelLimits,
         prices: Mapping[str, Price],
         spent: Iterable[Message] = (),
         *,
@@ -126,7 +126,7 @@ class Budget:
         price = self._prices.get(model)
         return None if price is None else price.money(cost)
 
-    def change_limits(self, limits: Limits) -> None:
+    def change_limits(self, limits: ModelLimits) -> None:
         """Take over other limits, and forget the refusal under those before."""
         self.limits, self.closed = limits, ""
 

@@ -192,7 +192,7 @@ class Prove(Record):
     settings: TrainingSettings
 
 
-class Measure(Record):
+class MeasureTask(Record):
     """Measure start states and the scores of zero and random actions. Answered by `Measured`. Never
     sent to a worker that trains."""
 
@@ -221,7 +221,7 @@ Command = Annotated[
     | Evaluate
     | Film
     | Prove
-    | Measure
+    | MeasureTask
     | Shutdown,
     Field(discriminator="type"),
 ]

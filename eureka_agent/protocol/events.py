@@ -54,7 +54,7 @@ class DryRunDone(Record):
     seconds: FiniteFloat
 
 
-class Scored(Record):
+class TransitionsScored(Record):
     """Returns of a reward. None stands for a number that is not finite."""
 
     type: Literal["scored"] = "scored"
@@ -79,7 +79,7 @@ class Prepared(Record):
     type: Literal["prepared"] = "prepared"
 
 
-class Progress(Record):
+class CurvePoints(Record):
     """Curve points since the last such event, sent at most about twice a second. It also serves as
     the sign of life."""
 
@@ -208,7 +208,7 @@ class Proved(Record):
     """Its name and version: `stable-baselines3 2.9.2`."""
 
 
-class Measured(Record):
+class TaskMeasured(Record):
     type: Literal["measured"] = "measured"
     job: Reference
     measurements: Measurements
@@ -232,10 +232,10 @@ Event = Annotated[
     FileHeader
     | Opened
     | DryRunDone
-    | Scored
+    | TransitionsScored
     | Credited
     | Prepared
-    | Progress
+    | CurvePoints
     | Saved
     | AllSaved
     | RungReached
@@ -244,7 +244,7 @@ Event = Annotated[
     | Evaluated
     | Filmed
     | Proved
-    | Measured
+    | TaskMeasured
     | Fault,
     Field(discriminator="type"),
 ]

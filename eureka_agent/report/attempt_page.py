@@ -23,7 +23,7 @@ from eureka_agent.records import Attempt, CurvePoint, Diagnosis, Finding, Messag
 from eureka_agent.report.blocks import (
     Block,
     Document,
-    Drawing,
+    DrawingBlock,
     Facts,
     Folded,
     Grid,
@@ -110,7 +110,7 @@ def _quote(text: str) -> list[Block]:
 def _curves(points: Sequence[CurvePoint], unit_note: str) -> list[Block]:
     if not points:
         return []
-    return [Drawing(partial(curve_charts, points, unit_note), curves_text(points))]
+    return [DrawingBlock(partial(curve_charts, points, unit_note), curves_text(points))]
 
 
 def _origin(attempt: Attempt, fitness_origin: str) -> list[Block]:
@@ -194,7 +194,8 @@ def finding_lines(findings: Sequence[Finding]) -> list[str]:
 
 def _differences(attempt: Attempt, parents: Mapping[str, Attempt]) -> list[Block]:
     drawn = {
-        name: Drawing(partial(source_difference, each, attempt)) for name, each in parents.items()
+        name: DrawingBlock(partial(source_difference, each, attempt))
+        for name, each in parents.items()
     }
     return [Folded(f"Difference to its parent {name}", [each]) for name, each in drawn.items()]
 
@@ -247,13 +248,15 @@ def curve_charts(points: Sequence[CurvePoint], unit_note: str) -> Markup:
     """Figures of fitness, components and episode length over a training."""
     from markupsafe import Markup
 
-    from eureka_agent.report.html.charts import Curve, Trainings, figure, learning_curves
+    from eureka_agent.report.html.charts import Curve, PlottedTrainings, figure, learning_curves
 
     steps = tuple(point.env_steps for point in points)
 
     def lines(named: Mapping[str, Sequence[float | None]], label: str) -> Chart | None:
         trainings = [
-            Trainings(name, "best" if name == "reward" else "attempt", (Curve(steps, tuple(each)),))
+            PlottedTrainings(
+                name, "best" if name == "reward" else "attempt", (Curve(steps, tuple(each)),)
+            )
             for name, each in named.items()
         ]
         chart = learning_curves(trainings, unit_note)
@@ -300,7 +303,7 @@ def _diagnosis(diagnosis: Diagnosis) -> list[Block]:
 
         return blocks_html(blocks)
 
-    return [Drawing(html, text)]
+    return [DrawingBlock(html, text)]
 
 
 def _episodes(attempt: Attempt, unit_note: str) -> list[Block]:

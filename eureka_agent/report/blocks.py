@@ -88,7 +88,7 @@ class Items:
 
 
 @dataclass(frozen=True)
-class Drawing:
+class DrawingBlock:
     """A chart, a clip or another element for a browser, and the same as text, if it can be told."""
 
     html: Callable[[], Markup]
@@ -104,7 +104,7 @@ class Folded:
     blocks: Sequence[Block]
 
 
-Block: TypeAlias = Words | Facts | NextStep | Grid | Source | Quote | Items | Drawing | Folded
+Block: TypeAlias = Words | Facts | NextStep | Grid | Source | Quote | Items | DrawingBlock | Folded
 
 
 @dataclass(frozen=True)

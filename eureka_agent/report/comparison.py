@@ -20,7 +20,7 @@ FEWEST_SEEDS = 3
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ScoreComparison:
     """Difference of two means with Welch's 95 % interval (B. L. Welch, 1947)."""
 
     difference: float
@@ -47,7 +47,7 @@ class Comparison:
         return self.high - self.low
 
 
-def compare(ours: Sequence[float], theirs: Sequence[float]) -> Comparison | None:
+def compare(ours: Sequence[float], theirs: Sequence[float]) -> ScoreComparison | None:
     """`ours` minus `theirs`, one value per seed; None with fewer than two seeds of either."""
     if len(ours) < 2 or len(theirs) < 2:
         return None
@@ -55,15 +55,15 @@ def compare(ours: Sequence[float], theirs: Sequence[float]) -> Comparison | None
     parts = [(statistics.variance(values) / len(values), len(values)) for values in (ours, theirs)]
     variance = sum(part for part, _ in parts)
     if variance == 0:
-        return Comparison(difference, difference, difference)
+        return ScoreComparison(difference, difference, difference)
     degrees_of_freedom = variance**2 / sum(part**2 / (size - 1) for part, size in parts)
     from scipy.special import stdtrit  # most commands do without
 
     margin = float(stdtrit(degrees_of_freedom, 0.975)) * math.sqrt(variance)
-    return Comparison(difference, difference - margin, difference + margin)
+    return ScoreComparison(difference, difference - margin, difference + margin)
 
 
-def compare_scores(ours: Score, theirs: Score) -> Comparison | None:
+def compare_scores(ours: Score, theirs: Score) -> ScoreComparison | None:
     """Comparison over seeds; None with fewer than `FEWEST_SEEDS` known ones of either."""
     values = known_fitness(ours), known_fitness(theirs)
     return None if min(map(len, values)) < FEWEST_SEEDS else compare(*values)
@@ -128,7 +128,7 @@ def belief_in_best(report: RunReport) -> Belief | None:
     return Belief(chance, len(finalists), level, expected, more, gain)
 
 
-def lead_of_best(report: RunReport, baseline: Score) -> Comparison | None:
+def lead_of_best(report: RunReport, baseline: Score) -> ScoreComparison | None:
     """The best reward's mean less a baseline's, with a 95 % interval; None for too few seeds.
 
     Welch's, where only one reward was trained; `lead` where the best one is one of several.
@@ -144,7 +144,7 @@ def lead_of_best(report: RunReport, baseline: Score) -> Comparison | None:
     return lead(found, list(scores).index(report.best.id), values)
 
 
-def lead(found: Posterior, place: int, baseline: Sequence[float]) -> Comparison:
+def lead(found: Posterior, place: int, baseline: Sequence[float]) -> ScoreComparison:
     """The mean of a reward less a baseline's, with a 95 % interval; the baseline from its scores
     alone, at least two.
 
@@ -160,7 +160,7 @@ def lead(found: Posterior, place: int, baseline: Sequence[float]) -> Comparison:
     mean, error = statistics.fmean(baseline), statistics.stdev(baseline) / len(baseline) ** 0.5
     theirs = mean + error * random.standard_t(len(baseline) - 1, len(found.draws))
     low, high = np.quantile(found.draws[:, place] - theirs, [0.025, 0.975])
-    return Comparison(float(found.means[place]) - mean, float(low), float(high))
+    return ScoreComparison(float(found.means[place]) - mean, float(low), float(high))
 
 
 def _finalists(report: RunReport) -> set[str]:

@@ -8,7 +8,7 @@ from eureka_agent.markup import Markup, code, escaped, fenced, quoted, table
 from eureka_agent.report.blocks import (
     Block,
     Document,
-    Drawing,
+    DrawingBlock,
     Facts,
     Folded,
     Grid,
@@ -70,7 +70,7 @@ def _block(block: Block) -> str:
             return f"{title}{quoted(block.text)}"
         case Items():
             return "\n".join(f"- {_words(line)}" for line in block.lines)
-        case Drawing():
+        case DrawingBlock():
             return fenced(block.text) if block.text else ""
 
 

@@ -11,7 +11,7 @@ from eureka_agent.parameters import values_text
 from eureka_agent.randomisation_records import Prior, RandomisedParameters, RangeScore
 from eureka_agent.records import Attempt
 from eureka_agent.report.blocks import Block, Grid, Items, Words
-from eureka_agent.report.comparison import FEWEST_SEEDS, Comparison, compare
+from eureka_agent.report.comparison import FEWEST_SEEDS, ScoreComparison, compare
 from eureka_agent.report.run_report import RunReport
 
 _NOTE = (
@@ -96,7 +96,7 @@ def _means(scores: Sequence[RangeScore]) -> list[float]:
     return [each.held_out.mean for each in scores if each.held_out is not None]
 
 
-def comparison(report: RunReport, winner: Attempt) -> Comparison | None:
+def comparison(report: RunReport, winner: Attempt) -> ScoreComparison | None:
     """The best distribution less the defaults, over the safe ranges; None with too few seeds."""
     ours, theirs = _compared(report, winner)
     return compare(ours, theirs) if min(len(ours), len(theirs)) >= FEWEST_SEEDS else None

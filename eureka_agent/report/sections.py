@@ -34,7 +34,7 @@ from eureka_agent.records import BASELINES, Attempt, ComponentSummary, Stage, Wr
 from eureka_agent.report.blocks import (
     Block,
     Document,
-    Drawing,
+    DrawingBlock,
     Facts,
     Folded,
     Grid,
@@ -179,7 +179,7 @@ def _scores(report: RunReport) -> list[Block]:
 
     ids = ["" if each.name in BASELINES else each.name for each in report.scores]
     return [
-        Drawing(chart),
+        DrawingBlock(chart),
         Grid(titles, rows, best, ids, titles[1:-1]),
         Words(_score_note(report, normalized=normalized), "muted"),
     ]
@@ -219,7 +219,7 @@ def _reward(report: RunReport) -> list[Block]:
     blocks: list[Block] = [Source(source, f"reward function of attempt {best.id}")]
     if (parent := _parent(report, best)) is not None:
         before = wording.without_trailing_comments(parent.proposal.reward.source)
-        changed = Drawing(lambda: difference_to_parent(before, source))
+        changed = DrawingBlock(lambda: difference_to_parent(before, source))
         summary = f"Difference to {parent.id}, from which it was made"
         blocks += [Folded(summary, [changed])] if before.rstrip() != source else []
     return blocks
@@ -329,7 +329,7 @@ def _clip(report: RunReport) -> list[Block]:
         return Markup(f'<video {attributes} src="data:video/mp4;base64,{clip}"></video>')
 
     where = "Episodes of the policy in `best/policy.safetensors`, without exploration noise"
-    return [Drawing(element), Words(f"{where}: `{path}`", "muted")]
+    return [DrawingBlock(element), Words(f"{where}: `{path}`", "muted")]
 
 
 # ── the search ────────────────────────────────────────────────────────────────────────────────────
@@ -360,7 +360,7 @@ def run_charts(report: RunReport) -> dict[str, Markup]:
 
 
 def _curves(report: RunReport) -> list[Block]:
-    return [Drawing(lambda: Markup().join(run_charts(report).values()))]
+    return [DrawingBlock(lambda: Markup().join(run_charts(report).values()))]
 
 
 def _lineage(report: RunReport) -> list[Block]:
@@ -373,7 +373,7 @@ def _lineage(report: RunReport) -> list[Block]:
         unit = report.merit_unit_note
         return draw(drawn, unit, lambda name: f"#attempt-{name}" if name in shown else "")
 
-    return [Words(lineage_note(drawn.left_out), "muted"), Drawing(drawing)]
+    return [Words(lineage_note(drawn.left_out), "muted"), DrawingBlock(drawing)]
 
 
 def lineage_note(left_out: int) -> str:

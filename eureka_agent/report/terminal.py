@@ -14,7 +14,7 @@ from rich.text import Text
 
 from eureka_agent.report.blocks import (
     Block,
-    Drawing,
+    DrawingBlock,
     Facts,
     Folded,
     Grid,
@@ -150,7 +150,7 @@ def render_block(block: Block) -> list[RenderableType]:
             return [panel(quoted, block.title or "reasoning")]
         case Items():
             return [Text(f"- {line}".replace("`", "")) for line in block.lines]
-        case Drawing():
+        case DrawingBlock():
             return [Text(block.text)] if block.text else []
         case Folded():
             return []

@@ -13,7 +13,7 @@ from eureka_agent.invocation import command
 from eureka_agent.records import BASELINES, Attempt, RunStatus, Score, Stage
 from eureka_agent.report.comparison import (
     FEWEST_SEEDS,
-    Comparison,
+    ScoreComparison,
     belief_in_best,
     compare_scores,
     known_fitness,
@@ -208,7 +208,7 @@ def _early_ends(report: RunReport, name: str) -> list[str]:
     ]
 
 
-def _compared(report: RunReport, ours: Score, theirs: Score) -> Comparison | None:
+def _compared(report: RunReport, ours: Score, theirs: Score) -> ScoreComparison | None:
     """The comparison of two rewards, of which the best one was chosen by its scores."""
     if ours.name in BASELINES:
         return compare_scores(ours, theirs)

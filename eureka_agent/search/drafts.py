@@ -29,7 +29,7 @@ MOST_OLD = 32
 Episodes = tuple[Path, ...]
 
 
-class Choice(NamedTuple):
+class ChosenDraft(NamedTuple):
     """A proposal, and the fresh drafts beside it that may be taken later."""
 
     proposal: Proposal
@@ -53,16 +53,16 @@ class Drafts:
         self._credits: dict[Episodes, dict[str, Credit | None]] = {}
         """By source, on the last episodes alone: they grow with every training."""
 
-    async def best(self, iteration: int, sample: int, request: DesignRequest) -> Choice:
+    async def best(self, iteration: int, sample: int, request: DesignRequest) -> ChosenDraft:
         """The designer's proposal, or the best of several drafts, once there are episodes to
         compare them on. Raises the designer's errors."""
         first = await self._designer.propose(request)
         settings = self._run.settings
         if settings.drafts_of_each == 1 or request.told.leads:
-            return Choice(first)
+            return ChosenDraft(first)
         memory = self._memory.before(iteration, sample)
         if not memory.practice:
-            return Choice(first)
+            return ChosenDraft(first)
         drafts = [first]
         for number in range(1, settings.drafts_of_each):
             known = tuple(each.reward.source for each in drafts)
@@ -85,7 +85,7 @@ class Drafts:
             and gains[each] is not None
         ]
         chosen = candidates[best].model_copy(update={"drafts": tuple(gains)})
-        return Choice(chosen, tuple(left[:MOST_KEPT]))
+        return ChosenDraft(chosen, tuple(left[:MOST_KEPT]))
 
     async def left(
         self, iteration: int, sample: int, request: DesignRequest

@@ -16,7 +16,7 @@ from eureka_agent.invocation import command
 from eureka_agent.llm.access import ModelAccess
 from eureka_agent.llm.batch_providers import batch_provider
 from eureka_agent.llm.breaker import Breakers
-from eureka_agent.llm.budget import Limits
+from eureka_agent.llm.budget import ModelLimits
 from eureka_agent.llm.clients import language_model
 from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import AsksModels, LanguageModel, RetryObserver
@@ -58,7 +58,7 @@ class Models:
     analyst: LanguageModel | None
     prices: Mapping[str, Price]
     """By model. Unknown prices are missing."""
-    limits: Limits
+    limits: ModelLimits
     temperature: float | None
     reply_tokens: int | None
     review_all: bool = True
@@ -163,7 +163,7 @@ def _live(
         reviewer,
         analyst,
         prices,
-        Limits(money=settings.max_cost, tokens=settings.max_tokens),
+        ModelLimits(money=settings.max_cost, tokens=settings.max_tokens),
         settings.temperature,
         settings.reply_tokens,
         review_all=settings.reviewer != AUTO,
@@ -190,7 +190,7 @@ def _replayed(settings: SearchSettings) -> Models:
         role(settings.reviewer, asked.reviewer),
         role(settings.analyst, asked.analyst),
         dict.fromkeys((message.model for message in recording.messages.values()), NOTHING),
-        Limits(),
+        ModelLimits(),
         asked.temperature,
         asked.reply_tokens,
         review_all=asked.reviewer != AUTO,

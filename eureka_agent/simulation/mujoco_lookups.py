@@ -65,7 +65,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Reading:
+class SensorReading:
     """One sensor to add."""
 
     type: mujoco.mjtSensor
@@ -79,14 +79,14 @@ class AddedSensors:
     """Sensors added before the model is simulated, and their values' columns."""
 
     def __init__(self) -> None:
-        self._columns: dict[tuple[Reading, ...], int] = {}
+        self._columns: dict[tuple[SensorReading, ...], int] = {}
         """First column of readings that are added together."""
         self.entries = 0
         self.values = torch.empty(0, 0)
         """float32 copies, once the model is simulated. Shape: (num_envs, entries)."""
         self._is_complete = False
 
-    def add(self, *readings: Reading) -> int:
+    def add(self, *readings: SensorReading) -> int:
         """Add sensors; return their first column. Raises EnvironmentLoadError."""
         if readings not in self._columns:
             if self._is_complete:
@@ -281,7 +281,7 @@ class MujocoLookups(ABC):
         counterpart = (touched or [Target()])[0]
         facts = (_FOUND_AND_FORCE, _NET_FORCE, 1)
         kind = mujoco.mjtSensor.mjSENS_CONTACT
-        readings = (Reading(kind, 4, counterpart, target, facts) for target in targets)
+        readings = (SensorReading(kind, 4, counterpart, target, facts) for target in targets)
         first = self._added_sensors.add(*readings)
         return Contact(AddedValues(self, first, _group(names, len(targets)), 4))
 
@@ -290,7 +290,9 @@ class MujocoLookups(ABC):
         values = []
         for name, entries in _FRAME_SENSORS.items():
             sensor = getattr(mujoco.mjtSensor, f"mjSENS_{name}")
-            first = self._added_sensors.add(*(Reading(sensor, entries, each) for each in targets))
+            first = self._added_sensors.add(
+                *(SensorReading(sensor, entries, each) for each in targets)
+            )
             values.append(AddedValues(self, first, _group(names, len(targets)), entries))
         return Frame(*values)
 

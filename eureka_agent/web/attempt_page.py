@@ -15,7 +15,7 @@ from eureka_agent.errors import RunFolderError
 from eureka_agent.records import Attempt, CurvePoint, Message
 from eureka_agent.report.attempt_page import attempt_document, source_difference
 from eureka_agent.report.curves import read_curves_csv
-from eureka_agent.report.html.charts import Curve, Trainings, figure, learning_curves
+from eureka_agent.report.html.charts import Curve, PlottedTrainings, figure, learning_curves
 from eureka_agent.report.html.document import blocks_html, section_html
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.web.rendering import code_lines, render, videos_in, without_line
@@ -129,6 +129,6 @@ def _curves_compared(report: RunReport, shown: Sequence[Shown]) -> Markup:
         for each in shown
         if each.points
     }
-    trainings = [Trainings(name, "attempt", (curve,)) for name, curve in curves.items()]
+    trainings = [PlottedTrainings(name, "attempt", (curve,)) for name, curve in curves.items()]
     chart = learning_curves(trainings, report.unit_note)
     return figure(chart, "Fitness over the training", "First training of each, with noise.")

@@ -82,7 +82,7 @@ def render(name: str, **values: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Line:
+class CodeLine:
     """A line of a source with the critic's findings on it."""
 
     number: int
@@ -90,7 +90,7 @@ class Line:
     findings: tuple[Finding, ...]
 
 
-def code_lines(source: str, findings: Sequence[Finding]) -> list[Line]:
+def code_lines(source: str, findings: Sequence[Finding]) -> list[CodeLine]:
     """Highlighted lines, each with the findings on it."""
     shown = escape_unprintable(clipped(source.rstrip(), LONGEST_SOURCE), keep="\n\t")
     code = highlight(shown, PythonLexer(stripnl=False), HtmlFormatter(nowrap=True))
@@ -98,12 +98,12 @@ def code_lines(source: str, findings: Sequence[Finding]) -> list[Line]:
     for finding in findings:
         at.setdefault(finding.line, []).append(finding)
     return [
-        Line(number, Markup(line), tuple(at.get(number, ())))
+        CodeLine(number, Markup(line), tuple(at.get(number, ())))
         for number, line in enumerate(code.rstrip("\n").split("\n"), 1)
     ]
 
 
-def without_line(findings: Sequence[Finding], lines: Sequence[Line]) -> list[Finding]:
+def without_line(findings: Sequence[Finding], lines: Sequence[CodeLine]) -> list[Finding]:
     """Findings that are at none of these lines."""
     return [each for each in findings if not 1 <= (each.line or 0) <= len(lines)]
 

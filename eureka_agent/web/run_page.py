@@ -22,7 +22,7 @@ from eureka_agent.journal.under_way import TrainingUnderWay, UnderWay
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Operator, RunStatus, Stage
 from eureka_agent.report import progress
-from eureka_agent.report.html.charts import Curve, Trainings, figure, learning_curves
+from eureka_agent.report.html.charts import Curve, PlottedTrainings, figure, learning_curves
 from eureka_agent.report.html.document import section_html
 from eureka_agent.report.html.training_curves import search_curves
 from eureka_agent.report.metric import metric_lines
@@ -193,7 +193,7 @@ def charts(report: RunReport, now: UnderWay | None = None) -> dict[str, Markup]:
     return found
 
 
-def under_way(now: UnderWay | None) -> list[Trainings]:
+def under_way(now: UnderWay | None) -> list[PlottedTrainings]:
     """Curves so far of the best candidates in training."""
     running = [] if now is None else list(now.running.values())
     candidates = [
@@ -204,7 +204,7 @@ def under_way(now: UnderWay | None) -> list[Trainings]:
         and 0 < len(each.history.values) <= each.env_steps
     ]
     return [
-        Trainings(f"{each.label} (in training)", "attempt", (_curve_so_far(each),))
+        PlottedTrainings(f"{each.label} (in training)", "attempt", (_curve_so_far(each),))
         for each in most_interesting(candidates)[:CURVES_UNDER_WAY]
     ]
 

@@ -16,7 +16,7 @@ from eureka_agent.array_files import failed, succeeded
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.protocol.bounds import EPISODES_PREFIX, Credits
 from eureka_agent.protocol.commands import GiveCredit, ScoreTransitions
-from eureka_agent.protocol.events import Credited, Scored
+from eureka_agent.protocol.events import Credited, TransitionsScored
 from eureka_agent.records import Credit
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.simulation.vec_task import VecTask
@@ -112,7 +112,7 @@ class Scorer:
         self._stored: dict[str, tuple[tuple[str, ...], StoredSteps]] = {}
         """Files of the latest command of each type, which take turns, and their steps."""
 
-    def run(self, command: ScoreTransitions) -> Scored:
+    def run(self, command: ScoreTransitions) -> TransitionsScored:
         """Run one reward in a fork on named episodes. Raises RunFolderError without episodes."""
         stored, job = self._steps(command), command.job
 
@@ -121,20 +121,24 @@ class Scorer:
                 reward = load_reward(command.reward, self._environment_class)
                 missing = [name for name in reward.arguments if name not in stored.values]
                 if missing:
-                    found = Scored(job=job, reason=f"{missing[0]!r} is not stored")
+                    found = TransitionsScored(job=job, reason=f"{missing[0]!r} is not stored")
                 else:
-                    found = Scored(job=job, returns=stored.returns(reward(stored.values)[0]))
+                    found = TransitionsScored(
+                        job=job, returns=stored.returns(reward(stored.values)[0])
+                    )
             except (RewardLoadError, RewardContractError) as error:
-                found = Scored(job=job, reason=error.message)
+                found = TransitionsScored(job=job, reason=error.message)
             return found.model_dump_json().encode()
 
         end = run_in_child(score, command.timeout_s, self._protocol_descriptors)
         if end.timed_out:
-            return Scored(job=job, reason=f"it did not end within {command.timeout_s:g} s")
+            return TransitionsScored(
+                job=job, reason=f"it did not end within {command.timeout_s:g} s"
+            )
         try:
-            return Scored.model_validate_json(end.data).model_copy(update={"job": job})
+            return TransitionsScored.model_validate_json(end.data).model_copy(update={"job": job})
         except ValidationError:
-            return Scored(job=job, reason=describe_exit(end.status)[0])
+            return TransitionsScored(job=job, reason=describe_exit(end.status)[0])
 
     def credit(self, command: GiveCredit) -> Credited:
         """Credit of rewards on named episodes. Raises RunFolderError without episodes."""

@@ -14,7 +14,7 @@ import torch
 from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError, EurekaError
 from eureka_agent.protocol import commands
 from eureka_agent.protocol.bounds import KERNELS_FILE
-from eureka_agent.protocol.events import AllSaved, Event, Fault, Measured, Opened, Prepared
+from eureka_agent.protocol.events import AllSaved, Event, Fault, Opened, Prepared, TaskMeasured
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_environment
 from eureka_agent.simulation.user_modules import describe_error, error_place
@@ -149,7 +149,10 @@ class Worker:
         if self._opened is None:
             raise EurekaError(f"{command.type!r} came before 'open'", "send 'open' first")
         loaded, task = self._opened
-        if isinstance(command, commands.Evaluate | commands.Measure) and self._ran_generated_code:
+        if (
+            isinstance(command, commands.Evaluate | commands.MeasureTask)
+            and self._ran_generated_code
+        ):
             what = "this worker has loaded a reward: it does not score"
             raise EurekaError(what, "score in a worker of its own")
         if isinstance(command, commands.Train | commands.Film | commands.Prove):
@@ -162,9 +165,9 @@ class Worker:
                 return [self._dry_runners_of(loaded, task)[1].run(command)]
             case commands.GiveCredit():
                 return [self._dry_runners_of(loaded, task)[1].credit(command)]
-            case commands.Measure():
+            case commands.MeasureTask():
                 measurements = measure(loaded, task, scores=command.scores)
-                return [Measured(job=command.job, measurements=measurements)]
+                return [TaskMeasured(job=command.job, measurements=measurements)]
             case commands.Evaluate():
                 return evaluate(command, loaded, task, self._device, self._scratch)
             # with libraries that no other job needs

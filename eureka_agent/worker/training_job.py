@@ -10,8 +10,8 @@ from torch import Tensor
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.protocol.commands import Prepare, Train
 from eureka_agent.protocol.events import (
+    CurvePoints,
     Event,
-    Progress,
     RungReached,
     Saved,
     Trained,
@@ -184,8 +184,8 @@ class TrainedPopulation:
             for job, snapshot in snapshots.items()
         ]
 
-    def _progress(self) -> Progress:
+    def _progress(self) -> CurvePoints:
         points = {job: tuple(points) for job, points in self._points.items()}
         self._points.clear()
         self._last_progress = time.monotonic()
-        return Progress(points=points, timers=dict(self._trainer.timers))
+        return CurvePoints(points=points, timers=dict(self._trainer.timers))

@@ -16,7 +16,7 @@ from eureka_agent.critic.allow_list import check_allow_list
 from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.parse import parse
 from eureka_agent.designer.interface import given_reward
-from eureka_agent.protocol.events import Scored
+from eureka_agent.protocol.events import TransitionsScored
 from eureka_agent.records import Finding, TaskDescription
 from eureka_agent.rewards import RewardSpecification
 
@@ -31,7 +31,7 @@ class NotRun:
         self.asked = True
         return ()
 
-    async def score(self, reward: RewardSpecification, episodes: object) -> Scored:
+    async def score(self, reward: RewardSpecification, episodes: object) -> TransitionsScored:
         raise AssertionError("there are no episodes")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from eureka_agent.batch.file import BatchSettings
 from eureka_agent.batch.limits import EnvSteps, TimeLeft, limits_on_models, shared_budget, steps_of
-from eureka_agent.llm.budget import Budget, BudgetSpentError, Limits
+from eureka_agent.llm.budget import Budget, BudgetSpentError, ModelLimits
 from eureka_agent.llm.interface import ChatMessage, CompletionRequest
 from eureka_agent.llm.prices import Price
 from eureka_agent.records import Cost
@@ -93,8 +93,8 @@ async def test_two_searches_spend_from_one_budget() -> None:
     shared = shared_budget(BatchSettings(max_tokens=3000), PRICES, [])
     assert shared is not None
     closed: list[str] = []
-    one = Budget(Limits(), PRICES, shared=shared)
-    other = Budget(Limits(tokens=10**9), PRICES, shared=shared, on_closed=closed.append)
+    one = Budget(ModelLimits(), PRICES, shared=shared)
+    other = Budget(ModelLimits(tokens=10**9), PRICES, shared=shared, on_closed=closed.append)
     for budget in (one, other):
         reservation = await budget.reserve("m", request("first"))
         cost = Cost(prompt_tokens=400, completion_tokens=1000)
@@ -114,14 +114,14 @@ async def test_a_raised_limit_has_room_again() -> None:
     with pytest.raises(BudgetSpentError, match="max_tokens of the batch"):
         await shared.reserve("m", request("second"))
     shared.change_limits(limits_on_models(BatchSettings(max_tokens=9000)))
-    await Budget(Limits(), PRICES, shared=shared).reserve("m", request("second"))
+    await Budget(ModelLimits(), PRICES, shared=shared).reserve("m", request("second"))
     assert shared.spent.tokens == 1300  # what was spent stays
 
 
 async def test_a_request_in_flight_counts_for_all_searches() -> None:
     shared = shared_budget(BatchSettings(max_tokens=1000), PRICES, [])
     assert shared is not None
-    one, other = (Budget(Limits(), PRICES, shared=shared) for _ in range(2))
+    one, other = (Budget(ModelLimits(), PRICES, shared=shared) for _ in range(2))
     reservation = await one.reserve("m", request("first"))
     waiting = asyncio.create_task(other.reserve("m", request("second")))
     await asyncio.sleep(0)

@@ -23,7 +23,7 @@ from eureka_agent.designer.interface import given_reward
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import FinishReason, LanguageModelError, Role
-from eureka_agent.protocol.events import Scored
+from eureka_agent.protocol.events import TransitionsScored
 from eureka_agent.records import Finding, TaskDescription, Verdict
 from eureka_agent.rewards import RewardSpecification
 
@@ -278,7 +278,9 @@ class Passes:
     async def dry_run(self, reward: RewardSpecification) -> tuple[Finding, ...]:
         return ()
 
-    async def score(self, reward: RewardSpecification, episodes: Mapping[str, Path]) -> Scored:
+    async def score(
+        self, reward: RewardSpecification, episodes: Mapping[str, Path]
+    ) -> TransitionsScored:
         raise AssertionError("there are no episodes")
 
 

@@ -15,7 +15,7 @@ from eureka_agent.fleet.devices import CPU, Device, Hardware
 from eureka_agent.fleet.jobs import Problem
 from eureka_agent.fleet.kernels import compile_kernels, kernels_for
 from eureka_agent.protocol.commands import Prepare, Train
-from eureka_agent.protocol.events import Prepared, Progress
+from eureka_agent.protocol.events import CurvePoints, Prepared
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.client import START_SECONDS, WorkerClient
 from eureka_agent.sandbox.process_wall import ProcessWall
@@ -72,7 +72,7 @@ async def test_what_one_worker_compiled_no_other_compiles_again_and_none_can_cha
             assert isinstance(await client.receive(START_SECONDS), Prepared)
         first, second = sorted(scratch.glob("worker-*/wall/kernels"))
         await clients[0].send(Train(job="a", reward=given_reward(REWARD), seed=1))
-        assert isinstance(await clients[0].receive(START_SECONDS), Progress)
+        assert isinstance(await clients[0].receive(START_SECONDS), CurvePoints)
         assert machine_code(first) == machine_code(second) == kept
         for path in first.rglob("*.o"):
             path.write_bytes(b"another program")

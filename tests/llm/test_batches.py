@@ -26,7 +26,7 @@ from eureka_agent.journal.state import Recorded, RunState
 from eureka_agent.llm.access import ModelAccess
 from eureka_agent.llm.batches import RequestBatches
 from eureka_agent.llm.breaker import Breaker, RetryPolicy
-from eureka_agent.llm.budget import Budget, BudgetSpentError, Limits
+from eureka_agent.llm.budget import Budget, BudgetSpentError, ModelLimits
 from eureka_agent.llm.clients import language_model
 from eureka_agent.llm.gateway import Gateway
 from eureka_agent.llm.interface import (
@@ -75,7 +75,7 @@ class Driver:
     api: str = "chat"
     store: DictionaryStore = field(default_factory=DictionaryStore)
     entries: list[BaseEntry] = field(default_factory=list)
-    limits: Limits = field(default_factory=Limits)
+    limits: ModelLimits = field(default_factory=ModelLimits)
     tries: int = 6
 
     @property
@@ -387,7 +387,7 @@ async def test_the_budget_counts_half_the_price_and_what_a_batch_owes(
 ) -> None:
     # the first request may take half of 5 x 0.01 + 200 x 0.1 = 10.025 dollars, and is owed then;
     # another prompt of 0.025 dollars does not fit any more
-    driver = Driver(batch_server, limits=Limits(money=Decimal("10.03")))
+    driver = Driver(batch_server, limits=ModelLimits(money=Decimal("10.03")))
     batch_server.held = True
     async with driver.process() as ask:
         asking = asyncio.create_task(ask(request()))

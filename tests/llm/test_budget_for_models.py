@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from eureka_agent.llm.budget import Budget, BudgetSpentError, Limits
+from eureka_agent.llm.budget import Budget, BudgetSpentError, ModelLimits
 from eureka_agent.llm.interface import ChatMessage, CompletionRequest
 from eureka_agent.llm.prices import Price
 from eureka_agent.records import Cost, Message
@@ -35,7 +35,7 @@ async def spend(budget: Budget, prompt: int | None, completion: int | None, **te
 
 
 async def test_what_is_spent_is_the_sum_at_the_runs_prices() -> None:
-    budget = Budget(Limits(), PRICES)
+    budget = Budget(ModelLimits(), PRICES)
     await spend(budget, 1000, 200)  # $0.001 + $0.002
     await spend(budget, 500, 100)  # $0.0005 + $0.001
     assert (budget.spent.money, budget.spent.tokens) == (Decimal("0.0045"), 1800)
@@ -43,7 +43,7 @@ async def test_what_is_spent_is_the_sum_at_the_runs_prices() -> None:
 
 async def test_the_first_request_beyond_the_limit_is_turned_down_and_all_after_it() -> None:
     told: list[str] = []
-    budget = Budget(Limits(money=Decimal("0.0100")), PRICES, on_closed=told.append)
+    budget = Budget(ModelLimits(money=Decimal("0.0100")), PRICES, on_closed=told.append)
     for _ in range(3):
         await spend(budget, 1000, 200)  # $0.003 each; what the fourth is expected to cost too
     with pytest.raises(BudgetSpentError, match=r"\$0\.0090 of \$0\.0100 \(--max-cost\) are spent"):
@@ -55,7 +55,7 @@ async def test_the_first_request_beyond_the_limit_is_turned_down_and_all_after_i
 
 
 async def test_tokens_are_limited_without_any_price() -> None:
-    budget = Budget(Limits(tokens=2_500), {})
+    budget = Budget(ModelLimits(tokens=2_500), {})
     await spend(budget, 900, 100)
     await spend(budget, 900, 100)
     with pytest.raises(
@@ -70,7 +70,7 @@ async def test_tokens_are_limited_without_any_price() -> None:
 async def test_near_the_limit_requests_wait_for_those_in_flight() -> None:
     # each takes 1,000 tokens of prompt and at most 1,000 of reply: 2,000 at most in flight, so the
     # second one waits
-    budget = Budget(Limits(tokens=4_500), {})
+    budget = Budget(ModelLimits(tokens=4_500), {})
     first = await budget.reserve("openai/tiny", request(3_996, max_tokens=1_000))
     second = await budget.reserve("openai/tiny", request(3_996, max_tokens=1_000))
     waiting = asyncio.create_task(budget.reserve("openai/tiny", request(3_996, max_tokens=1_000)))
@@ -84,7 +84,7 @@ async def test_near_the_limit_requests_wait_for_those_in_flight() -> None:
 
 
 async def test_a_request_in_flight_that_may_reach_the_limit_holds_the_next_one_back() -> None:
-    budget = Budget(Limits(tokens=18_000), {})
+    budget = Budget(ModelLimits(tokens=18_000), {})
     await spend(budget, 1_000, 100)  # from now on 1,100 are expected
     held = await budget.reserve(
         "openai/tiny", request()
@@ -101,7 +101,7 @@ async def test_with_many_at_a_time_the_limit_is_passed_by_less_than_one_request(
     reply_tokens: int,
 ) -> None:
     limit, one = 40_000, 1_000 + reply_tokens
-    budget = Budget(Limits(tokens=limit), {})
+    budget = Budget(ModelLimits(tokens=limit), {})
 
     async def ask() -> None:
         reservation = await budget.reserve("openai/tiny", request())
@@ -122,7 +122,7 @@ async def test_a_model_that_has_reasoned_for_long_may_do_so_again() -> None:
         Message(role="designer", model="openai/tiny", request="", reply="", cost=cost(1_000, n))
         for n in replies
     ]
-    budget = Budget(Limits(tokens=200_000), {}, spent)
+    budget = Budget(ModelLimits(tokens=200_000), {}, spent)
 
     async def ask() -> None:
         reservation = await budget.reserve("openai/tiny", request())
@@ -133,12 +133,14 @@ async def test_a_model_that_has_reasoned_for_long_may_do_so_again() -> None:
     results = await asyncio.gather(*(ask() for _ in range(20)), return_exceptions=True)
     assert any(isinstance(result, BudgetSpentError) for result in results)
     assert budget.spent.tokens < 200_000 + 61_000
-    another = await Budget(Limits(tokens=200_000), {}, spent).reserve("openai/other", request())
+    another = await Budget(ModelLimits(tokens=200_000), {}, spent).reserve(
+        "openai/other", request()
+    )
     assert another.most.tokens == 1_001 + 16_000
 
 
 async def test_tokens_that_a_server_did_not_count_are_estimated_for_the_limit() -> None:
-    budget = Budget(Limits(tokens=10_000), PRICES)
+    budget = Budget(ModelLimits(tokens=10_000), PRICES)
     await spend(
         budget, None, None, request="x" * 8_000, reply="y" * 2_000
     )  # four characters a token
@@ -146,14 +148,14 @@ async def test_tokens_that_a_server_did_not_count_are_estimated_for_the_limit() 
 
 
 async def test_a_run_that_was_turned_down_before_asks_nobody() -> None:
-    budget = Budget(Limits(tokens=10_000_000), {}, closed="it was spent")
+    budget = Budget(ModelLimits(tokens=10_000_000), {}, closed="it was spent")
     with pytest.raises(BudgetSpentError, match="it was spent"):
         await budget.reserve("openai/tiny", request())
 
 
 async def test_no_request_after_the_time_is_up() -> None:
     up = ""
-    budget = Budget(Limits(), {}, time_is_up=lambda: up)
+    budget = Budget(ModelLimits(), {}, time_is_up=lambda: up)
     await spend(budget, 1, 1)
     up = "8 h have passed"
     with pytest.raises(BudgetSpentError, match="8 h have passed"):

@@ -12,7 +12,7 @@ from scripted_models import DictionaryStore, ScriptedModel
 
 from eureka_agent.journal.progress import RequestEnded, RequestStarted
 from eureka_agent.llm.access import ModelAccess
-from eureka_agent.llm.budget import Budget, BudgetSpentError, Limits
+from eureka_agent.llm.budget import Budget, BudgetSpentError, ModelLimits
 from eureka_agent.llm.clients import language_model
 from eureka_agent.llm.gateway import Gateway
 from eureka_agent.llm.interface import (
@@ -32,7 +32,7 @@ REQUEST = CompletionRequest(
 def gateway(
     store: DictionaryStore, *, concurrency: int = 8, budget: Budget | None = None
 ) -> Gateway:
-    return Gateway(store, budget or Budget(Limits(), {}), concurrency)
+    return Gateway(store, budget or Budget(ModelLimits(), {}), concurrency)
 
 
 async def until(condition: object, model: ScriptedModel) -> None:
@@ -45,7 +45,7 @@ async def until(condition: object, model: ScriptedModel) -> None:
 async def test_a_reply_is_stored_with_who_asked_and_what_it_cost() -> None:
     store = DictionaryStore()
     price = Price(prompt=Decimal("0.001"), completion=Decimal("0.01"), origin="the test")
-    message = await gateway(store, budget=Budget(Limits(), {"openai/tiny": price})).ask(
+    message = await gateway(store, budget=Budget(ModelLimits(), {"openai/tiny": price})).ask(
         ScriptedModel(), REQUEST
     )
     assert list(store.messages.values()) == [message]
@@ -121,7 +121,7 @@ async def test_a_failure_is_told_stored_nowhere_and_may_be_tried_again() -> None
 async def test_what_is_stored_is_had_even_when_the_budget_is_spent() -> None:
     store, model = DictionaryStore(), ScriptedModel()
     await gateway(store).ask(model, REQUEST)
-    poor = gateway(store, budget=Budget(Limits(), {}, closed="spent"), concurrency=1)
+    poor = gateway(store, budget=Budget(ModelLimits(), {}, closed="spent"), concurrency=1)
     assert (await poor.ask(model, REQUEST)).reply == "a reply"
     for _ in range(2):
         with pytest.raises(BudgetSpentError):
@@ -152,7 +152,7 @@ async def test_a_request_is_told_of_when_it_is_sent_and_when_its_reply_is_stored
             told.append(("ended", entry.cost, len(store.messages)))
 
     model = ScriptedModel(held=True)
-    watched = Gateway(store, Budget(Limits(), {}), 1, observer)
+    watched = Gateway(store, Budget(ModelLimits(), {}), 1, observer)
     both = asyncio.gather(
         *(watched.ask(model, replace(REQUEST, sample=sample)) for sample in range(2))
     )
@@ -172,7 +172,7 @@ async def test_a_request_without_a_reply_has_ended_too() -> None:
     def fails(request: CompletionRequest) -> str:
         raise LanguageModelError("no such model")
 
-    shared = Gateway(DictionaryStore(), Budget(Limits(), {}), 1, told.append)
+    shared = Gateway(DictionaryStore(), Budget(ModelLimits(), {}), 1, told.append)
     with pytest.raises(LanguageModelError):
         await shared.ask(ScriptedModel(reply=fails), REQUEST)
     assert [type(each) for each in told] == [RequestStarted, RequestEnded]

@@ -14,7 +14,7 @@ from outage_clock import TRIES, Clock, Search
 from scripted_models import DictionaryStore, ScriptedModel
 
 from eureka_agent.llm.breaker import RetryPolicy
-from eureka_agent.llm.budget import Budget, Limits
+from eureka_agent.llm.budget import Budget, ModelLimits
 from eureka_agent.llm.gateway import Gateway
 from eureka_agent.llm.interface import (
     ChatMessage,
@@ -140,7 +140,7 @@ async def test_other_models_have_places_and_room_in_the_budget_meanwhile(
     store = DictionaryStore()
     search = Search(clock, clock.breakers(), model_server.base_url, store=store)
     # each reserves 16,000 tokens at most, so there is room for a single request in flight
-    budget = Budget(Limits(tokens=20_000), {})
+    budget = Budget(ModelLimits(tokens=20_000), {})
     gateway = Gateway(store, budget, 1)
     clock.runs.clear()
     waiting = asyncio.create_task(gateway.ask(search.model, REQUEST))
@@ -287,7 +287,7 @@ async def test_a_view_sees_one_request_however_often_it_is_tried(
 ) -> None:
     told: list[Any] = []
     model_server.answers = switch = Switch()
-    gateway = Gateway(DictionaryStore(), Budget(Limits(), {}), 8, told.append)
+    gateway = Gateway(DictionaryStore(), Budget(ModelLimits(), {}), 8, told.append)
     switch.out_for = TRIES + 1
     reply = await gateway.ask(search.model, REQUEST)
     started, ended = told

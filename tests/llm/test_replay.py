@@ -8,7 +8,7 @@ import pytest
 from scripted_models import DictionaryStore, ScriptedModel
 
 from eureka_agent.errors import RunFolderError
-from eureka_agent.llm.budget import Budget, Limits
+from eureka_agent.llm.budget import Budget, ModelLimits
 from eureka_agent.llm.gateway import Gateway
 from eureka_agent.llm.interface import ChatMessage, CompletionRequest, LanguageModelError
 from eureka_agent.llm.replay import Recording, ReplayModel, read_recording, write_recording
@@ -33,7 +33,7 @@ def request(attempt: str, fitness: float, sample: int = 0) -> CompletionRequest:
 async def recording(tmp_path: Path) -> Recording:
     """Two requests, written to a file and read again."""
     store = DictionaryStore()
-    gateway = Gateway(store, Budget(Limits(), {}), 1)
+    gateway = Gateway(store, Budget(ModelLimits(), {}), 1)
     model = ScriptedModel(reply=lambda request: f"reply to {request.attempt} ✓\u2028\u0085\x0c")
     for attempt, fitness in (("2-01", 1.5), ("2-02", 2.5)):
         await gateway.ask(model, request(attempt, fitness))

@@ -13,7 +13,7 @@ from model_access import KEYS, LITELLM, SYSTEM, USER, WIRES, Waits, refused_by
 from model_server import ModelServer, Raw, Reply
 
 from eureka_agent.llm.access import ModelAccess, redact
-from eureka_agent.llm.budget import IMAGE_TOKENS, Budget, BudgetSpentError, Limits
+from eureka_agent.llm.budget import IMAGE_TOKENS, Budget, BudgetSpentError, ModelLimits
 from eureka_agent.llm.clients import language_model
 from eureka_agent.llm.interface import (
     ChatMessage,
@@ -237,7 +237,7 @@ async def test_pictures_count_for_the_budget() -> None:
     bounded = replace(SEEING, max_tokens=100)
     text_alone = replace(bounded, messages=(SYSTEM, replace(SEEN, images=())))
     # room for the reply and the words, and for one picture, but not for two
-    limits = Limits(tokens=200 + IMAGE_TOKENS)
+    limits = ModelLimits(tokens=200 + IMAGE_TOKENS)
     await Budget(limits, prices).reserve("openai/tiny", text_alone)
     with pytest.raises(BudgetSpentError):
         await Budget(limits, prices).reserve("openai/tiny", bounded)

@@ -20,7 +20,7 @@ from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.memory import NOTHING_KNOWN, Memory
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.journal.entries import Observer
-from eureka_agent.protocol.events import Scored
+from eureka_agent.protocol.events import TransitionsScored
 from eureka_agent.records import Finding, Proposal, Verdict
 from eureka_agent.rewards import CodeReward, RewardSpecification
 from eureka_agent.search.assembly import assembled
@@ -167,8 +167,10 @@ class CleanDryRun:
     async def dry_run(self, reward: RewardSpecification) -> tuple[Finding, ...]:
         return ()
 
-    async def score(self, reward: RewardSpecification, episodes: Mapping[str, Path]) -> Scored:
-        return Scored(job="none", reason="nothing runs here")
+    async def score(
+        self, reward: RewardSpecification, episodes: Mapping[str, Path]
+    ) -> TransitionsScored:
+        return TransitionsScored(job="none", reason="nothing runs here")
 
 
 @dataclass

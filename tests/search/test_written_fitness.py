@@ -14,7 +14,7 @@ from eureka_agent.archive.run_folder import Run, list_runs
 from eureka_agent.designer.interface import GivenDesigner, given_reward
 from eureka_agent.errors import SettingsError
 from eureka_agent.journal.entries import BaseEntry, Notice, RunCreated
-from eureka_agent.llm.budget import Limits
+from eureka_agent.llm.budget import ModelLimits
 from eureka_agent.llm.interface import Completion, CompletionRequest, FinishReason
 from eureka_agent.records import Message, TaskDescription, Verdict, WrittenFitness
 from eureka_agent.search.models import Models
@@ -115,7 +115,7 @@ async def test_a_reply_that_is_under_way_when_it_is_stopped_is_kept(
     tmp_path: Path, description: TaskDescription
 ) -> None:
     model, told = SlowModel(), asyncio.Event()
-    models = Models((model,), None, None, {}, Limits(), None, None)
+    models = Models((model,), None, None, {}, ModelLimits(), None, None)
 
     def observer(event: BaseEntry) -> None:
         if isinstance(event, Notice) and "paid for" in event.text:

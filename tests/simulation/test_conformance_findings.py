@@ -18,7 +18,7 @@ from faulty_environments import (
     write_lift,
 )
 
-from eureka_agent.conformance.check import CheckResult, Observer, check_environment
+from eureka_agent.conformance.check import CheckObserver, CheckResult, check_environment
 
 BASELINES = {
     "human": REWARD,
@@ -197,7 +197,7 @@ def test_every_task_is_checked_and_an_environment_once_for_each_set_up(tmp_path:
     (folder / "tasks" / "down.py").write_text(SECOND_TASK)
     begun: list[tuple[str, str]] = []
 
-    class Noting(Observer):
+    class Noting(CheckObserver):
         def begins(self, task: str, name: str, seconds: float) -> None:
             begun.append((task, name))
 

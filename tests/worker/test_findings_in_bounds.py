@@ -15,7 +15,7 @@ from eureka_agent.protocol.bounds import (
     MOST_FINDINGS,
     MOST_SHOWN_FINDINGS,
 )
-from eureka_agent.protocol.events import EVENT, DryRunDone, Scored
+from eureka_agent.protocol.events import EVENT, DryRunDone, TransitionsScored
 
 MEMORY = "".join(f"{value!r}, " for value in range(10_000))
 """Text as long as what somebody would like to carry out."""
@@ -70,6 +70,6 @@ def test_why_there_are_no_scores_is_said_shortly() -> None:
     found = EVENT.validate_json(
         json.dumps({"type": "scored", "job": "a", "reason": f"raises\n{MEMORY}"})
     )
-    assert isinstance(found, Scored)
+    assert isinstance(found, TransitionsScored)
     assert len(found.reason) == LONGEST_FINDING
     assert "\n" not in found.reason

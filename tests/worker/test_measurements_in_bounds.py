@@ -7,7 +7,7 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from eureka_agent.protocol.events import EVENT, Measured
+from eureka_agent.protocol.events import EVENT, TaskMeasured
 
 
 def event(**measurements: object) -> str:
@@ -20,7 +20,7 @@ def test_what_is_in_bounds_is_taken() -> None:
     found = EVENT.validate_json(
         event(starts={"x": [[0.0, 1.0, 0.0]] * 12}, masses_and_sizes=["1 kg"])
     )
-    assert isinstance(found, Measured)
+    assert isinstance(found, TaskMeasured)
     assert found.measurements.starts["x"][11] == (0.0, 1.0, 0.0)
 
 

@@ -23,12 +23,12 @@ from eureka_agent.protocol.commands import (
 )
 from eureka_agent.protocol.events import (
     EVENT,
+    CurvePoints,
     DryRunDone,
     Event,
     Fault,
     Opened,
     Prepared,
-    Progress,
     Trained,
 )
 from eureka_agent.settings import TrainingSettings
@@ -127,7 +127,7 @@ def test_train_needs_a_population(worker: RawWorker) -> None:
 def test_a_worker_that_loaded_a_reward_scores_nothing(worker: RawWorker) -> None:
     assert worker.ask(Prepare(settings=SETTINGS, slots=1, snapshot_s=60.0)) == Prepared()
     progress = worker.ask(Train(job="prints", reward=given_reward(PRINTS), seed=0))
-    assert isinstance(progress, Progress)
+    assert isinstance(progress, CurvePoints)
     sent = worker.read()
     assert isinstance(sent, FileHeader)
     assert load(worker.read_file(sent.size))["log_std"].shape == (1,)
@@ -151,7 +151,7 @@ def test_signs_are_combined_where_the_settings_say_so(worker: RawWorker) -> None
     event = worker.ask(Train(job="signs", reward=given_reward(source), seed=0))
     points = []
     while not isinstance(event, Trained):
-        assert isinstance(event, (Progress, FileHeader)), event
+        assert isinstance(event, (CurvePoints, FileHeader)), event
         if isinstance(event, FileHeader):
             worker.read_file(event.size)
         else:

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 from eureka_agent.designer.offline.language import HEADINGS, Goal, Intent, stem, stems
 from eureka_agent.designer.offline.scene import Candidate, Scene, change
 from eureka_agent.designer.offline.terms import Genome, Operand, Term, genome_of, rounded, term
-from eureka_agent.designer.offline.variables import Quantity, Reading
+from eureka_agent.designer.offline.variables import Quantity, VariableReading
 
 ChoiceT = TypeVar("ChoiceT")
 MAX_TERMS = 9
@@ -358,7 +358,7 @@ def _thrift(scene: Scene, dice: Dice) -> Iterator[Option]:
     if scene.asks(Goal.MOVE):
         across = 1 - (scene.goals[Goal.MOVE].axis or 0)
         speeds = {Quantity.VELOCITY: 0.0}, scene.words, lambda each: each.along(across)
-        for found in scene.matches(*speeds, Reading.frame_score)[:1]:
+        for found in scene.matches(*speeds, VariableReading.frame_score)[:1]:
             yield Option(term("penalty", "drift", dice.around(0.1), found.operand), 0.35)
     if scene.effort is not None:
         # what has to gather energy first is held back by a price on it

@@ -107,7 +107,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Trainings:
+class PlottedTrainings:
     """Trainings of one reward from several seeds: one line with a band."""
 
     name: str
@@ -115,7 +115,7 @@ class Trainings:
     curves: tuple[Curve, ...]
 
 
-def learning_curves(trainings: Sequence[Trainings], unit_note: str) -> Chart | None:
+def learning_curves(trainings: Sequence[PlottedTrainings], unit_note: str) -> Chart | None:
     """Lines of means over seeds, with bands of ± a standard deviation (n − 1) over two seeds and
     more for the best and the baselines; None without a known value.
 
@@ -154,7 +154,7 @@ def shortened(curve: Curve) -> Curve:
     return Curve(tuple(ends), tuple(resample(curve.fitness, MOST_POINTS)))
 
 
-def _mean_line(trainings: Trainings, places: Sequence[int]) -> Chart:
+def _mean_line(trainings: PlottedTrainings, places: Sequence[int]) -> Chart:
     rows = [_interpolated(curve, places) for curve in trainings.curves if _is_known(curve)]
     columns = [
         [value for value in column if value is not None] for column in zip(*rows, strict=True)

@@ -19,7 +19,7 @@ from markupsafe import Markup, escape
 from eureka_agent.markup import LONGEST_QUOTATION
 from eureka_agent.report.blocks import (
     Block,
-    Drawing,
+    DrawingBlock,
     Facts,
     Folded,
     Grid,
@@ -154,7 +154,7 @@ def _block(block: Block, link: Link) -> Markup:
         case Items():
             lines = (Markup("<li>{}</li>").format(_words(line)) for line in block.lines)
             return Markup("<ul>{}</ul>").format(Markup().join(lines))
-        case Drawing():
+        case DrawingBlock():
             return Markup('<div class="wide">{}</div>').format(block.html())
         case Folded():
             inner = blocks_html(block.blocks, link)

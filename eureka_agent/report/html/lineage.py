@@ -32,7 +32,7 @@ LONGEST_REMARK = 60
 
 
 @dataclass(frozen=True, kw_only=True)
-class Node:
+class LineageNode:
     """An attempt in a lineage."""
 
     id: str
@@ -53,7 +53,7 @@ class Node:
 class Lineage:
     """Nodes of a drawing."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[LineageNode, ...]
     """In the order of their attempts."""
     left_out: int
     """Attempts that the drawing has no room for."""
@@ -62,9 +62,9 @@ class Lineage:
     best: str
 
 
-def nodes_of(attempts: Iterable[Attempt]) -> list[Node]:
+def nodes_of(attempts: Iterable[Attempt]) -> list[LineageNode]:
     """Attempts as nodes, in their order."""
-    found: list[Node] = []
+    found: list[LineageNode] = []
     last: dict[tuple[int, int], str] = {}
     """Latest revision of each sample."""
     for attempt in attempts:
@@ -72,7 +72,7 @@ def nodes_of(attempts: Iterable[Attempt]) -> list[Node]:
         revised = (last[place],) if attempt.revision and place in last else ()
         last[place] = attempt.id
         found.append(
-            Node(
+            LineageNode(
                 id=attempt.id,
                 iteration=attempt.iteration + 1,
                 parents=revised or attempt.proposal.parents,
@@ -103,7 +103,7 @@ def lineage(attempts: Sequence[Attempt], best: str = "", most: int = MOST_NODES)
     return Lineage(shown, len(nodes) - len(shown), frozenset(ancestry), best)
 
 
-def _with_ancestors(name: str, nodes: Mapping[str, Node], most: int) -> list[str]:
+def _with_ancestors(name: str, nodes: Mapping[str, LineageNode], most: int) -> list[str]:
     """The attempt and its known ancestors, nearest first, at most so many."""
     found, ahead = {name: None}, [name]
     for each in ahead:
@@ -146,7 +146,7 @@ def draw(drawn: Lineage, unit_note: str = "", link: Callable[[str], str] | None 
     return whole.format(f"{width:.0f}", height, Markup().join(parts))
 
 
-def _tree(nodes: Mapping[str, Node]) -> list[str]:
+def _tree(nodes: Mapping[str, LineageNode]) -> list[str]:
     """All nodes, each below its first parent, which comes before its other children's trees."""
     children: dict[str, list[str]] = {}
     roots = []
@@ -165,7 +165,7 @@ def _tree(nodes: Mapping[str, Node]) -> list[str]:
     return list(order)
 
 
-def _label(node: Node, unit_note: str) -> tuple[str, str]:
+def _label(node: LineageNode, unit_note: str) -> tuple[str, str]:
     """Id, then operator with fitness or state."""
     unit = unit_note.strip(" ()")
     result = f"{wording.number(node.fitness)} {unit}".strip()
@@ -205,7 +205,7 @@ def _edge(
 
 
 def _node(
-    node: Node,
+    node: LineageNode,
     place: tuple[float, float],
     label: tuple[str, str],
     drawn: Lineage,

@@ -15,7 +15,7 @@ from eureka_agent.archive.safe_files import open_plain
 from eureka_agent.errors import RunFolderError
 from eureka_agent.ranking import ranked
 from eureka_agent.records import BASELINES, Attempt, Outcome
-from eureka_agent.report.html.charts import MOST_LINES, Curve, Role, Trainings, shortened
+from eureka_agent.report.html.charts import MOST_LINES, Curve, PlottedTrainings, Role, shortened
 from eureka_agent.report.run_report import RunReport
 
 LARGEST = 1e100
@@ -24,19 +24,19 @@ MOST_FILES = 256
 """Files of which the curves stay in memory."""
 
 
-def final_curves(report: RunReport) -> list[Trainings]:
+def final_curves(report: RunReport) -> list[PlottedTrainings]:
     """Curves of the best finalists and of the baselines, from the fresh seeds."""
     names = [score.name for score in report.finalists[:MOST_LINES]]
     return [_of_final(report, name) for name in (*names, *BASELINES)]
 
 
-def search_curves(report: RunReport) -> list[Trainings]:
+def search_curves(report: RunReport) -> list[PlottedTrainings]:
     """Curves of the best attempts in the search, over all their trainings."""
     found = [_of_attempt(report, attempt) for attempt in ranked(report.attempts)[:MOST_LINES]]
     return [*found, *(_of_final(report, name) for name in BASELINES)]
 
 
-def _of_final(report: RunReport, name: str) -> Trainings:
+def _of_final(report: RunReport, name: str) -> PlottedTrainings:
     folder = report.folder
     curves = [
         _curve(folder, training_folder, (name, each.seed), each.outcome)
@@ -47,10 +47,10 @@ def _of_final(report: RunReport, name: str) -> Trainings:
     if not known and report.card is not None and name in BASELINES:
         points = report.card.rewards[name].curve
         known = (Curve(tuple(p.env_steps for p in points), tuple(p.mean for p in points)),)
-    return Trainings(_label(report, name), _role(report, name), known)
+    return PlottedTrainings(_label(report, name), _role(report, name), known)
 
 
-def _of_attempt(report: RunReport, attempt: Attempt) -> Trainings:
+def _of_attempt(report: RunReport, attempt: Attempt) -> PlottedTrainings:
     folder, name = report.folder, attempt.id
     curves = [_curve(folder, attempt_folder, (name,), attempt.outcome)]
     curves += [
@@ -58,7 +58,7 @@ def _of_attempt(report: RunReport, attempt: Attempt) -> Trainings:
         for repeat in attempt.repeats
         if repeat.outcome is not None
     ]
-    return Trainings(_label(report, name), _role(report, name), _known(curves))
+    return PlottedTrainings(_label(report, name), _role(report, name), _known(curves))
 
 
 def _known(curves: Sequence[Curve | None]) -> tuple[Curve, ...]:

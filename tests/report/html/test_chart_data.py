@@ -16,7 +16,7 @@ from eureka_agent.report.curves import write_curves_csv
 from eureka_agent.report.html.charts import (
     MOST_POINTS,
     Curve,
-    Trainings,
+    PlottedTrainings,
     figure,
     fitness_per_iteration,
     learning_curves,
@@ -27,7 +27,7 @@ from eureka_agent.report.html.training_curves import final_curves, read_fitness,
 from eureka_agent.report.run_report import RunReport
 
 
-def lines(*trainings: Trainings) -> dict[str, dict[str, list[float | None]]]:
+def lines(*trainings: PlottedTrainings) -> dict[str, dict[str, list[float | None]]]:
     chart = learning_curves(trainings, " (m)")
     assert chart is not None
     for line in chart["series"]:
@@ -37,7 +37,9 @@ def lines(*trainings: Trainings) -> dict[str, dict[str, list[float | None]]]:
 
 def test_a_line_is_the_mean_over_seeds_and_its_band_a_standard_deviation() -> None:
     two = (Curve((10, 20), (1.0, 3.0)), Curve((10, 20), (3.0, 7.0)))
-    found = lines(Trainings("2-01 (best)", "best", two), Trainings("1-01", "attempt", two[:1]))
+    found = lines(
+        PlottedTrainings("2-01 (best)", "best", two), PlottedTrainings("1-01", "attempt", two[:1])
+    )
     assert found["x"]["values"] == [10, 20]
     best = found["2-01 (best)"]
     assert best["values"] == [2.0, 5.0]
@@ -52,7 +54,7 @@ def test_a_long_curve_is_drawn_by_means_of_equal_parts() -> None:
     size = 2 * MOST_POINTS
     steps = tuple(100 * (place + 1) for place in range(size))
     fitness = tuple(float(place) for place in range(size))
-    found = lines(Trainings("1-01", "attempt", (Curve(steps, fitness),)))
+    found = lines(PlottedTrainings("1-01", "attempt", (Curve(steps, fitness),)))
     assert found["x"]["values"] == list(steps[1::2])
     assert found["1-01"]["values"] == [2 * place + 0.5 for place in range(MOST_POINTS)]
 
@@ -61,21 +63,25 @@ def test_a_gap_within_a_curve_is_a_straight_line_and_its_ends_stay_open() -> Non
     # the second seed knows 4 at 20 and 10 at 50: 6 at 30 and 8 at 40
     full = Curve((10, 20, 30, 40, 50), (0.0, 2.0, 4.0, 6.0, 8.0))
     gaps = Curve((10, 20, 30, 40, 50), (None, 4.0, None, None, 10.0))
-    found = lines(Trainings("human", "human", (full, gaps)))
+    found = lines(PlottedTrainings("human", "human", (full, gaps)))
     assert found["human"]["values"] == [None, 3.0, 5.0, 7.0, 9.0]
     assert found["human"]["low"][0] is found["human"]["high"][0] is None
 
 
 def test_a_curve_on_another_grid_is_read_at_the_places_of_the_longest() -> None:
     long, short = Curve((10, 20, 30, 40), (1.0, 1.0, 1.0, 1.0)), Curve((15, 35), (0.0, 20.0))
-    found = lines(Trainings("1-01", "attempt", (long,)), Trainings("sparse", "sparse", (short,)))
+    found = lines(
+        PlottedTrainings("1-01", "attempt", (long,)), PlottedTrainings("sparse", "sparse", (short,))
+    )
     assert found["sparse"]["values"] == [None, 5.0, 15.0, None]
 
 
 def test_a_curve_of_few_points_goes_on_beyond_one_of_many() -> None:
     young = Curve((1, 2, 3, 4), (0.0, 1.0, 2.0, 3.0))
     whole = Curve((2, 6, 10), (2.0, 6.0, 10.0))
-    found = lines(Trainings("1-01", "attempt", (young,)), Trainings("human", "human", (whole,)))
+    found = lines(
+        PlottedTrainings("1-01", "attempt", (young,)), PlottedTrainings("human", "human", (whole,))
+    )
     assert found["x"]["values"] == [1, 2, 3, 4, 6, 10]
     assert found["1-01"]["values"] == [0.0, 1.0, 2.0, 3.0, None, None]
     assert found["human"]["values"] == [None, 2.0, 3.0, 4.0, 6.0, 10.0]
@@ -83,9 +89,9 @@ def test_a_curve_of_few_points_goes_on_beyond_one_of_many() -> None:
 
 def test_nothing_known_is_no_chart() -> None:
     assert learning_curves([], "") is None
-    assert learning_curves([Trainings("1-01", "attempt", ())], "") is None
+    assert learning_curves([PlottedTrainings("1-01", "attempt", ())], "") is None
     empty = Curve((10,), (None,))
-    assert learning_curves([Trainings("1-01", "attempt", (empty,))], "") is None
+    assert learning_curves([PlottedTrainings("1-01", "attempt", (empty,))], "") is None
     assert fitness_per_iteration([], [], "") is None
     assert scores_with_error_bars([], "", "") is None
     assert figure(None, "title") == ""
